@@ -1,0 +1,57 @@
+"""skfairdp: scikit-learn estimators that are differentially private and fair.
+
+Names are loaded on first use (PEP 562), so that ``import skfairdp`` imports neither torch nor scikit-learn.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "BudgetExceededError": "exceptions",
+    "FairPATEClassifier": "pate",
+    "FairnessWarning": "exceptions",
+    "IDP3": "postprocessing",
+    "LedgerError": "exceptions",
+    "PATEClassifier": "pate",
+    "ParetoFrontierDisplay": "inspection",
+    "PrivacyLeakWarning": "exceptions",
+    "PrivacyLedger": "privacy",
+    "PrivacySpent": "privacy",
+    "PublicData": "utils",
+    "PublicPreprocessor": "preprocessing",
+    "frontier": "model_selection",
+    "pareto_frontier": "model_selection",
+}
+_ROOMS = [
+    "datasets",
+    "ensemble",
+    "exceptions",
+    "fairness",
+    "inspection",
+    "metrics",
+    "model_selection",
+    "neural",
+    "pate",
+    "postprocessing",
+    "preprocessing",
+    "privacy",
+    "utils",
+]
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(f"skfairdp.{_WHERE[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return importlib.import_module(f"skfairdp.{name}")
+    raise AttributeError(f"module 'skfairdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS, "__version__"])

@@ -1,0 +1,144 @@
+"""Groups: reading the sensitive attribute in every form users have it, without ever printing it."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["as_groups", "encode_labels", "group_domain", "split_sensitive_columns"]
+
+
+def as_groups(sensitive_features: ArrayLike | pd.DataFrame | pd.Series, n_rows: int, *, owner: str,
+              name: str = "sensitive_features") -> NDArray[np.object_]:
+    """Read one group per row.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_rows,), Series, or DataFrame / 2-d array
+        Several columns form intersections: each row's group is then the tuple of its values.
+    n_rows : int
+        Number of rows of X, which the groups must match.
+    owner : str
+        Class name for the error message.
+    name : str, default="sensitive_features"
+        Parameter name for the error message.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), dtype object
+        Plain Python scalars, or tuples of them.
+
+    Raises
+    ------
+    ValueError
+        Wrong length, missing values, more than two dimensions. The message contains no group name.
+    """
+    if isinstance(sensitive_features, pd.Series):
+        columns = [sensitive_features]
+    elif isinstance(sensitive_features, pd.DataFrame):
+        columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
+    else:
+        try:
+            array = np.asarray(sensitive_features)
+        except ValueError:
+            raise ValueError(f"{name} of {owner} must have one entry per row, all of the same shape.") from None
+        if array.ndim not in (1, 2):
+            raise ValueError(f"{name} of {owner} must be one column, or a table of columns; got {array.ndim} dimensions.")
+        columns = [pd.Series(array)] if array.ndim == 1 else [pd.Series(array[:, j]) for j in range(array.shape[1])]
+    if not columns:
+        raise ValueError(f"{name} of {owner} is a table with no columns.")
+    if len(columns[0]) != n_rows:
+        raise ValueError(
+            f"{name} of {owner} has inconsistent length: {len(columns[0])} rows where X has {n_rows}."
+        )
+    if any(bool(column.isna().any()) for column in columns):
+        raise ValueError(
+            f"{name} of {owner} contains missing values (NaN or None). Give them a group of their own, "
+            "for example fillna('unknown'), or drop those rows."
+        )
+    # tolist() turns numpy scalars into Python ones: True == 1 and np.str_ == str then hash alike everywhere.
+    lists = [column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns]
+    out = np.empty(n_rows, dtype=object)
+    out[:] = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+    return out
+
+
+def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np.object_]:
+    """Return the distinct labels in a reproducible order (sorted where they can be compared)."""
+    distinct = list(dict.fromkeys(values))
+    try:
+        distinct.sort()  # type: ignore[type-var]
+    except TypeError:
+        distinct.sort(key=repr)
+    out = np.empty(len(distinct), dtype=object)
+    out[:] = distinct
+    return out
+
+
+def encode_labels(values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str,
+                  parameter: str) -> NDArray[np.int64]:
+    """Return each value's position in ``domain``.
+
+    Raises
+    ------
+    ValueError
+        A value is not in the domain. The message says how many rows, never which value: those rows may be private.
+    """
+    index = {label: code for code, label in enumerate(domain.tolist())}
+    if len(index) != len(domain):
+        raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
+    codes = np.fromiter((index.get(value, -1) for value in values.tolist()), dtype=np.int64, count=len(values))
+    unseen = int(np.count_nonzero(codes < 0))
+    if unseen:
+        raise ValueError(
+            f"{name} of {owner} has {unseen} row(s) whose value is not among the {len(domain)} known ones. "
+            f"Give the full list with the '{parameter}' parameter."
+        )
+    return codes
+
+
+def split_sensitive_columns(X: Any, sensitive_columns: Sequence[str | int] | str | int, *,
+                            owner: str) -> tuple[Any, NDArray[np.object_]]:
+    """Take the named columns out of X and read them as groups.
+
+    Parameters
+    ----------
+    X : DataFrame or 2-d array-like
+    sensitive_columns : name, index, or a list of them
+        Names need a DataFrame; indices count columns of X as given.
+    owner : str
+        Class name for the error message.
+
+    Returns
+    -------
+    features : X without those columns, in X's container
+    groups : ndarray of shape (n_rows,), dtype object
+    """
+    wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
+    if not wanted:
+        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
+    frame = isinstance(X, pd.DataFrame)
+    if not frame:
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"{owner} needs a 2-d X to take 'sensitive_columns' from; got {X.ndim} dimension(s).")
+    positions = []
+    for column in wanted:
+        if isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -X.shape[1] <= column < X.shape[1]:
+                raise ValueError(f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns.")
+            positions.append(int(column) % X.shape[1])
+        elif frame and list(X.columns).count(column) == 1:
+            positions.append(list(X.columns).index(column))
+        else:
+            where = "is not exactly one column of X" if frame else "needs X to be a DataFrame"
+            raise ValueError(f"'sensitive_columns' of {owner} names {column!r}, which {where}.")
+    keep = [j for j in range(X.shape[1]) if j not in set(positions)]
+    if not keep:
+        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    table = X.iloc[:, positions] if frame else X[:, positions]
+    groups = as_groups(table if len(positions) > 1 else (table.iloc[:, 0] if frame else table[:, 0]), X.shape[0],
+                       owner=owner, name="sensitive_columns")
+    return (X.iloc[:, keep] if frame else X[:, keep]), groups

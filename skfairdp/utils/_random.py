@@ -1,0 +1,49 @@
+"""Public randomness: whatever may be reproduced from ``random_state``.
+
+Noise is not drawn here; see ``skfairdp.privacy`` for the secret source.
+"""
+
+import numbers
+
+import numpy as np
+from numpy.random import Generator, RandomState
+from numpy.typing import NDArray
+
+__all__ = ["RandomStateLike", "child_seeds", "public_generator"]
+
+RandomStateLike = int | RandomState | Generator | None
+
+
+def public_generator(random_state: RandomStateLike) -> Generator:
+    """Return a numpy ``Generator`` for public randomness, from anything scikit-learn accepts.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        None draws fresh entropy from the operating system. A ``RandomState`` is advanced by one draw.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
+    >>> from skfairdp.utils import public_generator
+    >>> int(public_generator(0).integers(10)) == int(public_generator(0).integers(10))
+    True
+    """
+    if isinstance(random_state, Generator):
+        return random_state
+    if isinstance(random_state, RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    if random_state is None or (isinstance(random_state, numbers.Integral) and random_state >= 0):
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    raise ValueError(
+        "random_state must be None, a non-negative integer, a numpy RandomState or a numpy Generator. "
+        f"Got {random_state!r} instead."
+    )
+
+
+def child_seeds(rng: Generator, n: int) -> NDArray[np.int64]:
+    """Draw ``n`` seeds for independent parts of one computation (teachers, folds)."""
+    return rng.integers(0, 2**31 - 1, size=n, dtype=np.int64)
