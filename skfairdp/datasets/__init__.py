@@ -1,0 +1,17 @@
+"""Benchmark data with its groups, data with a known gap, and the split every experiment uses."""
+
+from skfairdp.datasets._fetch import fetch_adult, fetch_bank, fetch_credit, fetch_parkinsons
+from skfairdp.datasets._files import data_file
+from skfairdp.datasets._make import make_biased_classification
+from skfairdp.datasets._split import PrivatePublicTestSplit, train_private_public_test_split
+
+__all__ = [
+    "PrivatePublicTestSplit",
+    "data_file",
+    "fetch_adult",
+    "fetch_bank",
+    "fetch_credit",
+    "fetch_parkinsons",
+    "make_biased_classification",
+    "train_private_public_test_split",
+]

@@ -1,0 +1,125 @@
+"""Synthetic classification data whose gap between groups is known exactly."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfairdp.utils import RandomStateLike, public_generator
+
+__all__ = ["make_biased_classification"]
+
+
+def make_biased_classification(
+    n_samples: int,
+    *,
+    n_features: int = 10,
+    disparity: float = 0.2,
+    group_proportions: Sequence[float] = (0.5, 0.5),
+    n_classes: int = 2,
+    base_rate: float | None = None,
+    class_sep: float = 2.0,
+    group_sep: float = 1.0,
+    as_frame: bool = False,
+    random_state: RandomStateLike = None,
+) -> tuple[Any, Any, Any]:
+    """Draw labelled rows in groups whose population demographic disparity equals ``disparity``.
+
+    The last group is the favoured one. Write π for its share, r for ``base_rate`` and δ for ``disparity``. The
+    last class (the favourable one) has probability r + δ(1 − π) in the last group and r − δπ in every other group,
+    so that r is its overall rate and the favoured group is ahead of the others by exactly δ. The other classes
+    share the rest evenly. δ is then the largest gap both by the "others" definition (a group against all the
+    others pooled) and by the "between" definition (a group against another one), over all groups and classes.
+
+    Given its class k and group z a row is Gaussian, x ~ N(``class_sep`` u_k + ``group_sep`` v_z, I), with u_k and v_z
+    orthonormal directions drawn from ``random_state``: with ``group_sep`` > 0 the features betray the group, and a
+    classifier can be unfair without seeing it.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows, at least 1.
+    n_features : int, default=10
+        At least the number of classes plus the number of groups.
+    disparity : float, default=0.2
+        δ, in [0, 1].
+    group_proportions : sequence of floats, default=(0.5, 0.5)
+        Positive shares of the groups, which are numbered 0, 1, …; they are divided by their sum.
+    n_classes : int, default=2
+        Classes are 0, …, ``n_classes`` − 1.
+    base_rate : float, default=None
+        r. None: 1 / ``n_classes``.
+    class_sep, group_sep : float, default=2.0, 1.0
+        In units of the standard deviation of a feature.
+    as_frame : bool, default=False
+        Return a DataFrame with columns ``x0``, ``x1``, … and two Series, instead of arrays.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features) or DataFrame
+    y : ndarray of shape (n_samples,) or Series, of int
+    sensitive_features : ndarray of shape (n_samples,) or Series, of int
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or a gap that cannot exist at this base rate (a probability outside [0, 1]).
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y, groups = make_biased_classification(20_000, disparity=0.3, random_state=0)
+    >>> round(float(y[groups == 1].mean() - y[groups == 0].mean()), 1)
+    0.3
+    """
+    owner = "make_biased_classification"
+    shares = np.asarray(group_proportions, dtype=float)
+    if shares.ndim != 1 or shares.size < 2 or not np.all(np.isfinite(shares)) or shares.min() <= 0:
+        raise ValueError(
+            f"The 'group_proportions' parameter of {owner} must be two or more positive numbers. "
+            f"Got {group_proportions!r} instead."
+        )
+    shares = shares / shares.sum()
+    if n_classes < 2:
+        raise ValueError(
+            f"The 'n_classes' parameter of {owner} must be an int in the range [2, inf). Got {n_classes!r} instead."
+        )
+    if n_samples < 1:
+        raise ValueError(
+            f"The 'n_samples' parameter of {owner} must be an int in the range [1, inf). Got {n_samples!r} instead."
+        )
+    if n_features < n_classes + shares.size:
+        raise ValueError(
+            f"The 'n_features' parameter of {owner} must be at least the number of classes plus the number of "
+            f"groups, {n_classes + shares.size}. Got {n_features!r} instead."
+        )
+    if not 0 <= disparity <= 1:
+        raise ValueError(
+            f"The 'disparity' parameter of {owner} must be a float in the range [0, 1]. Got {disparity!r} instead."
+        )
+    rate = 1 / n_classes if base_rate is None else base_rate
+    favoured, others = rate + disparity * (1 - shares[-1]), rate - disparity * shares[-1]
+    if not 0 <= others <= favoured <= 1:
+        raise ValueError(
+            f"disparity={disparity!r} of {owner} cannot exist at base_rate={rate:.4g}: the rate of the last class would be "
+            f"{favoured:.4g} in the last group and {others:.4g} in the others. Lower 'disparity' or change 'base_rate'."
+        )
+    rng = public_generator(random_state)
+    directions = np.linalg.qr(rng.normal(size=(n_features, n_classes + shares.size)))[0].T
+    groups = rng.choice(shares.size, size=n_samples, p=shares)
+    last = rng.random(n_samples) < np.where(groups == shares.size - 1, favoured, others)
+    y = np.where(last, n_classes - 1, rng.integers(n_classes - 1, size=n_samples))
+    X = (
+        rng.normal(size=(n_samples, n_features))
+        + class_sep * directions[y]
+        + group_sep * directions[n_classes + groups]
+    )
+    if as_frame:
+        return (
+            pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)]),
+            pd.Series(y, name="y"),
+            pd.Series(groups, name="group"),
+        )
+    return X, y, groups

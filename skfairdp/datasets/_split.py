@@ -1,0 +1,139 @@
+"""The 70 / 5 / 25 split of every experiment: private, public and test rows, by position only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skfairdp.utils import PublicData, RandomStateLike, public_generator
+
+__all__ = ["PrivatePublicTestSplit", "train_private_public_test_split"]
+
+
+@dataclass(frozen=True)
+class PrivatePublicTestSplit:
+    """Rows of one data set in three roles.
+
+    Attributes
+    ----------
+    X, y, sensitive_features
+        The private rows: only a private estimator may read them.
+    X_public, y_public, sensitive_features_public
+        Public rows: read without noise, not protected.
+    X_test, y_test, sensitive_features_test
+        Held out for measuring.
+    indices : tuple of three ndarrays of int
+        Positions of the rows of the three parts in the table given.
+    """
+
+    X: Any
+    y: Any
+    sensitive_features: Any
+    X_public: Any
+    y_public: Any
+    sensitive_features_public: Any
+    X_test: Any
+    y_test: Any
+    sensitive_features_test: Any
+    indices: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
+
+    @property
+    def public(self) -> PublicData:
+        """The public rows and their groups, as ``fit(..., X_public=)`` takes them."""
+        return PublicData(self.X_public, self.sensitive_features_public)
+
+    def encode(self, transformer: Any) -> "PrivatePublicTestSplit":
+        """Return the split with its features transformed, by a clone of ``transformer`` fitted on the public rows.
+
+        Fitted on private rows a scaler or an encoder would be a release that no ε covers.
+        """
+        fitted = clone(transformer).fit(self.X_public)
+        return replace(
+            self,
+            X=fitted.transform(self.X),
+            X_public=fitted.transform(self.X_public),
+            X_test=fitted.transform(self.X_test),
+        )
+
+
+def train_private_public_test_split(
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    *,
+    sizes: Sequence[float] = (0.70, 0.05, 0.25),
+    subject: Any = None,
+    random_state: RandomStateLike = None,
+) -> PrivatePublicTestSplit:
+    """Split rows into private, public and test by position, without looking at any value.
+
+    A stratified split would let one record's label or group move other records between the parts; this one depends on
+    the number of rows and on ``random_state`` alone (and on ``subject``, where given).
+
+    Parameters
+    ----------
+    X : DataFrame or array of shape (n_rows, n_features)
+    y : Series or array of shape (n_rows,)
+    sensitive_features : Series, DataFrame or array with n_rows rows
+    sizes : three positive floats, default=(0.70, 0.05, 0.25)
+        Shares of private, public and test rows. They must add up to 1 or less; rows beyond that are left out.
+    subject : array-like of shape (n_rows,), default=None
+        Rows of one subject stay together; ``sizes`` are then shares of subjects.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    PrivatePublicTestSplit
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, sizes out of range, or a part without rows.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> split = train_private_public_test_split(*make_biased_classification(1000, random_state=0), random_state=0)
+    >>> split.X.shape, split.X_public.shape, split.X_test.shape, split.public
+    ((700, 10), (50, 10), (250, 10), PublicData(50 rows, 10 columns, with groups))
+    """
+    owner = "train_private_public_test_split"
+    shares = tuple(float(size) for size in sizes)
+    if len(shares) != 3 or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
+        raise ValueError(
+            f"The 'sizes' parameter of {owner} must be three positive shares (private, public, test) that add up "
+            f"to 1 or less. Got {sizes!r} instead."
+        )
+    n_rows = len(X)
+    units = np.arange(n_rows) if subject is None else pd.factorize(np.asarray(subject))[0]
+    lengths = {"y": len(y), "sensitive_features": len(sensitive_features), "subject": len(units)}
+    for name, length in lengths.items():
+        if length != n_rows:
+            raise ValueError(
+                f"{name} of {owner} has inconsistent length: {length} rows where X has {n_rows}."
+            )
+    n_units = int(units.max(initial=-1)) + 1
+    cuts = np.rint(np.cumsum(shares) * n_units).astype(int)
+    part = np.full(n_units, 3)
+    order = public_generator(random_state).permutation(n_units)
+    for j, (start, stop) in enumerate(zip((0, *cuts[:2]), cuts, strict=True)):
+        part[order[start:stop]] = j
+    rank = np.empty(n_units, dtype=np.intp)
+    rank[order] = np.arange(n_units)
+    by_unit = np.argsort(rank[units], kind="stable")  # shuffled rows, those of one subject together
+    indices = tuple(by_unit[part[units[by_unit]] == j] for j in range(3))
+    if min(len(rows) for rows in indices) == 0:
+        raise ValueError(
+            f"{owner} leaves a part without rows: {[len(rows) for rows in indices]} private, public and test rows. "
+            "Give more rows or other 'sizes'."
+        )
+    taken = [_take(table, rows) for rows in indices for table in (X, y, sensitive_features)]
+    return PrivatePublicTestSplit(*taken, indices=(indices[0], indices[1], indices[2]))
+
+
+def _take(table: Any, rows: NDArray[np.intp]) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else np.asarray(table)[rows]
