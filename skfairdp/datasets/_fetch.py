@@ -9,147 +9,11 @@ import pandas as pd
 from sklearn.utils import Bunch
 
 from skfairdp.datasets._files import Source, read_table
+from skfairdp.datasets._sources import ADULT, BANK, CREDIT, PARKINSONS
 
 __all__ = ["fetch_adult", "fetch_bank", "fetch_credit", "fetch_parkinsons"]
 
 Grouping = Callable[[pd.DataFrame], pd.Series]
-
-ADULT = Source(
-    name="adult",
-    columns=(
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "education-num",
-        "marital-status",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "capital-gain",
-        "capital-loss",
-        "hours-per-week",
-        "native-country",
-        "class",
-    ),
-    target="class",
-    rows=48_842,
-    positives=11_687,
-    positive=">50K",
-    homepage="https://doi.org/10.24432/C5XW20",
-    openml_id=1590,
-)
-BANK = Source(
-    name="bank",
-    columns=(
-        "age",
-        "job",
-        "marital",
-        "education",
-        "default",
-        "balance",
-        "housing",
-        "loan",
-        "contact",
-        "day",
-        "month",
-        "duration",
-        "campaign",
-        "pdays",
-        "previous",
-        "poutcome",
-        "y",
-    ),
-    target="y",
-    rows=45_211,
-    positives=5_289,
-    positive="yes",
-    homepage="https://doi.org/10.24432/C5K306",
-    openml_id=1461,
-    openml_columns=(
-        "age",
-        "job",
-        "marital",
-        "education",
-        "default",
-        "balance",
-        "housing",
-        "loan",
-        "contact",
-        "day",
-        "month",
-        "duration",
-        "campaign",
-        "pdays",
-        "previous",
-        "poutcome",
-    ),
-    openml_target_values=(("1", "no"), ("2", "yes")),
-)
-_CREDIT_FEATURES = (
-    "LIMIT_BAL",
-    "SEX",
-    "EDUCATION",
-    "MARRIAGE",
-    "AGE",
-    "PAY_0",
-    "PAY_2",
-    "PAY_3",
-    "PAY_4",
-    "PAY_5",
-    "PAY_6",
-    *(f"BILL_AMT{i}" for i in range(1, 7)),
-    *(f"PAY_AMT{i}" for i in range(1, 7)),
-)
-CREDIT = Source(
-    name="credit",
-    columns=(*_CREDIT_FEATURES, "default"),
-    target="default",
-    rows=30_000,
-    positives=6_636,
-    positive=1,
-    homepage="https://doi.org/10.24432/C55S3H",
-    openml_id=42477,
-    openml_columns=_CREDIT_FEATURES,
-    openml_target_values=(("0", 0), ("1", 1)),
-)
-# The median of the published table: a constant of the benchmark, so that the label of a row never depends on the
-# other rows that happen to be in the user's sample.
-PARKINSONS_MEDIAN = 27.576
-PARKINSONS = Source(
-    name="parkinsons",
-    columns=(
-        "subject#",
-        "age",
-        "sex",
-        "test_time",
-        "motor_UPDRS",
-        "total_UPDRS",
-        "Jitter(%)",
-        "Jitter(Abs)",
-        "Jitter:RAP",
-        "Jitter:PPQ5",
-        "Jitter:DDP",
-        "Shimmer",
-        "Shimmer(dB)",
-        "Shimmer:APQ3",
-        "Shimmer:APQ5",
-        "Shimmer:APQ11",
-        "Shimmer:DDA",
-        "NHR",
-        "HNR",
-        "RPDE",
-        "DFA",
-        "PPE",
-    ),
-    target="high_UPDRS",
-    rows=5_875,
-    positives=2_934,
-    positive=True,
-    homepage="https://doi.org/10.24432/C5ZS3N",
-    label=lambda frame: frame["total_UPDRS"] > PARKINSONS_MEDIAN,
-)
 
 
 def fetch_adult(
@@ -247,8 +111,8 @@ def fetch_bank(
     include_sensitive : bool, default=False
         Keep the original columns of the group among the features.
     drop_duration : bool, default=False
-        Leave out ``duration``. It is known only after the call, so a predictor to be used before it must not have it;
-        the papers keep it.
+        Leave out ``duration``. It is known only after the call, so a predictor to be used before it must not
+        have it; the papers keep it.
     return_X_y : bool, default=False
         Return ``(data, target)`` only.
 
@@ -305,8 +169,8 @@ def fetch_credit(
 ) -> Any:
     """Load UCI Default of Credit Card Clients: does a client default on next month's payment?
 
-    30,000 rows, 22.1 % positive. The codes of ``SEX``, ``EDUCATION`` and ``MARRIAGE`` become names; the undocumented
-    codes (``EDUCATION`` 0, 5, 6 and ``MARRIAGE`` 0) join ``"others"``.
+    30,000 rows, 22.1 % positive. The codes of ``SEX``, ``EDUCATION`` and ``MARRIAGE`` become names; the
+    undocumented codes (``EDUCATION`` 0, 5, 6 and ``MARRIAGE`` 0) join ``"others"``.
 
     Parameters
     ----------
@@ -376,14 +240,14 @@ def fetch_parkinsons(
 ) -> Any:
     """Load UCI Parkinsons Telemonitoring: is the total UPDRS score above the median of the table?
 
-    5,875 recordings of 42 people, 49.9 % positive (above 27.576; the six rows at the median are negative). Both
-    scores and the person's number are left out of the features.
+    5,875 recordings of 42 people, 49.9 % positive (above 27.576; the six rows at the median are negative).
+    Both scores and the person's number are left out of the features.
 
     Parameters
     ----------
     data_home : path-like, default=None
-        Folder with ``parkinsons.csv.gz`` (or ``parkinsons.csv``). None: the folder in the environment variable
-        ``SKFAIRDP_DATA``. There is no fall-back: no copy on OpenML is known to be faithful.
+        Folder with ``parkinsons.csv.gz`` (or ``parkinsons.csv``). None: the folder in the environment
+        variable ``SKFAIRDP_DATA``. There is no fall-back: no copy on OpenML is known to be faithful.
     sensitive : {"sex"}, default="sex"
     include_sensitive : bool, default=False
         Keep ``sex`` among the features.
@@ -396,9 +260,9 @@ def fetch_parkinsons(
         data : DataFrame of shape (5875, 18);
         target : Series of 0 and 1 (1: above the median);
         sensitive_features : Series of ``"male"`` and ``"female"``;
-        subject : Series of 42 person numbers. Split by it (``train_private_public_test_split(..., subject=)``) to
-        measure generalisation to new people, and know that a record-level guarantee then protects one recording, not
-        one person;
+        subject : Series of 42 person numbers. Split by it (``train_private_public_test_split(...,
+        subject=)``) to measure generalisation to new people, and know that a record-level guarantee then
+        protects one recording, not one person;
         feature_names, target_names, DESCR, source.
 
     Raises
@@ -452,11 +316,12 @@ def _bunch(
     target_names: Sequence[str],
     **extra: Any,
 ) -> Any:
-    """Take target and groups out of the table; ``groupings`` maps a name to its column and to how groups are read."""
+    """Take target and groups out; ``groupings`` maps a name to its column and to how it is read."""
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     if not names or any(name not in groupings for name in names):
         raise ValueError(
-            f"The 'sensitive' parameter of fetch_{source.name} must be one of {sorted(groupings)}, or a list of them. "
+            f"The 'sensitive' parameter of fetch_{source.name} must be one of {sorted(groupings)}, or a "
+            "list of them. "
             f"Got {sensitive!r} instead."
         )
     groups = pd.DataFrame(

@@ -38,8 +38,8 @@ class Source:
 def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the local file of a benchmark data set, or None where there is none.
 
-    Looks for ``NAME.csv.gz`` and then ``NAME.csv`` in ``data_home`` and, where that is None, in the folder named
-    by the environment variable ``SKFAIRDP_DATA``.
+    Looks for ``NAME.csv.gz`` and then ``NAME.csv`` in ``data_home`` and, where that is None, in the folder
+    named by the environment variable ``SKFAIRDP_DATA``.
 
     Parameters
     ----------
@@ -86,13 +86,16 @@ def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tupl
     missing = [column for column in source.columns if column not in frame.columns]
     if missing:
         raise ValueError(
-            f"The {source.name} table from {where} lacks the column(s) {missing}; get it from {source.homepage}."
+            f"The {source.name} table from {where} lacks the column(s) {missing}; get it from "
+            f"{source.homepage}."
         )
     found = (len(frame), int(source.labels(frame).sum()))
     if found != (source.rows, source.positives):
         raise ValueError(
-            f"The {source.name} table from {where} is not the published one: it has {found[0]} rows, {found[1]} of them "
-            f"positive, where {source.rows} and {source.positives} are expected. Get it from {source.homepage}."
+            f"The {source.name} table from {where} is not the published one: it has {found[0]} rows, "
+            f"{found[1]} of them "
+            f"positive, where {source.rows} and {source.positives} are expected. Get it from "
+            f"{source.homepage}."
         )
     return frame, where
 
@@ -115,7 +118,8 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
             return _with_original_names(bunch.data, bunch.target, source)
     looked = f"data_home={str(data_home)!r}" if data_home is not None else f"the folder in {DATA_VARIABLE}"
     raise FileNotFoundError(
-        f"No {source.name} data: {looked} has no {source.name}.csv.gz or {source.name}.csv, and {where}. Download it from "
+        f"No {source.name} data: {looked} has no {source.name}.csv.gz or {source.name}.csv, and {where}. "
+        "Download it from "
         f"{source.homepage} as a comma-separated file with a header row, then set the environment variable "
         f"{DATA_VARIABLE}, or data_home=, to its folder."
     ) from cause

@@ -26,15 +26,16 @@ def make_biased_classification(
 ) -> tuple[Any, Any, Any]:
     """Draw labelled rows in groups whose population demographic disparity equals ``disparity``.
 
-    The last group is the favoured one. Write π for its share, r for ``base_rate`` and δ for ``disparity``. The
-    last class (the favourable one) has probability r + δ(1 − π) in the last group and r − δπ in every other group,
-    so that r is its overall rate and the favoured group is ahead of the others by exactly δ. The other classes
-    share the rest evenly. δ is then the largest gap both by the "others" definition (a group against all the
-    others pooled) and by the "between" definition (a group against another one), over all groups and classes.
+    The last group is the favoured one. Write π for its share, r for ``base_rate`` and δ for ``disparity``.
+    The last class (the favourable one) has probability r + δ(1 − π) in the last group and r − δπ in every
+    other group, so that r is its overall rate and the favoured group is ahead of the others by exactly δ. The
+    other classes share the rest evenly. δ is then the largest gap both by the "others" definition (a group
+    against all the others pooled) and by the "between" definition (a group against another one), over all
+    groups and classes.
 
-    Given its class k and group z a row is Gaussian, x ~ N(``class_sep`` u_k + ``group_sep`` v_z, I), with u_k and v_z
-    orthonormal directions drawn from ``random_state``: with ``group_sep`` > 0 the features betray the group, and a
-    classifier can be unfair without seeing it.
+    Given its class k and group z a row is Gaussian, x ~ N(``class_sep`` u_k + ``group_sep`` v_z, I), with u_k
+    and v_z orthonormal directions drawn from ``random_state``: with ``group_sep`` > 0 the features betray the
+    group, and a classifier can be unfair without seeing it.
 
     Parameters
     ----------
@@ -84,27 +85,33 @@ def make_biased_classification(
     shares = shares / shares.sum()
     if n_classes < 2:
         raise ValueError(
-            f"The 'n_classes' parameter of {owner} must be an int in the range [2, inf). Got {n_classes!r} instead."
+            f"The 'n_classes' parameter of {owner} must be an int in the range [2, inf). Got {n_classes!r} "
+            "instead."
         )
     if n_samples < 1:
         raise ValueError(
-            f"The 'n_samples' parameter of {owner} must be an int in the range [1, inf). Got {n_samples!r} instead."
+            f"The 'n_samples' parameter of {owner} must be an int in the range [1, inf). Got {n_samples!r} "
+            "instead."
         )
     if n_features < n_classes + shares.size:
         raise ValueError(
-            f"The 'n_features' parameter of {owner} must be at least the number of classes plus the number of "
+            f"The 'n_features' parameter of {owner} must be at least the number of classes plus the number "
+            "of "
             f"groups, {n_classes + shares.size}. Got {n_features!r} instead."
         )
     if not 0 <= disparity <= 1:
         raise ValueError(
-            f"The 'disparity' parameter of {owner} must be a float in the range [0, 1]. Got {disparity!r} instead."
+            f"The 'disparity' parameter of {owner} must be a float in the range [0, 1]. Got {disparity!r} "
+            "instead."
         )
     rate = 1 / n_classes if base_rate is None else base_rate
     favoured, others = rate + disparity * (1 - shares[-1]), rate - disparity * shares[-1]
     if not 0 <= others <= favoured <= 1:
         raise ValueError(
-            f"disparity={disparity!r} of {owner} cannot exist at base_rate={rate:.4g}: the rate of the last class would be "
-            f"{favoured:.4g} in the last group and {others:.4g} in the others. Lower 'disparity' or change 'base_rate'."
+            f"disparity={disparity!r} of {owner} cannot exist at base_rate={rate:.4g}: the rate of the last "
+            "class would be "
+            f"{favoured:.4g} in the last group and {others:.4g} in the others. Lower 'disparity' or change "
+            "'base_rate'."
         )
     rng = public_generator(random_state)
     directions = np.linalg.qr(rng.normal(size=(n_features, n_classes + shares.size)))[0].T

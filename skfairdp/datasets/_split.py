@@ -47,7 +47,8 @@ class PrivatePublicTestSplit:
         return PublicData(self.X_public, self.sensitive_features_public)
 
     def encode(self, transformer: Any) -> "PrivatePublicTestSplit":
-        """Return the split with its features transformed, by a clone of ``transformer`` fitted on the public rows.
+        """Return the split with its features transformed, by a clone of ``transformer`` fitted on the public
+        rows.
 
         Fitted on private rows a scaler or an encoder would be a release that no ε covers.
         """
@@ -71,8 +72,8 @@ def train_private_public_test_split(
 ) -> PrivatePublicTestSplit:
     """Split rows into private, public and test by position, without looking at any value.
 
-    A stratified split would let one record's label or group move other records between the parts; this one depends on
-    the number of rows and on ``random_state`` alone (and on ``subject``, where given).
+    A stratified split would let one record's label or group move other records between the parts; this one
+    depends on the number of rows and on ``random_state`` alone (and on ``subject``, where given).
 
     Parameters
     ----------
@@ -97,7 +98,8 @@ def train_private_public_test_split(
     Examples
     --------
     >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
-    >>> split = train_private_public_test_split(*make_biased_classification(1000, random_state=0), random_state=0)
+    >>> data = make_biased_classification(1000, random_state=0)
+    >>> split = train_private_public_test_split(*data, random_state=0)
     >>> split.X.shape, split.X_public.shape, split.X_test.shape, split.public
     ((700, 10), (50, 10), (250, 10), PublicData(50 rows, 10 columns, with groups))
     """
@@ -105,7 +107,8 @@ def train_private_public_test_split(
     shares = tuple(float(size) for size in sizes)
     if len(shares) != 3 or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
         raise ValueError(
-            f"The 'sizes' parameter of {owner} must be three positive shares (private, public, test) that add up "
+            f"The 'sizes' parameter of {owner} must be three positive shares (private, public, test) that "
+            "add up "
             f"to 1 or less. Got {sizes!r} instead."
         )
     n_rows = len(X)
@@ -128,7 +131,8 @@ def train_private_public_test_split(
     indices = tuple(by_unit[part[units[by_unit]] == j] for j in range(3))
     if min(len(rows) for rows in indices) == 0:
         raise ValueError(
-            f"{owner} leaves a part without rows: {[len(rows) for rows in indices]} private, public and test rows. "
+            f"{owner} leaves a part without rows: {[len(rows) for rows in indices]} private, public and "
+            "test rows. "
             "Give more rows or other 'sizes'."
         )
     taken = [_take(table, rows) for rows in indices for table in (X, y, sensitive_features)]

@@ -1,0 +1,147 @@
+"""A transformer that learns from public rows only."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairdp.utils import PublicData
+
+__all__ = ["PublicPreprocessor"]
+
+
+class PublicPreprocessor(TransformerMixin, BaseEstimator):
+    """Fit any transformer on public rows, whatever rows ``fit`` is called with.
+
+    Guarantee: no value of the rows given to ``fit`` reaches the fitted transformer; only their number of
+    columns and the columns' names do, which are public. A scaler, an encoder or a PCA fitted on the private
+    rows of a pipeline is a release that the ε of the pipeline's last step does not cover; this one releases
+    nothing.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Cloned, and fitted on ``X_public`` alone. Transformers that need a target are not supported: public
+        rows have none here.
+    X_public : PublicData, DataFrame or array-like of shape (n_public, n_features)
+        Public rows in the columns of X. As ``PublicData`` they are shared, not copied, by ``clone``.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted clone. Public.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only where X has string column names.
+
+    Raises
+    ------
+    ValueError
+        ``X_public`` is missing, or its columns are not those of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skfairdp.preprocessing import PublicPreprocessor
+    >>> scaler = PublicPreprocessor(StandardScaler(), X_public=[[0.0], [2.0]])
+    >>> scaler.fit(np.array([[1000.0], [3000.0]])).transform([[3.0]])  # the private rows change nothing
+    array([[2.]])
+    """
+
+    def __init__(self, transformer: Any = None, X_public: Any = None) -> None:
+        self.transformer = transformer
+        self.X_public = X_public
+
+    def fit(self, X: Any, y: Any = None) -> "PublicPreprocessor":
+        """Fit the transformer on ``X_public``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Read for the number and the names of its columns only.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self.transformer, "fit") or not hasattr(self.transformer, "transform"):
+            raise ValueError(
+                "The 'transformer' parameter of PublicPreprocessor must be a transformer (fit and "
+                "transform). "
+                f"Got {self.transformer!r} instead."
+            )
+        validate_data(self, X, skip_check_array=True)
+        public = self._public_rows(X)
+        columns = np.shape(public)[1] if np.ndim(public) == 2 else None
+        if columns != self.n_features_in_:
+            raise ValueError(
+                "The 'X_public' parameter of PublicPreprocessor must be a table with the "
+                f"{self.n_features_in_} columns of X. "
+                f"Got shape {np.shape(public)} instead."
+            )
+        ours, theirs = getattr(self, "feature_names_in_", None), _string_names(public)
+        if (ours is None) != (theirs is None):
+            raise ValueError(
+                "X and the 'X_public' parameter of PublicPreprocessor must both have column names, or neither."
+            )
+        if theirs is not None and theirs != list(ours):
+            raise ValueError("'X_public' of PublicPreprocessor must have the columns of X, in the same order.")
+        self.transformer_ = clone(self.transformer).fit(public)
+        return self
+
+    def _public_rows(self, X: Any) -> Any:
+        public = self.X_public.X if isinstance(self.X_public, PublicData) else self.X_public
+        if public is None:
+            raise ValueError(
+                "PublicPreprocessor needs public rows: give them with the 'X_public' parameter, for example "
+                "PublicPreprocessor(StandardScaler(), X_public=PublicData(X_public))."
+            )
+        return public if hasattr(public, "columns") else np.asarray(public)
+
+    def transform(self, X: Any) -> Any:
+        """Transform rows with the transformer fitted on public rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        What the transformer returns.
+        """
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.transformer_.transform(X)
+
+    @available_if(lambda self: hasattr(self.transformer, "inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo the transformation, where the transformer can."""
+        check_is_fitted(self)
+        return self.transformer_.inverse_transform(X)
+
+    @available_if(lambda self: hasattr(self.transformer, "get_feature_names_out"))
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the output columns, as the transformer gives them."""
+        check_is_fitted(self)
+        if input_features is None:
+            input_features = getattr(self, "feature_names_in_", None)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.transformer is not None:
+            inner = get_tags(self.transformer)
+            tags.input_tags = inner.input_tags
+            tags.transformer_tags = inner.transformer_tags
+            tags.no_validation = inner.no_validation
+        return tags
+
+
+def _string_names(table: Any) -> list[str] | None:
+    names = list(getattr(table, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None
