@@ -1,0 +1,67 @@
+"""Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
+
+from skfairdp.privacy._accountants import RDP_ORDERS, accountant_of, epsilon_of, rdp_of
+from skfairdp.privacy._binary import bit_deltas, bit_rdp
+from skfairdp.privacy._calibration import calibrate_noise
+from skfairdp.privacy._dp_accounting import (
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+)
+from skfairdp.privacy._events import (
+    ArgmaxBit,
+    DiscreteGaussian,
+    ThresholdBit,
+    compose,
+    event_from_dict,
+    event_to_dict,
+    flatten,
+    repeat,
+)
+from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
+from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
+from skfairdp.privacy._noise import NoiseSource
+from skfairdp.privacy._report import PrivacySpent
+
+__all__ = [
+    "RDP_ORDERS",
+    "ArgmaxBit",
+    "ComposedDpEvent",
+    "DiscreteGaussian",
+    "DpEvent",
+    "GDPFilter",
+    "GNMax",
+    "GaussianDpEvent",
+    "GaussianMechanism",
+    "LaplaceDpEvent",
+    "NoOpDpEvent",
+    "NoiseSource",
+    "NoisyThreshold",
+    "NoisyVotes",
+    "NonPrivateDpEvent",
+    "PoissonSampledDpEvent",
+    "PrivacySpent",
+    "RandomizedResponseDpEvent",
+    "SelfComposedDpEvent",
+    "ThresholdBit",
+    "accountant_of",
+    "bit_deltas",
+    "bit_rdp",
+    "calibrate_noise",
+    "compose",
+    "epsilon_of",
+    "event_from_dict",
+    "event_to_dict",
+    "flatten",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_mu",
+    "rdp_of",
+    "repeat",
+]

@@ -1,0 +1,217 @@
+"""From an event to ε: one function, the tightest proven accountant for what the event contains."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.privacy import _dp_accounting as dpa
+from skfairdp.privacy._binary import bit_deltas, bit_rdp, max_loss
+from skfairdp.privacy._dp_accounting import (
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+)
+from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ThresholdBit, compose, flatten, repeat
+from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
+
+__all__ = ["RDP_ORDERS", "accountant_of", "epsilon_of", "rdp_of"]
+
+#: Orders at which Rényi divergences are evaluated; fixed in advance, never chosen after seeing a transcript.
+RDP_ORDERS: NDArray[np.float64] = np.concatenate(
+    [np.arange(1.02, 4, 0.02), np.arange(4, 20, 0.1), np.arange(20, 100, 1.0), np.geomspace(100, 1e5, 120)]
+)
+RDP_ORDERS.setflags(write=False)
+
+_GRID = 1e-4  # privacy-loss grid; ten times coarser overstated ε by up to 6 % after 20 000 steps
+_BITS = (ThresholdBit, ArgmaxBit)
+_SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent)
+_KNOWN = (*_BITS, GaussianDpEvent, DiscreteGaussian, *_SAMPLED_OR_PURE)
+
+
+def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> float:
+    """Recompute ε from an event alone: a proven upper bound, the same for every data set and transcript.
+
+    Parameters
+    ----------
+    event : DpEvent
+        What was released, as found in ``privacy_.event``.
+    delta : float
+        In (0, 1).
+    accountant : {"auto", "gdp", "rdp", "pld"}, default="auto"
+        "auto" takes the smallest bound among the accountants that have a proof for this event; naming one is for
+        cross-checks.
+
+    Returns
+    -------
+    float
+        Non-negative; inf for an event that is not private.
+
+    Raises
+    ------
+    ValueError
+        δ outside (0, 1), or an event the accountant has no proof for.
+
+    Notes
+    -----
+    * ``"gdp"``: exact for Gaussian releases; a bit taken from Gaussian noise counts as the noisy number behind it.
+    * ``"rdp"``: Rényi divergences. Exact per order for bits, where the worst vote count differs from order to order
+      but is one count, so this beats the Gaussian curve; the order is taken over a grid fixed in advance.
+    * ``"pld"``: privacy loss distributions, for Poisson-sampled Gaussians, Laplace and randomised response. The
+      counts of each kind of release are declared, so any adaptive order is a post-processing of independent draws
+      from the dominating pairs.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, epsilon_of, repeat
+    >>> round(epsilon_of(repeat(GaussianDpEvent(40 / 2**0.5), 200), 1e-5), 6)
+    1.993091
+    """
+    _check_delta(delta)
+    if accountant not in ("auto", *_ACCOUNTANTS):
+        raise ValueError(f"accountant must be 'auto', 'gdp', 'rdp' or 'pld'. Got {accountant!r} instead.")
+    bounds = _bounds(event, delta, tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,))
+    return min(bounds.values())
+
+
+def accountant_of(event: DpEvent, delta: float) -> str:
+    """Name the accountant whose bound :func:`epsilon_of` returns: ``"gdp"``, ``"rdp"``, ``"pld"`` or ``"none"``."""
+    bounds = _bounds(event, delta, tuple(_ACCOUNTANTS))
+    return min(bounds, key=lambda kind: bounds[kind])
+
+
+def _bounds(event: DpEvent, delta: float, kinds: tuple[str, ...]) -> dict[str, float]:
+    leaves = flatten(event)
+    if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
+        return {"none": math.inf}
+    for leaf in leaves:
+        if not isinstance(leaf, _KNOWN):
+            raise ValueError(f"No accountant here has a proof for a release of type {type(leaf).__name__}.")
+        if isinstance(leaf, PoissonSampledDpEvent) and not isinstance(leaf.event, GaussianDpEvent):
+            raise ValueError("Only Gaussian releases can be Poisson-sampled here.")
+    key = tuple(sorted(leaves.items(), key=repr))
+    bounds = {kind: value for kind in kinds if (value := _ACCOUNTANTS[kind](key, delta)) is not None}
+    if not bounds:
+        names = sorted({type(leaf).__name__ for leaf in leaves})
+        raise ValueError(f"The accountants tried ({', '.join(kinds)}) have no proof for {names} composed together.")
+    return bounds
+
+
+Leaves = tuple[tuple[DpEvent, int], ...]
+
+
+def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
+    mu_squared = _mu_squared(leaves)
+    return None if mu_squared is None else gdp_epsilon(math.sqrt(mu_squared), delta)
+
+
+@lru_cache(maxsize=1024)
+def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
+    if not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
+        if not leaves:
+            return 0.0
+        return dpa.rdp_to_epsilon(RDP_ORDERS, _rdp(leaves, RDP_ORDERS), delta)
+    if any(isinstance(leaf, _BITS) for leaf, _ in leaves):
+        return None  # dp-accounting's Rényi accountant does not know our bits; "pld" does
+    events = [
+        repeat(dpa.ZCDpEvent(leaf.sensitivity**2 / (2 * leaf.sigma**2)) if isinstance(leaf, DiscreteGaussian) else leaf, n)
+        for leaf, n in leaves
+    ]
+    return dpa.rdp_epsilon(compose(*events), delta)
+
+
+@lru_cache(maxsize=256)
+def _pld_bound(leaves: Leaves, delta: float) -> float | None:
+    if not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
+        return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
+    if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
+        return None
+    grid = _grid(leaves)
+    mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
+    if math.isinf(mu_squared):
+        return math.inf
+    parts = [dpa.gaussian_pld(1 / math.sqrt(mu_squared), grid)] if mu_squared else []
+    for leaf, times in leaves:
+        if isinstance(leaf, GaussianDpEvent):
+            continue
+        if isinstance(leaf, _BITS):
+            half_width = math.ceil(max_loss(leaf, 1e-18) / grid) + 1
+            pld = dpa.pld_from_deltas(bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid)
+        elif isinstance(leaf, LaplaceDpEvent):
+            pld = dpa.laplace_pld(leaf.noise_multiplier, grid)
+        elif isinstance(leaf, RandomizedResponseDpEvent):
+            pld = dpa.randomized_response_pld(leaf.noise_parameter, leaf.num_buckets, grid)
+        else:
+            pld = dpa.gaussian_pld(leaf.event.noise_multiplier, grid, leaf.sampling_probability)
+        parts.append(dpa.self_compose(pld, times))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
+    return dpa.epsilon_from_pld(total, delta)
+
+
+_ACCOUNTANTS = {"gdp": _gdp_bound, "rdp": _rdp_bound, "pld": _pld_bound}
+
+
+def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rényi divergence of an event at each order, maximised over data sets.
+
+    Parameters
+    ----------
+    event : DpEvent
+        Made of bits, Gaussian and discrete Gaussian releases.
+    orders : ndarray of shape (n_orders,)
+        Each greater than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.privacy import DiscreteGaussian, rdp_of
+    >>> rdp_of(DiscreteGaussian(sigma=10.0), np.array([2.0]))
+    array([0.01])
+    """
+    return _rdp(tuple(flatten(event).items()), np.asarray(orders, dtype=float))
+
+
+def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = np.zeros(len(orders))
+    for leaf, times in leaves:
+        if isinstance(leaf, _BITS):
+            total += times * bit_rdp(leaf, orders)
+        elif isinstance(leaf, GaussianDpEvent):
+            with np.errstate(divide="ignore"):
+                total += times * orders / (2 * np.float64(leaf.noise_multiplier) ** 2)
+        elif isinstance(leaf, DiscreteGaussian):
+            total += times * orders * leaf.sensitivity**2 / (2 * leaf.sigma**2)
+        else:
+            raise ValueError(f"No Rényi divergence is computed here for a release of type {type(leaf).__name__}.")
+    return total
+
+
+def _mu_squared(leaves: Leaves) -> float | None:
+    """Sum of squared Gaussian costs; None where a release is not a post-processing of Gaussian noise."""
+    costs = []
+    for leaf, times in leaves:
+        if isinstance(leaf, GaussianDpEvent):
+            scale = leaf.noise_multiplier
+        elif isinstance(leaf, _BITS) and leaf.noise == "gaussian":
+            scale = leaf.sigma / (1.0 if isinstance(leaf, ThresholdBit) else math.sqrt(2.0))
+        else:
+            return None
+        costs.append(times / scale**2 if scale > 0 else math.inf)
+    return math.fsum(costs)
+
+
+def _grid(leaves: Leaves) -> float:
+    """Grid of privacy losses: fine against the loss of the smallest bit, so that rounding up costs < 0.1 %."""
+    grid = _GRID
+    for leaf, _ in leaves:
+        if isinstance(leaf, _BITS):
+            # order-2 divergence ≈ variance of the loss: its root is the typical size of one bit's loss
+            typical = math.sqrt(float(bit_rdp(leaf, np.array([2.0]))[0]))
+            grid = min(grid, max(typical / 40, 1e-6))
+    return grid

@@ -1,0 +1,102 @@
+"""The only door to dp-accounting: its events, its accountants, its privacy loss distributions."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from dp_accounting.dp_event import (
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+    ZCDpEvent,
+)
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld.privacy_loss_distribution import (
+    PrivacyLossDistribution,
+    from_gaussian_mechanism,
+    from_laplace_mechanism,
+    from_randomized_response,
+)
+from dp_accounting.rdp import RdpAccountant
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from numpy.typing import NDArray
+
+__all__ = [
+    "ComposedDpEvent",
+    "DpEvent",
+    "GaussianDpEvent",
+    "LaplaceDpEvent",
+    "NoOpDpEvent",
+    "NonPrivateDpEvent",
+    "PoissonSampledDpEvent",
+    "PrivacyLossDistribution",
+    "RandomizedResponseDpEvent",
+    "SelfComposedDpEvent",
+    "ZCDpEvent",
+    "epsilon_from_pld",
+    "gaussian_pld",
+    "laplace_pld",
+    "pld_from_deltas",
+    "randomized_response_pld",
+    "rdp_epsilon",
+    "rdp_to_epsilon",
+    "self_compose",
+]
+
+TAIL_MASS = 1e-15  # far below every delta anyone reports; truncated mass is charged as infinite loss
+
+
+def rdp_to_epsilon(orders: Sequence[float] | NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> float:
+    """Convert Rényi divergences to ε (Canonne, Kamath & Steinke 2020, Proposition 12)."""
+    return float(compute_epsilon(list(orders), list(rdp), delta)[0])
+
+
+def rdp_epsilon(event: DpEvent, delta: float) -> float:
+    """ε of an event made of dp-accounting's own releases, through its Rényi accountant."""
+    return float(RdpAccountant().compose(event).get_epsilon(delta))
+
+
+def gaussian_pld(noise_multiplier: float, grid: float, sampling_probability: float = 1.0) -> PrivacyLossDistribution:
+    """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove."""
+    return from_gaussian_mechanism(
+        noise_multiplier, value_discretization_interval=grid, sampling_prob=sampling_probability
+    )
+
+
+def laplace_pld(scale: float, grid: float) -> PrivacyLossDistribution:
+    """Privacy loss of the Laplace mechanism with unit sensitivity, pessimistic."""
+    return from_laplace_mechanism(scale, value_discretization_interval=grid)
+
+
+def randomized_response_pld(noise_parameter: float, num_buckets: int, grid: float) -> PrivacyLossDistribution:
+    """Privacy loss of k-ary randomised response, pessimistic."""
+    return from_randomized_response(noise_parameter, num_buckets, value_discretization_interval=grid)
+
+
+def pld_from_deltas(deltas: NDArray[np.float64], half_width: int, grid: float) -> PrivacyLossDistribution:
+    """Turn a hockey-stick curve on the grid ``-half_width..half_width`` into a pessimistic distribution.
+
+    Connect-the-dots (Doroshenko et al. 2022) lies above the curve everywhere. The curve is symmetric in the two
+    neighbours, so one distribution serves both directions.
+    """
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        grid, -half_width, half_width, np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
+    )
+    return PrivacyLossDistribution(pmf)
+
+
+def self_compose(pld: PrivacyLossDistribution, times: int) -> PrivacyLossDistribution:
+    """Compose a distribution with itself, its truncated tails charged as infinite loss."""
+    return pld if times == 1 else pld.self_compose(times, tail_mass_truncation=TAIL_MASS)
+
+
+def epsilon_from_pld(pld: PrivacyLossDistribution, delta: float) -> float:
+    """Smallest ε of a distribution at δ; inf where none exists."""
+    value = float(pld.get_epsilon_for_delta(delta))
+    return value if not math.isnan(value) else math.inf

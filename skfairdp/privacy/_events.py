@@ -1,0 +1,189 @@
+"""Descriptions of releases. An event says what was released and with what noise; it knows no accountant.
+
+dp-accounting's events are used wherever it has one; the vote releases below exist nowhere else. Their meaning
+never changes: a stored event must give the same ε tomorrow.
+"""
+
+import math
+from typing import Any
+
+import attr
+
+from skfairdp.privacy._dp_accounting import (
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+)
+
+__all__ = [
+    "ArgmaxBit",
+    "DiscreteGaussian",
+    "ThresholdBit",
+    "compose",
+    "event_from_dict",
+    "event_to_dict",
+    "flatten",
+    "repeat",
+]
+
+_NOISES = ("gaussian", "discrete_gaussian")
+
+
+def _positive(instance: Any, attribute: Any, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be positive and finite. Got {value!r}.")
+
+
+def _known_noise(instance: Any, attribute: Any, value: str) -> None:
+    if value not in _NOISES:
+        raise ValueError(f"noise of {type(instance).__name__} must be one of {_NOISES}. Got {value!r} instead.")
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class ThresholdBit(DpEvent):
+    """One bit: whether a maximum of vote counts plus noise reaches a threshold.
+
+    One record changes one teacher, which moves any (restricted) maximum of the counts by at most 1.
+
+    Parameters
+    ----------
+    n_teachers : int
+        Number of votes; the maximum lies in 0..n_teachers.
+    threshold : float
+        In votes.
+    sigma : float
+        Noise scale, in votes.
+    noise : {"gaussian", "discrete_gaussian"}
+    """
+
+    n_teachers: int = attr.ib(validator=_positive)
+    threshold: float
+    sigma: float = attr.ib(validator=_positive)
+    noise: str = attr.ib(default="gaussian", validator=_known_noise)
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class ArgmaxBit(DpEvent):
+    """One bit: which of two classes has the larger noisy count (ties go to the first).
+
+    Parameters
+    ----------
+    n_teachers : int
+        Number of votes.
+    sigma : float
+        Scale of the noise added to each of the two counts, in votes.
+    noise : {"gaussian", "discrete_gaussian"}
+    restricted : bool
+        False: the two classes are all there are, and one changed vote moves the difference of counts by exactly 2.
+        True: two admissible ones of several, where it may also move by 1.
+    """
+
+    n_teachers: int = attr.ib(validator=_positive)
+    sigma: float = attr.ib(validator=_positive)
+    noise: str = attr.ib(default="gaussian", validator=_known_noise)
+    restricted: bool = False
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class DiscreteGaussian(DpEvent):
+    """An integer vector plus discrete Gaussian noise: ρ-zCDP with ρ = sensitivity² / (2 sigma²).
+
+    (Canonne, Kamath & Steinke 2020, Theorem 4.) It is not exactly Gaussian-DP and never enters a GDP sum.
+    """
+
+    sigma: float = attr.ib(validator=_positive)
+    sensitivity: float = attr.ib(default=1.0, validator=_positive)
+
+
+_EVENTS: dict[str, type[DpEvent]] = {
+    cls.__name__: cls
+    for cls in (
+        ArgmaxBit,
+        ComposedDpEvent,
+        DiscreteGaussian,
+        GaussianDpEvent,
+        LaplaceDpEvent,
+        NoOpDpEvent,
+        NonPrivateDpEvent,
+        PoissonSampledDpEvent,
+        RandomizedResponseDpEvent,
+        SelfComposedDpEvent,
+        ThresholdBit,
+    )
+}
+
+
+def repeat(event: DpEvent, times: int) -> DpEvent:
+    """The same release, ``times`` times over."""
+    if times < 0 or int(times) != times:
+        raise ValueError(f"times must be a non-negative integer. Got {times!r} instead.")
+    if times == 0:
+        return NoOpDpEvent()
+    return event if times == 1 else SelfComposedDpEvent(event, int(times))
+
+
+def compose(*events: DpEvent) -> DpEvent:
+    """All of these releases on the same data, in any adaptive order."""
+    kept = [event for event in events if not isinstance(event, NoOpDpEvent)]
+    if not kept:
+        return NoOpDpEvent()
+    return kept[0] if len(kept) == 1 else ComposedDpEvent(kept)
+
+
+def flatten(event: DpEvent) -> dict[DpEvent, int]:
+    """Walk an event tree and count its elementary releases."""
+    leaves: dict[DpEvent, int] = {}
+
+    def walk(node: DpEvent, times: int) -> None:
+        if isinstance(node, ComposedDpEvent):
+            for child in node.events:
+                walk(child, times)
+        elif isinstance(node, SelfComposedDpEvent):
+            walk(node.event, times * node.count)
+        elif not isinstance(node, NoOpDpEvent) and times:
+            leaves[node] = leaves.get(node, 0) + times
+
+    walk(event, 1)
+    return leaves
+
+
+def event_to_dict(event: DpEvent) -> dict[str, Any]:
+    """Plain JSON-ready description of an event tree."""
+    name = type(event).__name__
+    if _EVENTS.get(name) is not type(event):
+        raise ValueError(f"An event of type {name} cannot be stored; the known ones are {sorted(_EVENTS)}.")
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, DpEvent):
+            return event_to_dict(value)
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        if hasattr(value, "item"):
+            return value.item()
+        return value
+
+    fields = {field.name: plain(getattr(event, field.name)) for field in attr.fields(type(event))}
+    return {"type": name, **fields}
+
+
+def event_from_dict(description: dict[str, Any]) -> DpEvent:
+    """Inverse of :func:`event_to_dict`."""
+    fields = dict(description)
+    name = fields.pop("type", None)
+    if name not in _EVENTS:
+        raise ValueError(f"Unknown event {name!r}; the known ones are {sorted(_EVENTS)}.")
+
+    def built(value: Any) -> Any:
+        if isinstance(value, dict) and "type" in value:
+            return event_from_dict(value)
+        if isinstance(value, list):
+            return [built(item) for item in value]
+        return value
+
+    return _EVENTS[name](**{key: built(value) for key, value in fields.items()})

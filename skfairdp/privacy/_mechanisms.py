@@ -1,0 +1,231 @@
+"""Mechanisms on vote counts: sensitivity, noise and event in one frozen object.
+
+Whoever adds the noise also states the event, from the same numbers; no scale is ever computed in a second place.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skfairdp.privacy._dp_accounting import DpEvent, GaussianDpEvent
+from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ThresholdBit
+from skfairdp.privacy._noise import NoiseSource
+
+__all__ = ["GNMax", "GaussianMechanism", "NoisyThreshold", "NoisyVotes"]
+
+_DYADIC = 1024.0
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """A noise scale and a noise distribution."""
+
+    sigma: float
+    noise: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        if self.noise not in ("gaussian", "discrete_gaussian"):
+            raise ValueError(f"noise must be 'gaussian' or 'discrete_gaussian'. Got {self.noise!r} instead.")
+        if not (self.sigma > 0 and math.isfinite(self.sigma)):
+            raise ValueError(f"sigma must be positive and finite. Got {self.sigma!r} instead.")
+        if self.noise == "discrete_gaussian":
+            # Few binary digits keep the exact sampler's integers small. Rounded up: more noise, accounted as such.
+            object.__setattr__(self, "sigma", math.ceil(self.sigma * _DYADIC) / _DYADIC)
+
+    def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.float64]:
+        if self.noise == "discrete_gaussian":
+            return source.discrete_gaussian(self.sigma, shape).astype(np.float64)
+        return self.sigma * source.normal(shape)
+
+
+@dataclass(frozen=True)
+class GaussianMechanism(_Noise):
+    """Add Gaussian noise to a vector and round it to a public grid.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise on each coordinate.
+    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+        The discrete one needs integer values.
+    sensitivity : float, default=1.0
+        Largest L2 distance between the vectors of two neighbours.
+
+    Notes
+    -----
+    Floating-point noise can carry traces of the value in its last bits (Mironov 2012). Values and results are both
+    rounded to multiples of a power of two near ``sigma / 1024``; this is a precaution, not a verified proof. The
+    discrete Gaussian is sampled exactly.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianMechanism, NoiseSource
+    >>> mechanism = GaussianMechanism(sigma=4.0, sensitivity=2.0)
+    >>> mechanism.event
+    GaussianDpEvent(noise_multiplier=2.0)
+    >>> mechanism.release([1.0, 2.0], NoiseSource()).shape
+    (2,)
+    """
+
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.sensitivity > 0 and math.isfinite(self.sensitivity)):
+            raise ValueError(f"sensitivity must be positive and finite. Got {self.sensitivity!r} instead.")
+
+    @property
+    def event(self) -> DpEvent:
+        """One release of the whole vector."""
+        if self.noise == "discrete_gaussian":
+            return DiscreteGaussian(self.sigma, self.sensitivity)
+        return GaussianDpEvent(self.sigma / self.sensitivity)
+
+    def release(self, values: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
+        """Return the noisy values; every coordinate gets noise of its own."""
+        values = np.asarray(values, dtype=np.float64)
+        if not np.all(np.isfinite(values)):
+            raise ValueError("A release needs finite values.")
+        noise = self._draw(values.shape, source)
+        if self.noise == "discrete_gaussian":
+            if np.any(values != np.rint(values)):
+                raise ValueError("Discrete Gaussian noise needs integer values.")
+            return values + noise
+        grid = 2.0 ** math.floor(math.log2(self.sigma / 1024))
+        return np.rint((np.rint(values / grid) * grid + noise) / grid) * grid
+
+
+@dataclass(frozen=True)
+class NoisyVotes(_Noise):
+    """Release the vote histogram of a query ("soft labels").
+
+    One record changes one vote. With two classes the first count determines the second (their sum is public), so
+    one number with sensitivity 1 is released; with more, the histogram, with sensitivity √2.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise, in votes.
+    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+    n_teachers, n_classes : int
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import NoiseSource, NoisyVotes
+    >>> mechanism = NoisyVotes(sigma=50.0, n_teachers=100, n_classes=3)
+    >>> mechanism.release([[80, 15, 5]], NoiseSource()).shape
+    (1, 3)
+    """
+
+    n_teachers: int = 1
+    n_classes: int = 2
+
+    @property
+    def sensitivity(self) -> float:
+        return 1.0 if self.n_classes == 2 else math.sqrt(2.0)
+
+    @property
+    def event(self) -> DpEvent:
+        """One query."""
+        return self._vector.event
+
+    @property
+    def _vector(self) -> GaussianMechanism:
+        return GaussianMechanism(self.sigma, self.noise, self.sensitivity)
+
+    def release(self, votes: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
+        """Noisy histograms of shape (n_queries, n_classes); they may be negative and, for K > 2, need not sum up."""
+        votes = np.asarray(votes)
+        if self.n_classes > 2:
+            return self._vector.release(votes, source)
+        second = self._vector.release(votes[:, 1], source)
+        return np.column_stack([self.n_teachers - second, second])
+
+
+@dataclass(frozen=True)
+class NoisyThreshold(_Noise):
+    """Release one bit per query: does the largest admissible count, plus noise, reach the threshold?
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise, in votes.
+    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+    n_teachers : int
+    threshold : float
+        In votes.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import NoiseSource, NoisyThreshold
+    >>> NoisyThreshold(sigma=1e-3, n_teachers=10, threshold=6).release(7, NoiseSource())
+    True
+    """
+
+    n_teachers: int = 1
+    threshold: float = 0.5
+
+    sensitivity = 1.0
+
+    @property
+    def event(self) -> DpEvent:
+        """One query, as the one bit it publishes."""
+        return ThresholdBit(self.n_teachers, float(self.threshold), self.sigma, self.noise)
+
+    @property
+    def mu_squared(self) -> float:
+        """Squared Gaussian cost of one query, for an adaptive filter (the bit is a post-processing)."""
+        return (self.sensitivity / self.sigma) ** 2
+
+    def release(self, largest_count: int, source: NoiseSource) -> bool:
+        """Whether the noisy count reaches the threshold."""
+        return bool(largest_count + self._draw((1,), source)[0] >= self.threshold)
+
+
+@dataclass(frozen=True)
+class GNMax(_Noise):
+    """Release the class with the largest noisy count (Gaussian noisy max).
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise on each count, in votes.
+    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+    n_teachers, n_classes : int
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GNMax, NoiseSource
+    >>> GNMax(sigma=1e-3, n_teachers=10, n_classes=3).release([1, 7, 2], NoiseSource())
+    1
+    """
+
+    n_teachers: int = 1
+    n_classes: int = 2
+
+    sensitivity = math.sqrt(2.0)
+
+    @property
+    def event(self) -> DpEvent:
+        """One query: exact for two classes, the Gaussian histogram it is computed from for more."""
+        if self.n_classes == 2:
+            return ArgmaxBit(self.n_teachers, self.sigma, self.noise)
+        if self.noise == "discrete_gaussian":
+            return DiscreteGaussian(self.sigma, self.sensitivity)
+        return GaussianDpEvent(self.sigma / self.sensitivity)
+
+    @property
+    def mu_squared(self) -> float:
+        """Squared Gaussian cost of one query, for an adaptive filter."""
+        return (self.sensitivity / self.sigma) ** 2
+
+    def release(self, counts: ArrayLike, source: NoiseSource, admissible: NDArray[np.bool_] | None = None) -> int:
+        """Index of the winning class, among the admissible ones if given (ties go to the lowest index)."""
+        counts = np.asarray(counts, dtype=np.float64)
+        candidates = np.arange(len(counts)) if admissible is None else np.flatnonzero(admissible)
+        if not len(candidates):
+            raise ValueError("GNMax needs at least one admissible class.")
+        noisy = counts[candidates] + self._draw((len(candidates),), source)
+        return int(candidates[np.argmax(noisy)])

@@ -1,0 +1,126 @@
+"""What a fit guarantees, in one immutable object."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from skfairdp.privacy._accountants import accountant_of, epsilon_of
+from skfairdp.privacy._dp_accounting import DpEvent
+from skfairdp.privacy._events import compose
+
+__all__ = ["PROTECTS", "PrivacySpent"]
+
+PROTECTS = ("record", "sensitive attribute")
+
+
+@dataclass(frozen=True)
+class PrivacySpent:
+    """The certified privacy cost of a fit: a cap, the same for every data set and every transcript.
+
+    Parameters
+    ----------
+    epsilon : float
+        Proven upper bound at ``delta``; inf when the noise was seeded or there is no privacy.
+    delta : float
+    protects : {"record", "sensitive attribute"}
+        What a neighbour may change.
+    neighboring_relation : str
+        ``"replace one record"``, ``"add or remove one record"`` or ``"replace one sensitive attribute"``.
+    event : DpEvent
+        The tree of releases; ``epsilon_of(event, delta)`` gives ``mechanism_epsilon`` again.
+    mechanism_epsilon : float
+        What the mechanism costs when its noise is secret. Differs from ``epsilon`` only with a ``noise_seed``.
+    public : tuple of str
+        What the guarantee takes as public knowledge (sizes, domains, public rows).
+
+    Attributes
+    ----------
+    accountant : str
+        Which accountant certified the figure: ``"gdp"`` (exact), ``"pld"``, ``"rdp"``.
+    data_dependent : bool
+        Always False: a figure that depends on the data is no guarantee.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
+    >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation="replace one record")
+    >>> print(spent)
+    epsilon=0.935 at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
+    """
+
+    epsilon: float
+    delta: float
+    protects: str
+    neighboring_relation: str
+    event: DpEvent = field(repr=False)
+    mechanism_epsilon: float
+    public: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.protects not in PROTECTS:
+            raise ValueError(f"protects must be one of {PROTECTS}. Got {self.protects!r} instead.")
+
+    @classmethod
+    def of(
+        cls,
+        event: DpEvent,
+        delta: float,
+        *,
+        protects: str,
+        neighboring_relation: str,
+        secret_noise: bool = True,
+        public: Iterable[str] = (),
+    ) -> "PrivacySpent":
+        """Compute the figure from the event; there is no other way to state one."""
+        mechanism_epsilon = epsilon_of(event, delta)
+        return cls(
+            epsilon=mechanism_epsilon if secret_noise else float("inf"),
+            delta=delta,
+            protects=protects,
+            neighboring_relation=neighboring_relation,
+            event=event,
+            mechanism_epsilon=mechanism_epsilon,
+            public=tuple(public),
+        )
+
+    @property
+    def accountant(self) -> str:
+        return accountant_of(self.event, self.delta)
+
+    @property
+    def data_dependent(self) -> bool:
+        return False
+
+    def __add__(self, other: object) -> "PrivacySpent":
+        """Both fits on the same data, composed from their events. Unlike guarantees refuse."""
+        if not isinstance(other, PrivacySpent):
+            return NotImplemented
+        for name in ("protects", "neighboring_relation", "delta"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "
+                    f"{getattr(other, name)!r}. Report them separately."
+                )
+        secret = all(spent.epsilon == spent.mechanism_epsilon for spent in (self, other))
+        return PrivacySpent.of(
+            compose(self.event, other.event),
+            self.delta,
+            protects=self.protects,
+            neighboring_relation=self.neighboring_relation,
+            secret_noise=secret,
+            public=dict.fromkeys((*self.public, *other.public)),
+        )
+
+    def __str__(self) -> str:
+        how = {
+            "gdp": "exact Gaussian accounting",
+            "pld": "privacy loss distributions",
+            "rdp": "Rényi accounting",
+            "none": "nothing: a release without noise",
+        }[self.accountant]
+        seeded = "" if self.epsilon == self.mechanism_epsilon else (
+            f" [noise was seeded: epsilon is inf; with secret noise it would be {self.mechanism_epsilon:.4g}]"
+        )
+        return (
+            f"epsilon={self.epsilon:.4g} at delta={self.delta:g}, protecting one {self.protects} "
+            f"({self.neighboring_relation}); certified by {how}{seeded}"
+        )
