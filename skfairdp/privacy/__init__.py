@@ -25,6 +25,7 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
+from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._report import PrivacySpent
@@ -40,12 +41,14 @@ __all__ = [
     "GaussianDpEvent",
     "GaussianMechanism",
     "LaplaceDpEvent",
+    "LedgerEntry",
     "NoOpDpEvent",
     "NoiseSource",
     "NoisyThreshold",
     "NoisyVotes",
     "NonPrivateDpEvent",
     "PoissonSampledDpEvent",
+    "PrivacyLedger",
     "PrivacySpent",
     "RandomizedResponseDpEvent",
     "SelfComposedDpEvent",

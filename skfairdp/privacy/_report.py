@@ -44,7 +44,7 @@ class PrivacySpent:
     >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
     >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation="replace one record")
     >>> print(spent)
-    epsilon=0.935 at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
+    epsilon=0.9263 at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
     """
 
     epsilon: float
