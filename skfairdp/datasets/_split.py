@@ -135,8 +135,19 @@ def train_private_public_test_split(
             "test rows. "
             "Give more rows or other 'sizes'."
         )
-    taken = [_take(table, rows) for rows in indices for table in (X, y, sensitive_features)]
-    return PrivatePublicTestSplit(*taken, indices=(indices[0], indices[1], indices[2]))
+    private, public, test = indices
+    return PrivatePublicTestSplit(
+        X=_take(X, private),
+        y=_take(y, private),
+        sensitive_features=_take(sensitive_features, private),
+        X_public=_take(X, public),
+        y_public=_take(y, public),
+        sensitive_features_public=_take(sensitive_features, public),
+        X_test=_take(X, test),
+        y_test=_take(y, test),
+        sensitive_features_test=_take(sensitive_features, test),
+        indices=(private, public, test),
+    )
 
 
 def _take(table: Any, rows: NDArray[np.intp]) -> Any:

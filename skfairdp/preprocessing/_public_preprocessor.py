@@ -75,22 +75,21 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
                 "transform). "
                 f"Got {self.transformer!r} instead."
             )
+        _require_table(X)
         validate_data(self, X, skip_check_array=True)
         public = self._public_rows(X)
-        columns = np.shape(public)[1] if np.ndim(public) == 2 else None
-        if columns != self.n_features_in_:
+        if len(public.shape) != 2 or public.shape[1] != self.n_features_in_:
             raise ValueError(
                 "The 'X_public' parameter of PublicPreprocessor must be a table with the "
                 f"{self.n_features_in_} columns of X. "
-                f"Got shape {np.shape(public)} instead."
+                f"Got shape {public.shape} instead."
             )
-        ours, theirs = getattr(self, "feature_names_in_", None), _string_names(public)
-        if (ours is None) != (theirs is None):
+        names = list(getattr(self, "feature_names_in_", []))
+        if names != _string_names(public):
             raise ValueError(
-                "X and the 'X_public' parameter of PublicPreprocessor must both have column names, or neither."
+                "'X_public' of PublicPreprocessor must have the column names of X in the same order, "
+                "and none where X has none."
             )
-        if theirs is not None and theirs != list(ours):
-            raise ValueError("'X_public' of PublicPreprocessor must have the columns of X, in the same order.")
         self.transformer_ = clone(self.transformer).fit(public)
         return self
 
@@ -101,7 +100,7 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
                 "PublicPreprocessor needs public rows: give them with the 'X_public' parameter, for example "
                 "PublicPreprocessor(StandardScaler(), X_public=PublicData(X_public))."
             )
-        return public if hasattr(public, "columns") else np.asarray(public)
+        return public if hasattr(public, "shape") else np.asarray(public)
 
     def transform(self, X: Any) -> Any:
         """Transform rows with the transformer fitted on public rows.
@@ -115,6 +114,7 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
         What the transformer returns.
         """
         check_is_fitted(self)
+        _require_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.transformer_.transform(X)
 
@@ -142,6 +142,15 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _string_names(table: Any) -> list[str] | None:
+def _require_table(X: Any) -> None:
+    dimensions = len(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
+    if dimensions != 2:
+        raise ValueError(
+            f"PublicPreprocessor expected a 2-d X, got {dimensions} dimension(s). Reshape your data, for "
+            "example with X.reshape(-1, 1) for one feature."
+        )
+
+
+def _string_names(table: Any) -> list[str]:
     names = list(getattr(table, "columns", []))
-    return names if names and all(isinstance(name, str) for name in names) else None
+    return names if all(isinstance(name, str) for name in names) else []

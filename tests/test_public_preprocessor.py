@@ -1,0 +1,97 @@
+"""PublicPreprocessor and the default encoder: nothing is learnt from the rows given to fit."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skfairdp.preprocessing import PublicPreprocessor, make_tabular_encoder
+from skfairdp.utils import PublicData
+
+
+class ChecksHarness(PublicPreprocessor):
+    """scikit-learn's checks bring tables of many widths: the rows given to fit serve as the public ones."""
+
+    def _public_rows(self, X):
+        return X if hasattr(X, "shape") else np.asarray(X)
+
+
+@parametrize_with_checks([ChecksHarness(StandardScaler()), ChecksHarness(MinMaxScaler())])
+def test_scikit_learn_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("transformer", [StandardScaler(), MinMaxScaler(), PCA(2, svd_solver="full")])
+def test_private_rows_change_nothing(transformer):
+    rng = np.random.default_rng(0)
+    public, probe = rng.normal(size=(30, 3)), rng.normal(size=(5, 3))
+    expected = clone(transformer).fit(public).transform(probe)
+    for private in (rng.normal(size=(10, 3)) * 1e9, np.full((4, 3), np.nan), np.zeros((1, 3))):
+        fitted = PublicPreprocessor(transformer, X_public=public).fit(private)
+        np.testing.assert_array_equal(fitted.transform(probe), expected)
+
+
+def test_a_category_of_private_rows_does_not_appear():
+    public = pd.DataFrame({"job": ["a", "b"]})
+    encoder = PublicPreprocessor(
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False), PublicData(public)
+    )
+    encoder.fit(pd.DataFrame({"job": ["secret", "a"]}))
+    assert encoder.get_feature_names_out().tolist() == ["job_a", "job_b"]
+    assert b"secret" not in pickle.dumps(encoder)
+
+
+def test_pipeline_search_clone_and_set_output():
+    rng = np.random.default_rng(1)
+    X, public = rng.normal(size=(60, 2)), PublicData(rng.normal(size=(60, 2)))
+    y = (X[:, 0] > 0).astype(int)
+    pipeline = make_pipeline(PublicPreprocessor(StandardScaler(), public), LogisticRegression())
+    search = GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]}, cv=2).fit(X, y)
+    scaler = search.best_estimator_[0].transformer_
+    np.testing.assert_allclose(scaler.mean_, public.X.mean(axis=0))  # all 60 public rows, not a fold of them
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    named = PublicPreprocessor(StandardScaler(), pd.DataFrame(public.X, columns=["a", "b"])).set_output(
+        transform="pandas"
+    )
+    assert list(named.fit(frame).transform(frame).columns) == ["a", "b"]
+    np.testing.assert_allclose(named.inverse_transform(named.transform(frame)), X)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "public", "message"),
+    [
+        (StandardScaler(), None, "needs public rows"),
+        (StandardScaler(), np.zeros((3, 4)), "must be a table with the 2 columns of X"),
+        (StandardScaler(), np.zeros(3), "must be a table with the 2 columns of X"),
+        (StandardScaler(), pd.DataFrame(np.zeros((3, 2)), columns=["b", "a"]), "must have the column names"),
+        (StandardScaler(), np.zeros((3, 2)), "must have the column names of X"),
+        (None, np.zeros((3, 2)), "must be a transformer"),
+    ],
+)
+def test_bad_public_rows_are_refused(transformer, public, message):
+    frame = pd.DataFrame(np.zeros((3, 2)), columns=["a", "b"])
+    with pytest.raises(ValueError, match=message):
+        PublicPreprocessor(transformer, public).fit(frame)
+
+
+def test_default_encoder_standardises_clips_and_ignores_unknown_categories():
+    public = pd.DataFrame({"n": [0.0, 2.0], "c": ["x", "y"], "m": [5, 7]})
+    encoder = make_tabular_encoder(clip=3.0).fit(public)
+    out = encoder.transform(pd.DataFrame({"n": [1e9, -1e9, 1.0], "c": ["x", "new", "y"], "m": [6, 6, 6]}))
+    np.testing.assert_array_equal(out, [[3, 0, 1, 0], [-3, 0, 0, 0], [0, 0, 0, 1]])
+    assert encoder.get_feature_names_out().tolist() == ["n", "m", "c_x", "c_y"]
+    pickle.loads(pickle.dumps(encoder))
+
+
+@pytest.mark.parametrize("clip", [0.0, -1.0, float("nan")])
+def test_default_encoder_refuses_an_impossible_clip(clip):
+    with pytest.raises(ValueError, match="'clip' parameter of make_tabular_encoder"):
+        make_tabular_encoder(clip=clip)
