@@ -1,0 +1,5 @@
+"""Searching and comparing models, with the ε of the search."""
+
+from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
+
+__all__ = ["hypervolume", "pareto_frontier"]
