@@ -13,6 +13,7 @@ from skfairdp.privacy._dp_accounting import (
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
     SelfComposedDpEvent,
+    rdp_to_epsilon,
 )
 from skfairdp.privacy._events import (
     ArgmaxBit,
@@ -28,7 +29,13 @@ from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource
+from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.privacy._report import PrivacySpent
+from skfairdp.privacy._smooth_sensitivity import (
+    check_conditions,
+    smooth_sensitivity,
+    smooth_sensitivity_release_cost,
+)
 
 __all__ = [
     "RDP_ORDERS",
@@ -57,7 +64,9 @@ __all__ = [
     "bit_deltas",
     "bit_rdp",
     "calibrate_noise",
+    "check_conditions",
     "compose",
+    "data_dependent_rdp",
     "epsilon_of",
     "event_from_dict",
     "event_to_dict",
@@ -65,6 +74,10 @@ __all__ = [
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",
+    "log_q",
     "rdp_of",
+    "rdp_to_epsilon",
     "repeat",
+    "smooth_sensitivity",
+    "smooth_sensitivity_release_cost",
 ]

@@ -1,7 +1,7 @@
 """Data-dependent Rényi bounds for GNMax (Papernot et al. 2018, "Scalable Private Learning with PATE").
 
-They bound the Rényi divergence at the votes that were cast and at no others, so they are themselves private: good
-for a diagnostic, never for a certified ε and never for stopping.
+They bound the Rényi divergence at the votes that were cast and at no others, so they are themselves private:
+good for a diagnostic, never for a certified ε and never for stopping.
 """
 
 import math
@@ -14,7 +14,7 @@ __all__ = ["data_dependent_rdp", "log_q"]
 
 Array = NDArray[np.float64]
 
-# Values of one block of queries x orders: two buffers of them stay in a core's second-level cache.
+# Values of one block of queries x orders: 100 kB, which stays in a core's second-level cache.
 _BLOCK = 12_800
 # exp overflows just above 709; below this no element of a block can.
 _EXP_SAFE = 700.0
@@ -23,8 +23,8 @@ _EXP_SAFE = 700.0
 def log_q(votes: ArrayLike, sigma: float) -> Array:
     """Bound the log probability that GNMax does not answer with the plurality.
 
-    ``q = sum over the other classes j of erfc((n_max - n_j) / (2 sigma)) / 2`` (a union bound, Proposition 7),
-    capped at ``1 - 1/K``, all in logarithms.
+    ``q = sum over the other classes j of erfc((n_max - n_j) / (2 sigma)) / 2`` (a union bound, Proposition
+    7), capped at ``1 - 1/K``, all in logarithms.
 
     Parameters
     ----------
@@ -47,21 +47,24 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
     --------
     >>> from skfairdp.privacy import log_q
     >>> log_q([[230, 20], [126, 124]], sigma=40).round(6)
-    array([-9.183817, -0.721707])
+    array([-9.183817, -0.721756])
     """
     votes = np.atleast_2d(np.asarray(votes))
-    if votes.ndim != 2 or votes.shape[1] == 0 or votes.dtype.kind not in "iuf" or not np.isfinite(votes).all():
+    numeric = votes.dtype.kind in "iuf" and bool(np.isfinite(votes).all())
+    if votes.ndim != 2 or votes.shape[1] == 0 or not numeric:
         raise ValueError(
-            f"votes must be a finite numeric array of shape (n_queries, n_classes). Got shape {votes.shape} and "
-            f"type {votes.dtype} instead."
+            "votes must be a finite numeric array of shape (n_queries, n_classes). "
+            f"Got shape {votes.shape} and type {votes.dtype} instead."
         )
     _check_sigma(sigma)
+    # Small or unsigned integer types would wrap around.
+    votes = votes.astype(np.float64 if votes.dtype.kind == "f" else np.int64)
     n_queries, n_classes = votes.shape
     if n_classes == 1:
         return np.full(n_queries, -np.inf)
     gaps = votes.max(axis=1, keepdims=True) - votes
     scale = math.sqrt(2.0) * sigma
-    if gaps.dtype.kind in "iu" and gaps.size and gaps.max() < gaps.size:
+    if gaps.dtype.kind == "i" and gaps.size and gaps.max() < gaps.size:
         # Whole votes take few distinct gaps: looking their tails up is ten times cheaper than computing each.
         tails = log_ndtr(-np.arange(gaps.max() + 1) / scale)[gaps]
     else:
@@ -75,8 +78,8 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
 def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Array:
     """Bound the Rényi divergence of GNMax at the votes behind ``log_q``.
 
-    Theorem 6 with the higher orders of Proposition 10 (``mu2 = sigma sqrt(log 1/q)``, ``mu1 = mu2 + 1``) wherever all
-    its conditions hold, and never more than the data-independent ``order / sigma**2``.
+    Theorem 6 with the higher orders of Proposition 10 (``mu2 = sigma sqrt(log 1/q)``, ``mu1 = mu2 + 1``)
+    wherever all its conditions hold, and never more than the data-independent ``order / sigma**2``.
 
     Parameters
     ----------
@@ -99,88 +102,88 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Arr
 
     Notes
     -----
-    The expectation of this cost over a noisy threshold is not a Rényi bound; a query that may or may not be answered
-    is charged as answered.
+    The expectation of this cost over a noisy threshold is not a Rényi bound; a query that may or may not be
+    answered is charged as answered. The bound is for the argmax alone: a published histogram or a soft label
+    costs the data-independent figure.
 
     Examples
     --------
     >>> from skfairdp.privacy import data_dependent_rdp, log_q
     >>> q = log_q([[230, 20], [126, 124]], sigma=40)
     >>> data_dependent_rdp(q, 40, [2, 10]).round(6)
-    array([[3.4e-05, 5.0e-05],
+    array([[3.40e-05, 5.00e-05],
            [1.25e-03, 6.25e-03]])
     """
     log_q = np.atleast_1d(np.asarray(log_q, dtype=np.float64))
     orders = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if log_q.ndim != 1 or not (log_q <= 0).all():
-        raise ValueError("log_q must be a one-dimensional array of logarithms of probabilities, none above 0.")
+        raise ValueError("log_q must be one-dimensional: logarithms of probabilities, none above 0 or NaN.")
     if orders.ndim != 1 or not (orders > 1).all() or not np.isfinite(orders).all():
         raise ValueError("orders must be a one-dimensional array of finite numbers greater than 1.")
     _check_sigma(sigma)
-    # Equal votes cost equally, and sorted by q the valid entries of a block lie in a rectangle.
-    levels, which = np.unique(log_q, return_inverse=True)
-    by_size = np.argsort(orders, kind="stable")
+    sigma = float(sigma)
+    # Equal votes cost equally; and with both sorted, what the theorem can improve is one rectangle a block.
+    levels, query = np.unique(log_q, return_inverse=True)
+    by_order = np.argsort(orders, kind="stable")
     table = np.empty((levels.size, orders.size))
-    table[:, by_size] = _rdp_sorted(levels, float(sigma), orders[by_size])
-    return np.take(table, which, axis=0)
+    table[:] = orders[by_order] / sigma**2
+    table[np.isneginf(levels)] = 0.0
+    _improve(table, levels, sigma, orders[by_order])
+    if (by_order[1:] < by_order[:-1]).any():
+        table = np.take(table, np.argsort(by_order), axis=1)
+    return np.take(table, query, axis=0)
 
 
-def _rdp_sorted(log_q: Array, sigma: float, orders: Array) -> Array:
-    """Bounds for ascending ``log_q`` and ascending orders."""
-    variance = sigma * sigma
-    independent = orders / variance
-    out = np.empty((log_q.size, orders.size))
-    out[:] = independent
-    fixed = np.isneginf(log_q)
-    out[fixed] = 0.0
-
+def _improve(table: Array, log_q: Array, sigma: float, orders: Array) -> None:
+    """Lower ``table`` (ascending ``log_q`` x ascending orders) to Theorem 6 where its conditions hold."""
+    independent = orders / sigma**2
     root = np.sqrt(-log_q)
     mu2 = sigma * root
-    # mu2 > 1 is also what keeps the base of A positive: q exp(mu2 / sigma^2) < 1 means sigma < mu2 sigma.
-    usable = (mu2 > 1) & ~fixed
-    log_q, root, mu2 = log_q[usable], root[usable], mu2[usable]
-    # Theorem 6: the bound grows with q only up to exp((mu2-1) eps2) / (mu1/(mu1-1) mu2/(mu2-1))^mu2.
-    growing = log_q <= (mu2 - 1) * root / sigma - mu2 * np.log1p(2 / (mu2 - 1))
-    rows = np.flatnonzero(usable)[growing]
-    log_q, root, mu2 = log_q[growing], root[growing], mu2[growing]
-
-    # log of (1-q) A^(a-1) is log1q + (a-1) log_a, and that of q B^(a-1) is log_q + (a-1) log_b.
-    log1q = _log1mexp(log_q)
-    log_a = log1q - _log1mexp((log_q + root / sigma) * (1 - 1 / mu2))
-    log_b = 2 * root / sigma + 1 / variance
-    start, slope = log_q - log1q, log_b - log_a
-    # Order <= mu1: ascending log_q means descending mu1, so the first row of a block needs the most columns.
+    # All conditions on q are lower limits on mu2, so they hold for a first stretch of the sorted rows. With
+    # mu2 > 1 the base of A is positive, for q exp(mu2 / sigma²) < 1 says mu2 < mu2².
+    first, last = np.count_nonzero(np.isneginf(log_q)), np.count_nonzero(mu2 > 1)
+    # The bound grows with q only up to q = exp((mu2-1) eps2) / (mu1/(mu1-1) mu2/(mu2-1))^mu2.
+    t = mu2[first:last]
+    growing = log_q[first:last] <= (t - 1) * root[first:last] / sigma - t * np.log1p(2 / (t - 1))
+    rows = slice(first, first + int(np.logical_and.accumulate(growing).sum()))
+    table, log_q, root, mu2 = table[rows], log_q[rows], root[rows], mu2[rows]
+    # The order may not exceed mu1 = mu2 + 1.
     n_columns = np.searchsorted(orders, mu2 + 1, side="right")
-    above = orders - 1
+
+    # (1-q) A^(a-1) is exp(log1q + (a-1) log_a) and q B^(a-1) is exp(log_q + (a-1) log_b). In A,
+    # (q exp(eps2))^(1 - 1/mu2) is exp(-((mu2-1)/sigma)²): a form that cannot cancel.
+    log1q = _log1mexp(log_q)
+    log_a = log1q - _log1mexp(-np.square((mu2 - 1) / sigma))
+    log_b = 2 * root / sigma + 1 / sigma**2
+    offset, slope = (log_q - log1q)[:, None], (log_b - log_a)[:, None]
+    log_a, log1q, above = log_a[:, None], log1q[:, None], orders - 1
     step = max(1, _BLOCK // orders.size)
-    for first in range(0, rows.size, step):
-        width = n_columns[first]
-        if width == 0:
-            break
-        block = slice(first, first + step)
-        ratio = slope[block, None] * above[:width]
-        ratio += start[block, None]
+    for begin in range(0, log_q.size, step):
+        at = slice(begin, begin + step)
+        narrow, wide = n_columns[at].min(), n_columns[at].max()
+        if wide == 0:
+            continue
+        bound = table[at, :wide]
+        np.multiply(slope[at], above[:wide], out=bound)
+        bound += offset[at]
         # Linear in the order, so its largest value lies at an end.
-        if ratio[:, [0, -1]].max() < _EXP_SAFE:
-            np.exp(ratio, out=ratio)
-            np.log1p(ratio, out=ratio)
+        if bound[:, [0, -1]].max() < _EXP_SAFE:
+            np.exp(bound, out=bound)
+            np.log1p(bound, out=bound)
         else:
-            np.logaddexp(0.0, ratio, out=ratio)
-        ratio += log1q[block, None]
-        ratio /= above[:width]
-        ratio += log_a[block, None]
-        np.maximum(ratio, 0.0, out=ratio)  # rounding can leave -1e-30 where q is tiny
-        np.minimum(ratio, independent[:width], out=ratio)
-        if n_columns[block][-1] < width:
-            invalid = np.arange(width) >= n_columns[block, None]
-            np.copyto(ratio, independent[:width], where=invalid)
-        out[rows[block], :width] = ratio
-    return out
+            np.logaddexp(0.0, bound, out=bound)
+        bound += log1q[at]
+        bound /= above[:wide]
+        bound += log_a[at]
+        np.clip(bound, 0.0, independent[:wide], out=bound)  # rounding can leave -1e-30 where q is tiny
+        outside = np.arange(narrow, wide) >= n_columns[at, None]
+        np.copyto(bound[:, narrow:], independent[narrow:wide], where=outside)
 
 
 def _log1mexp(x: Array) -> Array:
-    """log(1 - exp(x)) for x < 0."""
-    return np.where(x > -0.6931, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+    """log(1 - exp(x)) for x < 0, accurate at both ends."""
+    near, far = np.maximum(x, -0.6931), np.minimum(x, -0.6931)
+    return np.where(x > -0.6931, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
 
 
 def _check_sigma(sigma: float) -> None:
