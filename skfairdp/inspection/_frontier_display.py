@@ -1,0 +1,280 @@
+"""The frontier people look at."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of
+from skfairdp.inspection._html import write_frontier_page
+
+__all__ = ["ParetoFrontierDisplay"]
+
+_AXES = {
+    "disparity": ("Fairness gap (demographic disparity)", True),
+    "accuracy": ("Accuracy of answered rows", False),
+    "coverage": ("Coverage (share of rows answered)", False),
+    "epsilon": ("Privacy cost ε", True),
+}
+
+
+class ParetoFrontierDisplay:
+    """Plot of the trade-off between privacy, fairness, accuracy and coverage.
+
+    Every ε shown is the certified one of the release behind a model, and the legend says what it protects.
+    Models with unlike guarantees (another unit of protection, another neighbouring relation) are drawn on
+    axes of their own: their ε cannot be compared. Nothing here reads private data; the figures are those of
+    the frame.
+
+    It is recommended to use :meth:`from_frame` or the result of :func:`skfairdp.model_selection.frontier`
+    directly.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As :func:`skfairdp.model_selection.frontier` returns it, ``attrs`` included.
+    x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+        Columns on the two axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes, or ndarray of them
+        One for each kind of guarantee and data set.
+    figure_ : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        The frame lacks a column, or ``x`` or ``y`` is not one of the four.
+
+    See Also
+    --------
+    skfairdp.model_selection.frontier : Makes the frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skfairdp.inspection import ParetoFrontierDisplay
+    >>> frame = pd.DataFrame({
+    ...     "epsilon": [1.0, 1.0, 5.0], "delta": 1e-5, "protects": "record",
+    ...     "neighboring_relation": "replace one record", "gamma": [0.05, None, 0.05], "idp3": False,
+    ...     "disparity": [0.03, 0.10, 0.04], "accuracy": [0.80, 0.82, 0.82], "coverage": 1.0,
+    ...     "non_dominated": True})
+    >>> display = ParetoFrontierDisplay.from_frame(frame)
+    >>> display.ax_.get_xlabel()
+    'Fairness gap (demographic disparity)'
+    """
+
+    def __init__(self, frame: pd.DataFrame, *, x: str = "disparity", y: str = "accuracy") -> None:
+        for name, value in (("x", x), ("y", y)):
+            if value not in _AXES:
+                raise ValueError(
+                    f"The {name!r} parameter of ParetoFrontierDisplay must be one of {sorted(_AXES)}. Got "
+                    f"{value!r} instead."
+                )
+        self.frame = check_frame(frame)
+        self.x = x
+        self.y = y
+
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame, *, x: str = "disparity", y: str = "accuracy", ax: Any = None
+    ) -> "ParetoFrontierDisplay":
+        """Make the display of a frame and plot it.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            As :func:`skfairdp.model_selection.frontier` returns it.
+        x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+        ax : matplotlib Axes, or sequence of them, default=None
+            One for each kind of guarantee and data set in the frame. None makes a figure.
+
+        Returns
+        -------
+        ParetoFrontierDisplay
+        """
+        return cls(frame, x=x, y=y).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "ParetoFrontierDisplay":
+        """Draw with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or sequence of them, default=None
+            One for each kind of guarantee and data set in the frame. None makes a figure.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError
+            matplotlib is not installed.
+        ValueError
+            The number of axes is not that of the parts.
+        """
+        try:
+            from matplotlib import pyplot
+            from matplotlib.figure import Figure  # noqa: F401
+        except ImportError:
+            raise ImportError(
+                "ParetoFrontierDisplay.plot needs matplotlib: pip install 'skfairdp[plots]'. to_html() "
+                "works without it."
+            ) from None
+        parts = parts_of(self.frame)
+        if ax is None:
+            figure, axes = pyplot.subplots(
+                1, len(parts), figsize=(7.6 * len(parts), 5.4), squeeze=False, layout="constrained"
+            )
+            axes = axes[0]
+        else:
+            axes = np.atleast_1d(np.asarray(ax, dtype=object))
+            figure = axes[0].figure
+        if len(axes) != len(parts):
+            raise ValueError(
+                f"ParetoFrontierDisplay needs {len(parts)} axes, one for each kind of guarantee and data "
+                f"set; got {len(axes)}. "
+                "Unlike guarantees are never drawn on one pair of axes."
+            )
+        for axis, part in zip(axes, parts, strict=True):
+            self._draw(axis, part)
+        self.ax_ = axes[0] if len(axes) == 1 else axes
+        self.figure_ = figure
+        return self
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write one self-contained interactive page.
+
+        Hovering or focusing a model shows its parameters, its ε and what ε protects; sliders bound ε, gap and
+        coverage; a table follows. The page works offline, makes no request, and can be used with the keyboard
+        alone.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write. An existing one is replaced.
+        title : str, default=None
+            Heading. None: made from the data set's name.
+
+        Returns
+        -------
+        pathlib.Path
+        """
+        return write_frontier_page(self.frame, path, title=title)
+
+    def _draw(self, ax: Any, part: Part) -> None:
+        ink, soft = "#16161d", "#5a5c6b"
+        (x_label, x_less), (y_label, y_less) = _AXES[self.x], _AXES[self.y]
+        for level, color in zip(part.levels, level_colors(len(part.levels), "light"), strict=True):
+            rows = part.rows[part.rows["epsilon"] == level]
+            for refuses, marker, dashes in ((False, "o", "-"), (True, "D", (0, (3, 2)))):
+                kind = rows[rows["idp3"].astype(bool) == refuses]
+                steps = _staircase(kind[[self.x, self.y]].dropna().to_numpy(float), x_less, y_less)
+                if len(steps) > 1 and "epsilon" not in (self.x, self.y):
+                    ax.step(
+                        *steps.T,
+                        where="post",
+                        color=color,
+                        linewidth=1.7,
+                        linestyle=dashes,
+                        alpha=0.45,
+                        zorder=1,
+                    )
+                for best in (False, True):
+                    some = rows[
+                        (rows["idp3"].astype(bool) == refuses) & (rows["non_dominated"].astype(bool) == best)
+                    ]
+                    size = (34 if refuses else 52) * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2)
+                    ax.scatter(
+                        some[self.x],
+                        some[self.y],
+                        s=size,
+                        marker=marker,
+                        color=color,
+                        edgecolor="white",
+                        linewidth=0.9,
+                        alpha=1.0 if best else 0.22,
+                        zorder=4 if best else 2,
+                    )
+            ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(level)}")
+        if part.rows["idp3"].astype(bool).any():
+            ax.scatter([], [], s=46, marker="o", color=soft, label="answers everyone")
+            ax.scatter([], [], s=32, marker="D", color=soft, label="may refuse (IDP3)")
+        if not part.rows["non_dominated"].astype(bool).all():
+            ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
+        legend = ax.legend(
+            title=f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})",
+            frameon=False,
+            fontsize=9,
+            title_fontsize=9,
+            alignment="left",
+            labelcolor=ink,
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
+            handletextpad=0.4,
+            labelspacing=0.6,
+        )
+        legend.get_title().set_color(ink)
+        self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft)
+
+    def _dress(
+        self, ax: Any, part: Part, x_label: str, y_label: str, x_less: bool, y_less: bool, ink: str, soft: str
+    ) -> None:
+        from matplotlib.ticker import PercentFormatter
+
+        for axis, column in ((ax.xaxis, self.x), (ax.yaxis, self.y)):
+            if column in ("accuracy", "coverage"):
+                axis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
+        ax.set_xlabel(x_label, color=ink, fontsize=10)
+        ax.set_ylabel(y_label, color=ink, fontsize=10)
+        ax.grid(color="#ecedf3", linewidth=1)
+        ax.set_axisbelow(True)
+        ax.tick_params(colors=soft, labelsize=9, length=0)
+        for side in ("top", "right", "left", "bottom"):
+            ax.spines[side].set_visible(False)
+        ax.margins(0.06, 0.08)
+        if self.x == "disparity":
+            ax.set_xlim(left=0)
+        ax.set_title(
+            part.subject or "Privacy, fairness and accuracy",
+            loc="left",
+            fontsize=12.5,
+            fontweight="bold",
+            color=ink,
+            pad=26,
+        )
+        total = (
+            f"Publishing all these models costs ε = {epsilon_text(part.epsilon_total)} at "
+            f"δ = {part.delta_text}"
+            if np.isfinite(part.epsilon_total)
+            else "The cost of publishing all these models is not certified"
+        )
+        ax.text(0, 1.025, total, transform=ax.transAxes, fontsize=9.5, color=soft)
+        corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)
+        arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[
+            x_less, y_less
+        ]
+        ax.text(
+            *corner,
+            f"{arrow} better",
+            transform=ax.transAxes,
+            fontsize=9,
+            color=soft,
+            ha="left" if x_less else "right",
+            va="bottom" if y_less else "top",
+        )
+
+
+def _staircase(points: np.ndarray, x_less: bool, y_less: bool) -> np.ndarray:
+    """The points that are best in y so far, walking x from good to bad."""
+    if not len(points):
+        return points
+    sx, sy = (1 if x_less else -1), (1 if y_less else -1)
+    points = points[np.lexsort((sy * points[:, 1], sx * points[:, 0]))]
+    best = np.minimum.accumulate(sy * points[:, 1])
+    keep = np.r_[True, best[1:] < best[:-1]]
+    return points[keep]

@@ -1,0 +1,128 @@
+"""What the plot and the page both need from a frontier frame: its parts, its words and its colours."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+__all__ = ["Part", "check_frame", "epsilon_text", "level_colors", "parts_of"]
+
+_NEEDED = (
+    "epsilon",
+    "delta",
+    "protects",
+    "neighboring_relation",
+    "gamma",
+    "idp3",
+    "disparity",
+    "accuracy",
+    "coverage",
+    "non_dominated",
+)
+# From private (cool) to less private (hot); light and dark backgrounds need different lightness.
+_RAMPS = {
+    "light": ("#3730a3", "#7e22ce", "#c026a3", "#dd4040", "#d07200"),
+    "dark": ("#7c8cff", "#b07cff", "#f472c8", "#ff8a7a", "#ffc14d"),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows that may share one pair of axes: one data set, one kind of guarantee."""
+
+    rows: pd.DataFrame
+    dataset: str
+    protects: str
+    neighboring_relation: str
+    delta: float
+    epsilon_total: float
+    n_fits: int
+
+    @property
+    def delta_text(self) -> str:
+        """δ without a padded exponent."""
+        return f"{self.delta:g}".replace("e-0", "e-")
+
+    @property
+    def protection(self) -> str:
+        """What ε protects, in words."""
+        return (
+            f"ε protects one {self.protects} ({self.neighboring_relation}), δ\u00a0=\u00a0{self.delta_text}"
+        )
+
+    @property
+    def subject(self) -> str:
+        """Data set and estimators."""
+        names = ", ".join(
+            dict.fromkeys(str(name) for name in self.rows.get("estimator", pd.Series(dtype=object)))
+        )
+        return " · ".join(word for word in (self.dataset, names) if word)
+
+    @property
+    def levels(self) -> list[float]:
+        """The distinct ε, in increasing order."""
+        return sorted(set(self.rows["epsilon"].astype(float)))
+
+
+def check_frame(frame: Any) -> pd.DataFrame:
+    """Return the frame, or raise a ValueError that says which columns are missing."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(
+            f"ParetoFrontierDisplay needs the DataFrame that frontier() returns. Got {type(frame).__name__}."
+        )
+    missing = [column for column in _NEEDED if column not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"The frame of ParetoFrontierDisplay lacks the column(s) {missing}; frontier() makes such frames."
+        )
+    if frame.empty:
+        raise ValueError("The frame of ParetoFrontierDisplay has no rows.")
+    return frame
+
+
+def parts_of(frame: pd.DataFrame) -> list[Part]:
+    """Split a frame so that unlike guarantees, and different data sets, never share axes."""
+    records = {(r["protects"], r["neighboring_relation"]): r for r in frame.attrs.get("guarantees", [])}
+    dataset = (
+        frame["dataset"].fillna("").astype(str)
+        if "dataset" in frame.columns
+        else pd.Series("", index=frame.index)
+    )
+    parts = []
+    keys = [dataset, frame["protects"].astype(str), frame["neighboring_relation"].astype(str)]
+    for key, rows in frame.groupby(keys, sort=False):
+        name, protects, relation = (str(value) for value in key)
+        record = records.get((protects, relation), {})
+        parts.append(
+            Part(
+                rows,
+                name,
+                protects,
+                relation,
+                float(record.get("delta", rows["delta"].max())),
+                float(record.get("epsilon_total", math.nan)),
+                int(record.get("n_fits", 0)),
+            )
+        )
+    return parts
+
+
+def epsilon_text(value: float) -> str:
+    """Three significant digits, rounded up: an upper bound rounded down would no longer be one."""
+    if not math.isfinite(value) or value <= 0:
+        return "0" if value == 0 else "∞"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / unit - 1e-6) * unit:.6g}"
+
+
+def level_colors(n: int, theme: str) -> list[str]:
+    """``n`` colours along the ramp, evenly spaced; linear between its stops."""
+    ramp = [tuple(int(stop[i : i + 2], 16) for i in (1, 3, 5)) for stop in _RAMPS[theme]]
+    colors = []
+    for j in range(n):
+        at = (j / (n - 1) if n > 1 else 0.25) * (len(ramp) - 1)
+        low = min(int(at), len(ramp) - 2)
+        mix = [a + (b - a) * (at - low) for a, b in zip(ramp[low], ramp[low + 1], strict=True)]
+        colors.append("#" + "".join(f"{round(channel):02x}" for channel in mix))
+    return colors

@@ -1,0 +1,131 @@
+"""The interactive page: one file that loads nothing.
+
+Written by hand over SVG rather than with plotly: plotly.js inline weighs 4.5 MB and draws to a canvas of its
+own that the keyboard cannot walk through, while this page is about 40 kB, opens from disk or mail at once,
+and every point is an element that can be focused and read aloud. A content security policy in the page
+forbids every request.
+"""
+
+import html
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from skfairdp import __version__
+from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of
+
+__all__ = ["frontier_page", "write_frontier_page"]
+
+
+def write_frontier_page(
+    frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None
+) -> Path:
+    """Write the page of a frontier frame and return its path."""
+    target = Path(path)
+    target.write_text(frontier_page(frame, title=title), encoding="utf-8")
+    return target
+
+
+def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
+    """Return the page of a frontier frame as one string of HTML."""
+    parts = parts_of(check_frame(frame))
+    names = list(dict.fromkeys(part.dataset for part in parts if part.dataset))
+    heading = (
+        title
+        if title is not None
+        else ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
+    )
+    data = {"panels": [_panel(part, len(parts) > 1, frame.attrs.get("n_test")) for part in parts]}
+    folder = resources.files("skfairdp.inspection") / "templates"
+    # "<" inside the data could end the script element; everywhere else JSON does not need it.
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
+    fill = {
+        "TITLE": html.escape(heading),
+        "VERSION": html.escape(__version__),
+        "STYLE": (folder / "frontier.css").read_text(encoding="utf-8"),
+        "SCRIPT": (folder / "frontier.js").read_text(encoding="utf-8"),
+        "DATA": text,
+    }
+    template = (folder / "frontier.html").read_text(encoding="utf-8")
+    # One pass, so that nothing in the data is taken for a place to fill.
+    return re.sub("@@([A-Z]+)@@", lambda match: fill[match[1]], template)
+
+
+def _panel(part: Part, several: bool, n_test: int | None) -> dict[str, Any]:
+    total = part.epsilon_total
+    fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
+    measured = f" Accuracy, gap and coverage: {n_test:,} test rows, not covered by ε." if n_test else ""
+    return {
+        "heading": f"{part.dataset}: {part.protection}" if several else None,
+        "subject": part.subject or "Models",
+        "protects": part.protects,
+        "protection": part.protection,
+        "delta": f"{part.delta_text}",
+        "total": _finite(total),
+        "sentence": (
+            f"Publishing every model on this page costs ε = {epsilon_text(total)} at δ = {part.delta_text}, "
+            "protecting one "
+            f"{part.protects} ({part.neighboring_relation})."
+            if math.isfinite(total)
+            else "The noise was seeded, or a total is not known: publishing these models is not certified."
+        ),
+        "detail": f"{fits}; every γ and refusal rule is computed from them at no further cost.{measured}",
+        "levels": [_finite(level) for level in part.levels],
+        "colors": {theme: level_colors(len(part.levels), theme) for theme in ("light", "dark")},
+        "points": [_point(j, row, part) for j, row in enumerate(part.rows.to_dict("records"))],
+    }
+
+
+def _point(j: int, row: Mapping[Any, Any], part: Part) -> dict[str, Any]:
+    gamma = _finite(row["gamma"])
+    params = str(row.get("params") or "")
+    return {
+        "id": j,
+        "estimator": str(row.get("estimator") or "model"),
+        "epsilon": _finite(row["epsilon"]),
+        "level": part.levels.index(float(row["epsilon"])),
+        "gamma": gamma,
+        "idp3": bool(row["idp3"]),
+        "gap": _finite(row["disparity"]),
+        "accuracy": _finite(row["accuracy"]),
+        "coverage": float(row["coverage"]),
+        "best": bool(row["non_dominated"]),
+        "params": params,
+        "code": _code(params, gamma, bool(row["idp3"]), row),
+    }
+
+
+def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) -> str:
+    """Python that makes the model again."""
+    name = params.partition("(")[0]
+    imports = [name, "PublicData", *(["IDP3"] if idp3 else [])]
+    lines = [f"from skfairdp import {', '.join(sorted(imports))}"]
+    if idp3:
+        lines.append("from sklearn.frozen import FrozenEstimator")
+    lines += [
+        "",
+        f"# A new fit is a new release: it costs its own ε = {epsilon_text(row['epsilon'])}.",
+        f"model = {params}",
+        "model.fit(X, y, X_public=PublicData(X_public, groups_public))",
+    ]
+    if idp3:
+        lines += [
+            f"model = IDP3(FrozenEstimator(model), gamma={gamma})",
+            "model.fit(X_public, sensitive_features=groups_public)",
+            "model.predict(X_new, sensitive_features=groups_new)",
+        ]
+    else:
+        lines.append("model.predict(X_new)")
+    return "\n".join(lines)
+
+
+def _finite(value: Any) -> float | None:
+    """JSON has neither NaN nor inf."""
+    return float(value) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,204 @@
+"""ParetoFrontierDisplay: what is drawn, and what is never drawn together."""
+
+import builtins
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from frontier_frames import make_frame, two_guarantees
+
+from skfairdp.inspection import ParetoFrontierDisplay
+from skfairdp.inspection._frontier_frame import epsilon_text
+
+pytest.importorskip("matplotlib").use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+def _offsets(ax):
+    return np.concatenate([np.asarray(c.get_offsets()).reshape(-1, 2) for c in ax.collections])
+
+
+def test_every_model_is_drawn_once_and_the_legend_says_what_epsilon_protects():
+    frame = make_frame()
+    display = ParetoFrontierDisplay.from_frame(frame)
+    drawn = {tuple(np.round(point, 9)) for point in _offsets(display.ax_) if np.isfinite(point).all()}
+    assert drawn == {tuple(np.round(point, 9)) for point in frame[["disparity", "accuracy"]].to_numpy()}
+    legend = display.ax_.get_legend()
+    assert "ε protects one record" in legend.get_title().get_text()
+    assert "replace one record, δ = 1e-5" in legend.get_title().get_text()
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts[:3] == ["ε = 0.5", "ε = 1", "ε = 5"] and "may refuse (IDP3)" in texts
+    assert any("ε = 5.3 at δ = 1e-5" in text.get_text() for text in display.ax_.texts)
+    assert display.figure_ is display.ax_.figure
+
+
+def test_dominated_points_are_faded_and_colours_differ_by_epsilon():
+    frame = make_frame()
+    frame.loc[0, "non_dominated"] = False
+    ax = ParetoFrontierDisplay.from_frame(frame).ax_
+    alphas, colors = {}, {}
+    for collection in ax.collections:
+        for point in np.asarray(collection.get_offsets()).reshape(-1, 2):
+            if np.isfinite(point).all():
+                alphas[tuple(np.round(point, 9))] = collection.get_alpha()
+                colors[tuple(np.round(point, 9))] = tuple(collection.get_facecolor()[0][:3])
+    keys = [tuple(np.round(point, 9)) for point in frame[["disparity", "accuracy"]].to_numpy()]
+    assert alphas[keys[0]] < 0.5 < alphas[keys[-1]]
+    by_epsilon = {
+        epsilon: {colors[k] for k, e in zip(keys, frame["epsilon"], strict=True) if e == epsilon}
+        for epsilon in (0.5, 1.0, 5.0)
+    }
+    assert all(len(group) == 1 for group in by_epsilon.values()) and len(set.union(*by_epsilon.values())) == 3
+
+
+def test_unlike_guarantees_get_axes_of_their_own():
+    display = ParetoFrontierDisplay.from_frame(two_guarantees())
+    assert len(display.ax_) == 2
+    titles = [ax.get_legend().get_title().get_text() for ax in display.ax_]
+    assert "one record" in titles[0] and "one sensitive attribute" in titles[1]
+    from matplotlib import pyplot
+
+    with pytest.raises(ValueError, match="needs 2 axes, one for each kind of guarantee"):
+        ParetoFrontierDisplay.from_frame(two_guarantees(), ax=pyplot.subplots()[1])
+
+
+def test_different_data_sets_get_axes_of_their_own():
+    both = pd.concat([make_frame(), make_frame(dataset="other")], ignore_index=True)
+    assert len(ParetoFrontierDisplay.from_frame(both).ax_) == 2
+
+
+def test_given_axes_and_columns_are_used():
+    from matplotlib import pyplot
+
+    figure, ax = pyplot.subplots()
+    display = ParetoFrontierDisplay(make_frame(), x="epsilon", y="coverage").plot(ax=ax)
+    assert display.ax_ is ax and display.figure_ is figure
+    assert ax.get_xlabel() == "Privacy cost ε" and ax.get_ylabel().startswith("Coverage")
+
+
+@pytest.mark.parametrize("x", ["gamma", None, "params"])
+def test_unknown_column_is_an_error_that_lists_the_allowed_ones(x):
+    with pytest.raises(ValueError, match=r"'x' parameter of ParetoFrontierDisplay must be one of .*accuracy"):
+        ParetoFrontierDisplay(make_frame(), x=x)
+
+
+def test_frame_that_is_no_frontier_is_refused():
+    with pytest.raises(ValueError, match=r"lacks the column\(s\) \['protects', 'coverage'\]"):
+        ParetoFrontierDisplay(make_frame().drop(columns=["protects", "coverage"]))
+    with pytest.raises(ValueError, match="has no rows"):
+        ParetoFrontierDisplay(make_frame().iloc[:0])
+    with pytest.raises(TypeError, match="needs the DataFrame"):
+        ParetoFrontierDisplay([1, 2])
+
+
+def test_page_needs_no_matplotlib_and_plot_says_how_to_get_it(monkeypatch, tmp_path):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    display = ParetoFrontierDisplay(make_frame())
+    assert display.to_html(tmp_path / "page.html").stat().st_size < 120_000
+    with pytest.raises(ImportError, match=r"pip install 'skfairdp\[plots\]'"):
+        display.plot()
+
+
+# --- the text of the page
+# ------------------------------------------------------------------------------------------
+
+
+def _data(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+
+
+def test_page_holds_every_figure_of_the_frame(tmp_path):
+    frame = make_frame()
+    data = _data(ParetoFrontierDisplay(frame).to_html(tmp_path / "page.html").read_text("utf-8"))
+    (panel,) = data["panels"]
+    for ours, theirs in (
+        ("gap", "disparity"),
+        ("accuracy", "accuracy"),
+        ("epsilon", "epsilon"),
+        ("coverage", "coverage"),
+    ):
+        assert [point[ours] for point in panel["points"]] == frame[theirs].tolist()
+    assert [point["gamma"] for point in panel["points"][:5]] == [0.01, 0.01, 0.05, 0.05, None]
+    assert panel["total"] == 5.3 and panel["protects"] == "record" and "1,000 test rows" in panel["detail"]
+    assert len(panel["colors"]["light"]) == len(panel["levels"]) == 3
+
+
+def test_code_on_the_page_is_python_that_says_what_a_new_fit_costs(tmp_path):
+    panel = _data(ParetoFrontierDisplay(make_frame()).to_html(tmp_path / "p.html").read_text("utf-8"))[
+        "panels"
+    ][0]
+    for point in panel["points"]:
+        compile(point["code"], "page", "exec")
+        assert ("IDP3(" in point["code"]) == point["idp3"] and "new release" in point["code"]
+
+
+def test_unlike_guarantees_are_separate_panels(tmp_path):
+    panels = _data(ParetoFrontierDisplay(two_guarantees()).to_html(tmp_path / "p.html").read_text("utf-8"))[
+        "panels"
+    ]
+    assert [panel["protects"] for panel in panels] == ["record", "sensitive attribute"]
+    assert all(panel["heading"] for panel in panels) and sum(len(panel["points"]) for panel in panels) == 25
+
+
+def test_page_refers_to_nothing_outside_itself(tmp_path):
+    page = ParetoFrontierDisplay(make_frame()).to_html(tmp_path / "p.html").read_text("utf-8")
+    links = re.findall(r"""(?:src|href|action)\s*=\s*["']([^"']*)""", page) + re.findall(
+        r"url\(([^)]*)", page
+    )
+    assert set(links) <= {"data:,", "#content"}
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {
+        "http://www.w3.org/2000/svg"
+    }  # a name, not an address
+    assert "default-src 'none'" in page and "@@" not in page
+
+
+def test_hostile_names_stay_text(tmp_path):
+    frame = make_frame(dataset="</script><script>alert(1)</script>@@DATA@@")
+    frame["params"] = "</script><img src=x onerror=alert(2)>"
+    page = ParetoFrontierDisplay(frame).to_html(tmp_path / "p.html", title="<b>&</b>").read_text("utf-8")
+    assert (
+        page.count("</script>") == 2
+        and "<img" not in page
+        and "<title>&lt;b&gt;&amp;&lt;/b&gt;</title>" in page
+    )
+    assert _data(page)["panels"][0]["subject"].startswith("</script>")
+
+
+def test_figures_that_are_not_finite_become_null(tmp_path):
+    frame = make_frame()
+    frame.loc[0, ["accuracy", "disparity"]] = np.nan
+    frame.loc[:4, "epsilon"] = np.inf
+    frame.attrs["guarantees"][0]["epsilon_total"] = np.inf
+    panel = _data(ParetoFrontierDisplay(frame).to_html(tmp_path / "p.html").read_text("utf-8"))["panels"][0]
+    assert (
+        panel["points"][0]["accuracy"] is None
+        and panel["points"][0]["epsilon"] is None
+        and panel["total"] is None
+    )
+    assert "not certified" in panel["sentence"]
+    ParetoFrontierDisplay(frame).plot()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.5"), (0.4981, "0.499"), (5.7001, "5.71"), (12.31, "12.4"), (1, "1"), (np.inf, "∞")],
+)
+def test_epsilon_is_never_shown_smaller_than_it_is(value, text):
+    assert epsilon_text(value) == text
+    assert float(text.replace("∞", "inf")) >= value
