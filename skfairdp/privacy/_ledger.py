@@ -171,6 +171,7 @@ class PrivacyLedger:
         protects: str,
         neighboring_relation: str,
         releases: Sequence[str] = (),
+        dry_run: bool = False,
     ) -> LedgerEntry:
         """Put a fit on record, before its first release.
 
@@ -183,6 +184,8 @@ class PrivacyLedger:
         neighboring_relation : str
             All entries of one kind must agree on it: guarantees under different relations do not add up.
         releases : sequence of str
+        dry_run : bool, default=False
+            Only see whether the fit is affordable; nothing is written.
 
         Returns
         -------
@@ -217,9 +220,10 @@ class PrivacyLedger:
                     f"{label} would bring the epsilon of this ledger from {self._total(protects):.4g} to {total:.4g}, over "
                     f"its ceiling of {self.epsilon:.4g} at delta={self.delta:g}. Nothing was released."
                 )
-            if self._path is not None:
-                self._append(line)
-            self._entries.append(entry)
+            if not dry_run:
+                if self._path is not None:
+                    self._append(line)
+                self._entries.append(entry)
         return entry
 
     def _total(self, protects: str, extra: DpEvent | None = None) -> float:

@@ -1,6 +1,12 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
-from skfairdp.utils._groups import as_groups, encode_labels, group_domain, split_sensitive_columns
+from skfairdp.utils._groups import (
+    as_groups,
+    encode_labels,
+    given_domain,
+    group_domain,
+    split_sensitive_columns,
+)
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 
@@ -10,6 +16,7 @@ __all__ = [
     "as_groups",
     "child_seeds",
     "encode_labels",
+    "given_domain",
     "group_domain",
     "public_generator",
     "split_sensitive_columns",

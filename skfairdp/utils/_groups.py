@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_groups", "encode_labels", "group_domain", "split_sensitive_columns"]
+__all__ = ["as_groups", "encode_labels", "given_domain", "group_domain", "split_sensitive_columns"]
 
 
 def as_groups(sensitive_features: ArrayLike | pd.DataFrame | pd.Series, n_rows: int, *, owner: str,
@@ -33,7 +33,8 @@ def as_groups(sensitive_features: ArrayLike | pd.DataFrame | pd.Series, n_rows: 
     Raises
     ------
     ValueError
-        Wrong length, missing values, more than two dimensions. The message contains no group name.
+        Wrong length, missing values, values such as lists that cannot be compared as groups, more than two
+        dimensions. The message contains no group name.
     """
     if isinstance(sensitive_features, pd.Series):
         columns = [sensitive_features]
@@ -62,6 +63,43 @@ def as_groups(sensitive_features: ArrayLike | pd.DataFrame | pd.Series, n_rows: 
     lists = [column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns]
     out = np.empty(n_rows, dtype=object)
     out[:] = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+    try:
+        set(out.tolist())
+    except TypeError:
+        raise ValueError(
+            f"{name} of {owner} contains values that cannot be groups, such as lists. Give one label per row."
+        ) from None
+    return out
+
+
+def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.object_]:
+    """Read a list of labels given as a parameter (``groups=``, ``classes=``), keeping its order.
+
+    Parameters
+    ----------
+    values : iterable of labels
+        Intersections are tuples; a list inside the list is taken as one.
+    owner, parameter : str
+        Class and parameter name for the error message.
+
+    Raises
+    ------
+    ValueError
+        Not a list of labels, empty, with missing or repeated values.
+    """
+    try:
+        labels = [tuple(label) if isinstance(label, list) else label for label in values]
+        labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+        distinct = len(set(labels))
+        missing = any(label is None or label != label for label in labels)
+    except (TypeError, ValueError):
+        raise ValueError(f"The '{parameter}' parameter of {owner} must be a list of labels.") from None
+    if isinstance(values, str) or not labels or missing:
+        raise ValueError(f"The '{parameter}' parameter of {owner} must be a list of labels, none missing.")
+    if distinct != len(labels):
+        raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
+    out = np.empty(len(labels), dtype=object)
+    out[:] = labels
     return out
 
 

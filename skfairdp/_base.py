@@ -1,0 +1,267 @@
+"""What every estimator that spends privacy shares: public inputs, ledger, report, score. Kept small on purpose."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, PrivacySpent
+from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain, public_generator, split_sensitive_columns
+
+__all__ = ["FairPrivateMixin", "PublicRows"]
+
+
+class PublicRows:
+    """Public rows after validation: features, and group codes with their domain where groups are used."""
+
+    def __init__(
+        self,
+        X: NDArray[np.float64],
+        groups: NDArray[np.int64] | None = None,
+        domain: NDArray[np.object_] | None = None,
+    ) -> None:
+        self.X = X
+        self.groups = groups
+        self.domain = domain
+
+    @property
+    def n_groups(self) -> int:
+        return 0 if self.domain is None else len(self.domain)
+
+
+class FairPrivateMixin:
+    """Validation, public rows, classes, ledger and report of a private estimator.
+
+    A subclass has the constructor parameters ``delta``, ``classes``, ``groups``, ``sensitive_columns``,
+    ``public_size``, ``random_state``, ``noise_seed`` and ``ledger``, and sets ``privacy_``.
+    """
+
+    # Asked for by default, so that a search with metadata routing never fits without the groups by accident.
+    __metadata_request__fit = {
+        "sensitive_features": True,
+        "X_public": True,
+        "sensitive_features_public": True,
+    }
+    __metadata_request__score = {"sensitive_features": False}
+
+    @property
+    def epsilon_spent_(self) -> float:
+        """Shorthand for ``privacy_.epsilon``: the certified cap of this fit."""
+        check_is_fitted(self, "privacy_")
+        return self.privacy_.epsilon
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy on the given rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sensitive_features : ignored
+            Accepted so that it can be routed; predictions do not use the group.
+        sample_weight : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        float
+        """
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))  # type: ignore[attr-defined]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.non_deterministic = self.noise_seed is None  # type: ignore[attr-defined]
+        tags.input_tags.sparse = False
+        return tags
+
+    # ------------------------------------------------------------------ inputs
+
+    def _split_features(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+        """Numeric features and, with ``sensitive_columns``, the groups that were among them."""
+        columns = self.sensitive_columns  # type: ignore[attr-defined]
+        try:
+            if columns is None:
+                return validate_data(self, X, reset=reset, dtype=np.float64), None
+            features, groups = split_sensitive_columns(X, columns, owner=type(self).__name__)
+            features = check_array(features, dtype=np.float64, estimator=self, input_name="X")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return features, groups
+        except ValueError as error:
+            if "could not convert string to float" in str(error):
+                raise ValueError(
+                    f"X of {type(self).__name__} has columns that are not numbers. Encode them with a transformer fitted "
+                    "on public rows, for example PublicPreprocessor(make_tabular_encoder(), X_public)."
+                ) from None
+            raise
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = column_or_1d(y, warn=True)
+        if len(y) != n_rows:
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}")
+        if y.dtype.kind == "O" and any(value is None or value != value for value in y):
+            raise ValueError(f"y of {type(self).__name__} contains missing values (None or NaN).")
+        if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+            raise ValueError("Input y contains NaN or infinity.")
+        check_classification_targets(y)
+        return y
+
+    def _encode_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The class domain (given, or inferred with a warning) and the rows' class codes."""
+        owner = type(self).__name__
+        given = self.classes  # type: ignore[attr-defined]
+        if given is None:
+            classes, codes = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"{owner} can't train when only one class is present in y. If that is no mistake, "
+                    "give the classes with the 'classes' parameter."
+                )
+            warnings.warn(
+                f"{owner} read its classes from the private y, which reveals them outside the guarantee. "
+                "Give them with the 'classes' parameter.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            return classes, codes.astype(np.int64)
+        classes = np.asarray(given)
+        if classes.ndim != 1 or len(classes) == 0:
+            raise ValueError(f"The 'classes' parameter of {owner} must be a non-empty list of labels.")
+        order = np.argsort(classes, kind="stable")  # scikit-learn keeps classes_ sorted
+        classes = classes[order]
+        if len(np.unique(classes)) != len(classes):
+            raise ValueError(f"The 'classes' parameter of {owner} lists a label twice.")
+        return classes, encode_labels(y, classes, owner=owner, name="y", parameter="classes")
+
+    def _public_rows(
+        self,
+        X: NDArray[np.float64],
+        y: NDArray[Any],
+        groups_in_X: NDArray[np.object_] | None,
+        sensitive_features: Any,
+        X_public: Any,
+        sensitive_features_public: Any,
+        *,
+        use_groups: str,
+    ) -> tuple[NDArray[np.float64], NDArray[Any], PublicRows]:
+        """Private rows, their labels, and the public rows: those given, or the share held out by ``public_size``.
+
+        ``use_groups`` is "required", "optional" (kept where given) or "ignored".
+        """
+        owner = type(self).__name__
+        if isinstance(X_public, PublicData):
+            if sensitive_features_public is not None:
+                raise ValueError(
+                    f"{owner} got public groups twice: inside X_public (PublicData) and as sensitive_features_public."
+                )
+            sensitive_features_public = X_public.sensitive_features
+            X_public = X_public.X
+        if X_public is not None:
+            public, groups = self._split_features(X_public, reset=False)
+            if sensitive_features_public is not None:
+                groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
+            if use_groups == "required" and groups is None:
+                raise ValueError(
+                    f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
+                    "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
+                )
+        else:
+            if self.public_size is None:  # type: ignore[attr-defined]
+                raise ValueError(
+                    f"{owner} needs public rows to label: pass X_public to fit, or set 'public_size' to hold out a share "
+                    "of X that will not be protected."
+                )
+            if sensitive_features_public is not None:
+                raise ValueError(f"{owner} got sensitive_features_public without X_public.")
+            groups = groups_in_X
+            if sensitive_features is not None:
+                groups = as_groups(sensitive_features, len(X), owner=owner)
+            if use_groups == "required" and groups is None:
+                raise ValueError(
+                    f"{owner} needs groups for its fairness constraint: pass sensitive_features to fit, or name the "
+                    "columns of X that hold them with 'sensitive_columns'."
+                )
+            n_public = math.ceil(self.public_size * len(X))  # type: ignore[attr-defined]
+            if n_public >= len(X):
+                raise ValueError(
+                    f"{owner} cannot hold out public rows: X has n_samples = {len(X)} and public_size="
+                    f"{self.public_size}."  # type: ignore[attr-defined]
+                )
+            # By position only: a stratified draw would let one private record move others.
+            order = public_generator(self.random_state).permutation(len(X))  # type: ignore[attr-defined]
+            held_out, kept = np.sort(order[:n_public]), np.sort(order[n_public:])
+            public = X[held_out]
+            groups = None if groups is None else groups[held_out]
+            X, y = X[kept], y[kept]
+        if use_groups == "ignored" or groups is None:
+            return X, y, PublicRows(public)
+        domain = self._group_domain(groups, required=use_groups == "required")
+        codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")
+        empty = len(domain) - len(np.unique(codes))
+        if empty:
+            raise ValueError(
+                f"{empty} of the {len(domain)} groups of {owner} have no public row, so nothing can be said about them. "
+                "Add public rows of every group, or leave those groups out of 'groups'."
+            )
+        return X, y, PublicRows(public, codes, domain)
+
+    def _group_domain(self, public_groups: NDArray[np.object_], *, required: bool) -> NDArray[np.object_]:
+        given = self.groups  # type: ignore[attr-defined]
+        if given is None:
+            domain = group_domain(public_groups)
+            if len(domain) < 2 and required:
+                raise ValueError(
+                    f"{type(self).__name__} found only one group in the public rows, so every fairness statement would be "
+                    "vacuous. Add public rows of the other groups, or give the 'groups' parameter."
+                )
+            return domain
+        domain = np.empty(len(given), dtype=object)
+        domain[:] = [tuple(g) if isinstance(g, list) else g for g in given]
+        return domain
+
+    # ------------------------------------------------------------------ budget
+
+    def _noise_source(self) -> NoiseSource:
+        seed = self.noise_seed  # type: ignore[attr-defined]
+        if seed is None:
+            return NoiseSource()
+        if self.ledger is not None:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"{type(self).__name__} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may "
+                "count it. Leave one of them out."
+            )
+        warnings.warn(
+            f"{type(self).__name__} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
+            "privacy_.epsilon will be inf; use this for research and tests only.",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        return NoiseSource(seed)
+
+    def _charge(self, event: DpEvent, *, protects: str, neighboring_relation: str, releases: tuple[str, ...],
+                dry_run: bool) -> None:
+        """Put the whole fit on record; with ``dry_run`` only see whether it would fit."""
+        ledger: PrivacyLedger | None = self.ledger  # type: ignore[attr-defined]
+        if ledger is not None:
+            ledger.charge(event, label=type(self).__name__, protects=protects, dry_run=dry_run,
+                          neighboring_relation=neighboring_relation, releases=releases)
+
+    def _report(self, event: DpEvent, source: NoiseSource, *, protects: str, neighboring_relation: str,
+                public: tuple[str, ...]) -> PrivacySpent:
+        return PrivacySpent.of(event, self.delta, protects=protects,  # type: ignore[attr-defined]
+                               neighboring_relation=neighboring_relation, secret_noise=source.is_secret, public=public)

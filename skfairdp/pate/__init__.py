@@ -1,0 +1,7 @@
+"""Private aggregation of teacher ensembles, plain and fair."""
+
+from skfairdp.pate._fair_pate import FairPATEClassifier
+from skfairdp.pate._pate import PATEClassifier
+from skfairdp.pate._student import SoftLabelStudent
+
+__all__ = ["FairPATEClassifier", "PATEClassifier", "SoftLabelStudent"]

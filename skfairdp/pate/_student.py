@@ -1,0 +1,313 @@
+"""A student for noisy vote shares: unbiased under the noise, and held to demographic parity on public rows."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logsumexp, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp.fairness import largest_disparity
+from skfairdp.utils._sklearn import Interval, StrOptions
+
+__all__ = ["SoftLabelStudent"]
+
+Array = NDArray[np.float64]
+
+#: Shares of the group-mean direction that are taken out, tried in this order until the gap is small enough.
+LEVELS = np.round(np.arange(0.0, 2.01, 0.1), 2)
+
+
+class SoftLabelStudent(ClassifierMixin, BaseEstimator):
+    """Logistic regression on released vote shares, as fair on public rows as asked.
+
+    The logistic loss is linear in its target, so noisy shares (outside [0, 1] too) leave its gradient unbiased: nothing
+    is clipped or rounded to a label first. Everything it reads is public or differentially private, so whatever it does
+    is post-processing and costs nothing.
+
+    Parity: with U the differences of the groups' feature means, the component of the weights along U is fixed to
+    ``(1 - level)`` times its unconstrained value and the rest is fitted again. The smallest level in 0, 0.1, … 2 whose
+    hard predictions have a gap of at most ``gamma`` on the public rows is taken.
+
+    Parameters
+    ----------
+    gamma : float or None, default=None
+        Largest demographic disparity of the predictions on the public rows. None asks for none.
+    gap : {"others", "overall", "between"}, default="others"
+        Which disparity.
+    alpha : float or None, default=None
+        L2 penalty. None: the value with the largest evidence under the known noise (a ridge approximation).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features, n_outputs)
+        One output for two classes, else one per class. Post-processing of released values: public.
+    intercept_ : ndarray of shape (n_outputs,)
+    alpha_ : float
+        The penalty used.
+    level_ : float
+        The parity level used.
+    gap_ : float or None
+        Disparity of its predictions on the public rows; None without groups.
+    satisfied_ : bool
+        Whether ``gap_`` is at most ``gamma``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.pate import SoftLabelStudent
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> shares = (X[:, 0] > 0) + rng.normal(size=500)
+    >>> student = SoftLabelStudent().fit(X, np.column_stack([1 - shares, shares]), noise_std=1.0)
+    >>> bool(np.mean(student.predict(X) == (X[:, 0] > 0)) > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "gap": [StrOptions({"others", "overall", "between"})],
+        "alpha": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(self, *, gamma: float | None = None, gap: str = "others", alpha: float | None = None) -> None:
+        self.gamma = gamma
+        self.gap = gap
+        self.alpha = alpha
+
+    def fit(
+        self,
+        X: Array,
+        shares: Array,
+        *,
+        noise_std: float = 0.0,
+        X_public: Array | None = None,
+        groups: NDArray[np.int64] | None = None,
+        n_groups: int | None = None,
+    ) -> "SoftLabelStudent":
+        """Fit on released shares.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_queries, n_features)
+            Public rows that were answered.
+        shares : ndarray of shape (n_queries, n_classes)
+            Released vote shares, noise included; one-hot rows for released labels.
+        noise_std : float, default=0.0
+            Standard deviation of the noise in a share (public).
+        X_public : ndarray of shape (n_public, n_features), default=None
+            Rows on which parity is required; default ``X``.
+        groups : ndarray of int of shape (n_public,), default=None
+            Group codes of those rows. Required with ``gamma``.
+        n_groups : int, default=None
+            Number of groups; default ``max + 1``.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        if self.gamma is not None and groups is None:
+            raise ValueError("SoftLabelStudent needs 'groups' to hold its predictions to 'gamma'.")
+        X = np.asarray(X, dtype=float)
+        parity_rows = X if X_public is None else np.asarray(X_public, dtype=float)
+        n_classes = shares.shape[1]
+        self.n_features_in_ = X.shape[1]
+        self.classes_ = np.arange(n_classes)
+        targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / n_classes  # K > 2: noise off the simplex plane
+        if n_classes == 2:
+            targets = targets[:, 1:]
+        self._center = parity_rows.mean(axis=0)
+        self._scale, evidence_alpha = _scale_and_alpha(X - self._center, parity_rows.std(axis=0), targets, noise_std)
+        self.alpha_ = evidence_alpha if self.alpha is None else float(self.alpha)
+        A = (X - self._center) / self._scale
+        public = (parity_rows - self._center) / self._scale
+        if groups is None:
+            basis, rank = np.eye(X.shape[1]), 0
+            counts = None
+        else:
+            counts = np.zeros((int(n_groups or groups.max() + 1), n_classes), dtype=np.int64)
+            basis, rank = _parity_basis(public, groups, len(counts))
+        B = A @ basis
+        free = _solve(B, targets, self.alpha_, None, 0, None)
+        self._path: list[tuple[float, Array, float | None]] = []
+        solution = free
+        # One path serves every gamma: the levels cost a few Newton steps each, and a sweep re-uses them all.
+        for level in LEVELS if rank else LEVELS[:1]:
+            solution = free if level == 0 else _solve(B, targets, self.alpha_, (1 - level) * free[:rank], rank, solution)
+            weights = np.vstack([basis @ solution[:-1], solution[-1:]])
+            gap = None
+            if counts is not None and groups is not None:
+                predicted = _decide(public @ weights[:-1] + weights[-1])
+                counts[:] = 0
+                np.add.at(counts, (groups, predicted), 1)
+                gap = largest_disparity(counts, self.gap)
+            self._path.append((float(level), weights, gap))
+        return self._select()
+
+    def with_gamma(self, gamma: float | None) -> "SoftLabelStudent":
+        """Return a student for another ``gamma`` from the same path, without fitting again."""
+        check_is_fitted(self, "coef_")
+        if gamma is not None and self._path[0][2] is None:
+            raise ValueError("This student was fitted without groups; it cannot be held to 'gamma'.")
+        other = SoftLabelStudent(gamma=gamma, gap=self.gap, alpha=self.alpha)
+        other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
+        return other._select()
+
+    def _select(self) -> "SoftLabelStudent":
+        path = self._path
+        chosen = path[0]
+        if self.gamma is not None:
+            chosen = next(
+                (step for step in path if step[2] is not None and step[2] <= self.gamma),
+                min(path, key=lambda step: step[2] if step[2] is not None else np.inf),
+            )
+        self.level_, weights, self.gap_ = chosen
+        self.satisfied_ = self.gamma is None or (self.gap_ is not None and self.gap_ <= self.gamma)
+        self.coef_ = weights[:-1] / self._scale[:, None]
+        self.intercept_ = weights[-1] - self._center @ self.coef_
+        return self
+
+    def _scores(self, X: Array) -> Array:
+        check_is_fitted(self, "coef_")
+        return np.asarray(X, dtype=float) @ self.coef_ + self.intercept_
+
+    def predict(self, X: Array) -> NDArray[np.int64]:
+        """Class codes of shape (n_rows,)."""
+        return self.classes_[_decide(self._scores(X))]
+
+    def predict_proba(self, X: Array) -> Array:
+        """Estimated vote shares of shape (n_rows, n_classes)."""
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            second = expit(scores[:, 0])
+            return np.column_stack([1 - second, second])
+        return softmax(scores, axis=1)
+
+
+def _decide(scores: Array) -> NDArray[np.int64]:
+    return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def _scale_and_alpha(X: Array, std: Array, targets: Array, noise_std: float) -> tuple[Array, float]:
+    """Scale of each feature and L2 penalty with the largest evidence under the known noise.
+
+    A common scale keeps rare one-hot columns small, where they belong; a scale per feature undoes the user's units.
+    The released shares themselves decide between the two and the half-way: post-processing.
+    """
+    std = np.where(std > 0, std, 1.0)
+    common = float(np.exp(np.log(std).mean()))
+    candidates = []
+    for power in (0.0, 0.5, 1.0):
+        scale = common * (std / common) ** power
+        candidates.append((*_evidence(X / scale, targets, noise_std), scale))
+    _, alpha, scale = max(candidates, key=lambda candidate: candidate[0])
+    return scale, alpha
+
+
+def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[Array, int]:
+    """Orthonormal basis of feature space whose first ``rank`` directions span the differences of group means."""
+    present = [z for z in range(n_groups) if np.any(groups == z)]
+    differences = np.column_stack([X[groups == z].mean(axis=0) - X.mean(axis=0) for z in present])
+    left, singular, _ = np.linalg.svd(differences, full_matrices=True)
+    rank = int(np.sum(singular > 1e-10 * max(float(singular[0]), 1e-300))) if singular.size else 0
+    # All of feature space taken out would leave a constant prediction: parity, but no student.
+    return left, min(rank, X.shape[1] - 1)
+
+
+def _evidence(A: Array, targets: Array, noise_std: float) -> tuple[float, float]:
+    """Largest log marginal likelihood of the shares in a linear model with known noise, and its penalty.
+
+    Beside the noise, shares scatter around any linear function; that variance is chosen on the same grid. The linear
+    penalty is carried to the logistic loss through the slope v = t(1 - t) of the link at the mean share.
+    """
+    n, d = A.shape
+    if n < 2 or d == 0:
+        return 0.0, 1.0
+    values, vectors = np.linalg.eigh(A.T @ A)
+    squared = np.maximum(values, 0.0)
+    keep = squared > 1e-9 * max(float(squared[-1]), 1e-300)
+    squared = squared[keep]
+    centred = targets - targets.mean(axis=0)
+    moments = ((vectors[:, keep].T @ (A.T @ centred)) ** 2).sum(axis=1) / squared
+    rest = max(float((centred**2).sum() - moments.sum()), 1e-12)
+    outputs, spare = targets.shape[1], max((n - 1 - len(squared)) * targets.shape[1], 0)
+    mean = np.clip(targets.mean(axis=0), 0.05, 0.95)
+    slope = float((mean * (1 - mean)).mean())
+    best, best_log = 1.0, -np.inf
+    for scatter in slope * np.array([0.05, 0.1, 0.2, 0.4, 0.8]):
+        variance = noise_std**2 + scatter
+        for prior in np.geomspace(1e-7, 1.0, 36):
+            v = prior * squared + variance
+            log_evidence = -0.5 * (
+                outputs * np.log(v).sum() + (moments / v).sum() + spare * np.log(variance) + rest / variance
+            )
+            if log_evidence > best_log:
+                best, best_log = variance / prior * slope, log_evidence
+    return float(best_log), float(best)
+
+
+def _solve(
+    B: Array, targets: Array, alpha: float, fixed: Array | None, rank: int, start: Array | None
+) -> Array:
+    """Minimise the logistic loss with L2 penalty, the first ``rank`` weights held at ``fixed``.
+
+    Returns weights of shape (n_features + 1, n_outputs), the unpenalised intercept last.
+    """
+    n, d = B.shape
+    outputs = targets.shape[1]
+    weights = np.zeros((d + 1, outputs)) if start is None else start.copy()
+    if start is None and outputs == 1:
+        mean = float(np.clip(targets.mean(), 0.01, 0.99))
+        weights[-1] = np.log(mean / (1 - mean))
+    if fixed is not None:
+        weights[:rank] = fixed
+    held = rank if fixed is not None else 0
+    offset = B[:, :held] @ weights[:held]
+    M = np.column_stack([B[:, held:], np.ones(n)])
+    penalty = np.full(M.shape[1], alpha)
+    penalty[-1] = 1e-6 * n  # keeps the intercept finite when noise drives all shares past 0 or 1
+    if outputs == 1:
+        weights[held:, 0] = _newton(M, targets[:, 0], penalty, offset[:, 0], weights[held:, 0])
+        return weights
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        w = flat.reshape(-1, outputs)
+        scores = offset + M @ w
+        normaliser = logsumexp(scores, axis=1)
+        value = normaliser.sum() - (targets * scores).sum() + 0.5 * (penalty[:, None] * w**2).sum()
+        gradient = M.T @ (np.exp(scores - normaliser[:, None]) - targets) + penalty[:, None] * w
+        return float(value), gradient.ravel()
+
+    result = minimize(loss, weights[held:].ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    weights[held:] = result.x.reshape(-1, outputs)
+    return weights
+
+
+def _newton(M: Array, target: Array, penalty: Array, offset: Array, w: Array) -> Array:
+    def loss(scores: Array, w: Array) -> float:
+        return float(-log_expit(-scores).sum() - target @ scores + 0.5 * penalty @ w**2)
+
+    scores = offset + M @ w
+    current = loss(scores, w)
+    for _ in range(50):
+        p = expit(scores)
+        gradient = M.T @ (p - target) + penalty * w
+        hessian = (M * (p * (1 - p))[:, None]).T @ M
+        hessian[np.diag_indices_from(hessian)] += penalty
+        step = cho_solve(cho_factor(hessian), gradient)
+        decrease, size = float(gradient @ step), 1.0
+        if decrease < 1e-9 * max(1.0, abs(current)):
+            break
+        moved = M @ step
+        while size > 1e-10:  # backtracking: far from the optimum a full Newton step can overshoot
+            candidate = loss(scores - size * moved, w - size * step)
+            if candidate <= current - 1e-4 * size * decrease:
+                break
+            size /= 2
+        w, scores, current = w - size * step, scores - size * moved, candidate
+    return w

@@ -1,0 +1,5 @@
+"""The only importer of scikit-learn's private names: when one moves, this file changes and nothing else."""
+
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+__all__ = ["HasMethods", "Interval", "StrOptions"]
