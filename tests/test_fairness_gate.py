@@ -359,7 +359,7 @@ def test_record_refuses_codes_out_of_range(z, k):
         gate.record(z, k)
 
 
-# ---- the compiled loop is optional ---------------------------------------------------------------------------
+# ---- the compiled loop is optional -------------------------------------------------------------------------
 def test_without_numba_the_plain_loop_runs(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     assert _stream.compiled_run.__wrapped__() is None
