@@ -139,7 +139,7 @@ def test_hovering_shows_epsilon_what_it_protects_and_the_parameters(page):
         ActionChains(page).move_to_element(mark).perform()
         assert tip.is_displayed()
         text = tip.text
-        assert "ε = " in text and "ε protects one record (replace one record)" in text
+        assert "ε\u00a0=\u00a0" in text and "ε protects one record (replace one record)" in text
         assert "FairPATEClassifier(epsilon=" in text and "γ" in text and "Coverage" in text
         seen.add(text)
     assert len(seen) == 3

@@ -109,7 +109,23 @@ def parts_of(frame: pd.DataFrame) -> list[Part]:
 
 
 def epsilon_text(value: float) -> str:
-    """Three significant digits, rounded up: an upper bound rounded down would no longer be one."""
+    """Write ε with three significant digits, rounded up: an upper bound rounded down would no longer be one.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+        "∞" where the value is not finite.
+
+    Examples
+    --------
+    >>> from skfairdp.inspection import epsilon_text
+    >>> epsilon_text(0.99612), epsilon_text(5.7001), epsilon_text(float("inf"))
+    ('0.997', '5.71', '∞')
+    """
     if not math.isfinite(value) or value <= 0:
         return "0" if value == 0 else "∞"
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)

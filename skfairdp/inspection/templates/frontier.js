@@ -339,7 +339,7 @@
     }, []));
   };
   Panel.prototype.head = function (p) {
-    return el("div", { class: "head" }, [dot(this, p), p.estimator + ", ε = " + number(p.epsilon)]);
+    return el("div", { class: "head" }, [dot(this, p), el("span", { text: p.estimator }), el("span", { class: "eps", text: "ε\u00a0=\u00a0" + number(p.epsilon) })]);
   };
 
   Panel.prototype.hover = function (p, cx, cy, width) {

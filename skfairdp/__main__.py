@@ -1,0 +1,236 @@
+"""``python -m skfairdp demo``: what private and fair learning costs, on real data, in a few minutes."""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skfairdp.datasets import PrivatePublicTestSplit
+
+__all__ = ["main"]
+
+DATA = ("auto", "adult", "bank", "credit", "synthetic")
+EPSILONS = (0.5, 1.0, 2.0, 5.0)
+GAMMAS = (0.01, 0.02, 0.05, 0.1, None)
+
+
+class _UsageError(Exception):
+    """Something the caller has to change; its text is the one line that is shown."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message} (see: {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        Arguments without the program's name. None: those of the process.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 2 with one line on standard error where the arguments, the data or the output folder
+        are unusable.
+
+    Examples
+    --------
+    >>> from skfairdp.__main__ import main
+    >>> main(["demo", "--data", "nothing"])
+    2
+    """
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a terminal that has no ε shows something else rather than failing
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        arguments = _parser().parse_args(argv)
+        _demo(arguments)
+    except _UsageError as error:
+        print(f"skfairdp: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m skfairdp", description="Differentially private and fair classification.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="demo", parser_class=_Parser)
+    demo = commands.add_parser(
+        "demo",
+        help="sweep privacy budgets and fairness constraints on a data set, and draw the frontier",
+        description="Fits FairPATE at several privacy budgets, sweeps the fairness constraint with and "
+        "without IDP3, prints the models that no other one beats, and writes frontier.csv, frontier.png and "
+        "frontier.html.",
+    )
+    demo.add_argument(
+        "--data",
+        choices=DATA,
+        default="auto",
+        help="auto: Adult where SKFAIRDP_DATA has it, else synthetic (default: auto)",
+    )
+    demo.add_argument(
+        "--out",
+        metavar="DIR",
+        default="skfairdp-demo",
+        help="folder for the three files; its own earlier ones are replaced (default: skfairdp-demo)",
+    )
+    demo.add_argument(
+        "--quick", action="store_true", help="fewer rows and two privacy budgets, under 45 seconds"
+    )
+    demo.add_argument(
+        "--seed",
+        metavar="S",
+        type=_seed,
+        default=0,
+        help="for public randomness only: split and partition. The noise stays secret (default: 0)",
+    )
+    return parser
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to {2**32 - 1}, got {text!r}")
+    return int(text)
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    started = time.perf_counter()
+    folder = _writable(arguments.out)
+    from skfairdp.inspection import ParetoFrontierDisplay
+    from skfairdp.model_selection import frontier
+    from skfairdp.pate import FairPATEClassifier
+
+    name, split, where = _load(arguments.data, arguments.seed, arguments.quick)
+    print(f"Data: {where}")
+    print(
+        f"Rows: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} to measure "
+        "on.\n"
+        f"Seed {arguments.seed} fixes the split and the partition. The noise is drawn from the operating "
+        "system and "
+        "stays secret,\nso the figures differ a little from run to run."
+    )
+    table = frontier(
+        FairPATEClassifier(classes=[0, 1]),
+        split.X,
+        split.y,
+        X_public=split.public,
+        X_test=split.X_test,
+        y_test=split.y_test,
+        sensitive_features_test=split.sensitive_features_test,
+        epsilons=EPSILONS[1::2] if arguments.quick else EPSILONS,
+        gammas=GAMMAS,
+        dataset=name,
+        verbose=1,
+        random_state=arguments.seed,
+    )
+    _report(table)
+    table.to_csv(folder / "frontier.csv", index=False)
+    display = ParetoFrontierDisplay(table)
+    display.to_html(folder / "frontier.html")
+    written = ["frontier.csv", "frontier.html"]
+    try:
+        from matplotlib import use
+    except ImportError:
+        print("No frontier.png: it needs matplotlib (pip install 'skfairdp[plots]').")
+    else:
+        use("Agg")  # the picture goes to a file; no window system is needed
+        display.plot().figure_.savefig(folder / "frontier.png", dpi=160)
+        written.insert(1, "frontier.png")
+    print(
+        f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s)."
+    )
+
+
+def _writable(out: str) -> Path:
+    """Make the folder and prove that files can be written there, before minutes of work."""
+    folder = Path(out).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _UsageError(f"cannot write to --out {out}: {error.strerror or error}") from None
+    for file in ("frontier.csv", "frontier.png", "frontier.html"):
+        path = folder / file
+        if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+            raise _UsageError(f"cannot replace {path}: it is not a writable file")
+    return folder
+
+
+def _load(data: str, seed: int, quick: bool) -> tuple[str, "PrivatePublicTestSplit", str]:
+    """Name, encoded split, and a sentence on where the data came from."""
+    from skfairdp import datasets
+    from skfairdp.preprocessing import make_tabular_encoder
+
+    wanted, note = data, ""
+    if data == "auto":
+        wanted = "adult" if datasets.data_file("adult") is not None else "synthetic"
+        note = (
+            ""
+            if wanted == "adult"
+            else "; Adult was not found: set SKFAIRDP_DATA to the folder with adult.csv.gz to use it"
+        )
+    if wanted == "synthetic":
+        rows: tuple[Any, Any, Any] = datasets.make_biased_classification(
+            40_000,
+            disparity=0.2,
+            group_proportions=(0.33, 0.67),
+            base_rate=0.25,
+            as_frame=True,
+            random_state=seed,
+        )
+        where = f"synthetic, with a gap of 0.2 between two groups{note}"
+    else:
+        try:
+            bunch = getattr(datasets, f"fetch_{wanted}")()
+        except (OSError, ValueError) as error:
+            raise _UsageError(" ".join(str(error).split())) from None
+        rows = bunch.data, bunch.target, bunch.sensitive_features
+        groups = bunch.sensitive_features.name
+        where = f"{wanted} ({len(bunch.target):,} rows, groups by {groups}) from {bunch.source}{note}"
+    sizes = (0.25, 0.05, 0.25) if quick else (0.70, 0.05, 0.25)
+    split = datasets.train_private_public_test_split(*rows, sizes=sizes, random_state=seed)
+    return wanted, split.encode(make_tabular_encoder()), where
+
+
+def _report(table: "pd.DataFrame") -> None:
+    """Print the models that no other one beats, and what the whole table costs."""
+    from skfairdp.inspection import epsilon_text
+
+    best = table[table["non_dominated"]].sort_values(["epsilon", "disparity"])
+    attrs = table.attrs
+    delta = f"{attrs['delta']:g}".replace("e-0", "e-")
+    print(
+        f"\nModels that no other one beats ({len(best)} of {len(table)}). ε is certified and protects one "
+        f"{attrs['protects']} ({attrs['neighboring_relation']}), δ = {delta}.\n"
+    )
+    print(f"{'ε':>7} {'γ':>6} {'IDP3':>5} {'gap':>7} {'accuracy':>9} {'coverage':>9}")
+    for row in best.itertuples():
+        gamma = "none" if row.gamma != row.gamma else f"{row.gamma:g}"
+        print(
+            f"{epsilon_text(row.epsilon):>7} {gamma:>6} {'yes' if row.idp3 else 'no':>5} "
+            f"{row.disparity:>7.3f} "
+            f"{row.accuracy:>9.2%} {row.coverage:>9.1%}"
+        )
+    print(
+        f"\nPublishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
+        f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
+        f"Gap, accuracy and coverage: {attrs['n_test']:,} test rows, which no ε covers."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""The whole trade-off from one call: one private release per ε, every γ from it, the ε of the whole table."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from tqdm import tqdm
+
+from skfairdp.model_selection._measure import TestSet
+from skfairdp.model_selection._pareto import pareto_frontier
+from skfairdp.model_selection._totals import Spending, expression
+from skfairdp.privacy import PrivacySpent
+from skfairdp.utils import PublicData, RandomStateLike, public_generator
+
+__all__ = ["COLUMNS", "frontier"]
+
+COLUMNS = [
+    "dataset",
+    "estimator",
+    "epsilon",
+    "delta",
+    "protects",
+    "neighboring_relation",
+    "gamma",
+    "idp3",
+    "disparity",
+    "accuracy",
+    "coverage",
+    "non_dominated",
+    "params",
+]
+# Where to look for the trade-off; the sign says which way is better.
+_MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "coverage": False}
+
+
+def frontier(
+    estimators: Any,
+    X: Any,
+    y: Any,
+    *,
+    X_public: Any,
+    X_test: Any,
+    y_test: Any,
+    sensitive_features_test: Any,
+    sensitive_features: Any = None,
+    sensitive_features_public: Any = None,
+    epsilons: Sequence[float] = (0.5, 1.0, 2.0, 5.0),
+    gammas: Sequence[float | None] = (0.01, 0.02, 0.05, 0.1, None),
+    idp3: Sequence[bool] = (False, True),
+    dataset: str = "",
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    random_state: RandomStateLike = None,
+) -> pd.DataFrame:
+    """Measure accuracy, fairness gap and coverage over privacy budgets and fairness constraints.
+
+    The guarantee: every row carries the certified ε of the one release behind it, and publishing the *whole
+    table of models* costs ``frame.attrs["epsilon_total"]``, the composition of all releases. For each
+    estimator and each ε there is one private fit; all γ, with and without IDP3, are post-processing of its
+    released votes and cost nothing more.
+
+    Accuracy, gap and coverage are measured on the test rows, without noise. No ε covers the test rows: they
+    have to be public, or the figures are for your eyes only.
+
+    Parameters
+    ----------
+    estimators : estimator, list of estimators or dict of name → estimator
+        With parameters ``epsilon`` and ``gamma``, the method ``refit_student(gamma=)`` and the attribute
+        ``privacy_``, as :class:`~skfairdp.pate.FairPATEClassifier`. They are cloned. All must have the same
+        ``delta``.
+    X, y : private rows, as the estimator takes them
+    X_public : PublicData, DataFrame or array-like of shape (n_public, n_features)
+        Public rows; as ``PublicData`` with their groups.
+    X_test, y_test, sensitive_features_test
+        Rows to measure on, their labels and groups.
+    sensitive_features : array-like of shape (n_rows,), default=None
+        Groups of the private rows, handed to ``fit`` where given.
+    sensitive_features_public : array-like of shape (n_public,), default=None
+        Groups of the public rows, where ``X_public`` does not carry them.
+    epsilons : sequence of floats, default=(0.5, 1.0, 2.0, 5.0)
+        One release each.
+    gammas : sequence of floats and None, default=(0.01, 0.02, 0.05, 0.1, None)
+        Largest disparity let through; None is no constraint.
+    idp3 : sequence of bools, default=(False, True)
+        Whether to refuse test predictions that would break γ (:class:`~skfairdp.postprocessing.IDP3`, which
+        needs the group at prediction). There is no row for γ = None with IDP3: it would refuse nothing.
+    dataset : str, default=""
+        Name for the column ``dataset``.
+    n_jobs : int, default=None
+        Releases in parallel, through joblib.
+    verbose : int, default=0
+        Above 0: a progress bar on standard error.
+    random_state : int, RandomState, Generator or None, default=None
+        For public randomness only (partition, initialisation); the noise stays secret, so tables differ run
+        by run.
+
+    Returns
+    -------
+    DataFrame
+        One row per point, with columns ``dataset``, ``estimator``, ``epsilon`` (certified), ``delta``,
+        ``protects``, ``neighboring_relation``, ``gamma``, ``idp3``, ``disparity`` (demographic, each group
+        against all others, over the answered rows), ``accuracy`` (of the answered rows), ``coverage`` (share
+        of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the same
+        guarantee) and ``params``. ``attrs["guarantees"]`` has one record for each kind of guarantee:
+        ``protects``, ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one
+        kind only, ``attrs`` has these five as well.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, lengths that do not match, or an estimator that cannot be swept; before any
+        fit.
+    BudgetExceededError
+        A ledger given with an estimator refuses a release. Without one, a private ledger with no ceiling
+        counts.
+
+    Examples
+    --------
+    >>> from skfairdp.model_selection import frontier
+    >>> table = frontier(FairPATEClassifier(), X, y, X_public=public, X_test=X_test, y_test=y_test,
+    ...                  sensitive_features_test=groups_test)                      # doctest: +SKIP
+    >>> table.attrs["epsilon_total"], table[table.non_dominated]                   # doctest: +SKIP
+    """
+    named = _named(estimators)
+    public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, sensitive_features_public)
+    if public.sensitive_features is None and sensitive_features_public is not None:
+        public = PublicData(public.X, sensitive_features_public)
+    _check_grid(epsilons, gammas, idp3)
+    delta = _common_delta(named)
+    test = TestSet(X_test, y_test, sensitive_features_test)
+
+    seed = int(public_generator(random_state).integers(2**31 - 1))
+    spending = Spending()
+    bases = {name: spending.prepare(estimator, seed) for name, estimator in named.items()}
+    tasks = [
+        (name, clone(base).set_params(epsilon=epsilon, gamma=gammas[0]))
+        for name, base in bases.items()
+        for epsilon in epsilons
+    ]
+    points = [(gamma, refuse) for gamma in gammas for refuse in idp3 if not (gamma is None and refuse)]
+
+    data = (X, y, sensitive_features, public)
+    results: Iterator[tuple[dict[str, Any], PrivacySpent]]
+    if n_jobs in (None, 1):
+        results = (result for task in tasks for result in _sweep(task, data, test, points))
+    else:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        releases = parallel(delayed(_sweep_list)(task, data, test, points) for task in tasks)
+        results = (result for release in releases for result in release)
+    rows: list[dict[str, Any]] = []
+    with tqdm(total=len(tasks) * len(points), desc="frontier", unit="model", disable=verbose <= 0) as bar:
+        for row, privacy in results:
+            if len(rows) % len(points) == 0:
+                spending.add(
+                    privacy,
+                    on_ledger=bases[row["estimator"]].get_params(deep=False).get("ledger") is not None,
+                )
+            rows.append({"dataset": dataset, **row})
+            bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
+            bar.update()
+    frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    frame["non_dominated"] = _mark(frame)
+    guarantees = spending.guarantees(delta)
+    frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
+    frame.attrs["n_test"] = len(test.groups)
+    return frame
+
+
+def _sweep(
+    task: tuple[str, Any], data: tuple[Any, ...], test: "TestSet", points: list[tuple[float | None, bool]]
+) -> Iterator[tuple[dict[str, Any], PrivacySpent]]:
+    """One release, then every point from it."""
+    name, estimator = task
+    X, y, sensitive_features, public = data
+    fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    released = estimator.fit(X, y, X_public=public, **fit_params)
+    student, current = released, points[0][0]
+    for gamma, refuse in points:
+        if gamma != current:
+            student, current = released.refit_student(gamma=gamma), gamma
+        measured = test.measure(student, public, gamma if refuse else None)
+        privacy = released.privacy_
+        yield (
+            {
+                "estimator": name,
+                "epsilon": privacy.epsilon,
+                "delta": privacy.delta,
+                "protects": privacy.protects,
+                "neighboring_relation": privacy.neighboring_relation,
+                "gamma": math.nan if gamma is None else float(gamma),
+                "idp3": refuse,
+                "params": expression(clone(released).set_params(gamma=gamma)),
+                **measured,
+            },
+            privacy,
+        )
+
+
+def _sweep_list(*args: Any) -> list[tuple[dict[str, Any], PrivacySpent]]:
+    return list(_sweep(*args))
+
+
+def _named(estimators: Any) -> dict[str, Any]:
+    if isinstance(estimators, Mapping):
+        named = dict(estimators)
+    else:
+        listed = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
+        names = [type(estimator).__name__ for estimator in listed]
+        named = {
+            name if names.count(name) == 1 else f"{name} {j + 1}": estimator
+            for j, (name, estimator) in enumerate(zip(names, listed, strict=True))
+        }
+    if not named:
+        raise ValueError("The 'estimators' parameter of frontier is empty.")
+    for name, estimator in named.items():
+        has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
+        if not {"epsilon", "delta", "gamma"} <= set(has) or not hasattr(estimator, "refit_student"):
+            raise ValueError(
+                f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon', 'delta' and "
+                "'gamma' and the method refit_student(gamma=), as FairPATEClassifier has."
+            )
+    return named
+
+
+def _check_grid(epsilons: Sequence[float], gammas: Sequence[float | None], idp3: Sequence[bool]) -> None:
+    if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
+        raise ValueError(
+            f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
+        )
+    if len(gammas) == 0 or not all(gamma is None or 0 <= gamma <= 1 for gamma in gammas):
+        raise ValueError(
+            f"The 'gammas' parameter of frontier must be numbers in [0, 1], or None. Got {gammas!r} instead."
+        )
+    if len(idp3) == 0 or not all(isinstance(refuse, bool | np.bool_) for refuse in idp3):
+        raise ValueError(
+            f"The 'idp3' parameter of frontier must be a sequence of bools. Got {idp3!r} instead."
+        )
+    if all(gamma is None for gamma in gammas) and all(idp3):
+        raise ValueError("frontier has nothing to do: IDP3 needs a γ, and 'gammas' has none.")
+
+
+def _common_delta(named: Mapping[str, Any]) -> float:
+    deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
+    if len(deltas) > 1:
+        raise ValueError("All estimators of one frontier must have the same 'delta': a total needs one.")
+    return deltas.pop()
+
+
+def _mark(frame: pd.DataFrame) -> pd.Series:
+    """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared."""
+    marks = pd.Series(False, index=frame.index)
+    for _, part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):
+        marks[part.index] = pareto_frontier(part[list(_MINIMIZE)].to_numpy(float), list(_MINIMIZE.values()))
+    return marks

@@ -1,0 +1,286 @@
+"""frontier(): one release per ε, truthful totals, measured figures."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.model_selection import frontier, pareto_frontier
+from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
+from skfairdp.utils import PublicData
+
+FITS = []
+
+
+def event_of(epsilon, delta=1e-5):
+    """One Gaussian release that costs just under epsilon."""
+    return GaussianDpEvent((1 + 1e-9) / gdp_mu(epsilon, delta))
+
+
+class FakePATE(ClassifierMixin, BaseEstimator):
+    """Releases one number, moves its decision by γ, and keeps books as a private estimator does."""
+
+    protects, neighboring_relation = "record", "replace one record"
+
+    def __init__(
+        self, epsilon=1.0, delta=1e-5, gamma=0.05, shrink=1.0, ledger=None, random_state=None, noise_seed=None
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.gamma = gamma
+        self.shrink = shrink
+        self.ledger = ledger
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+
+    def fit(self, X, y, *, sensitive_features=None, X_public=None):
+        event = event_of(self.epsilon, self.delta)
+        self.privacy_ = PrivacySpent.of(
+            event,
+            self.delta,
+            protects=self.protects,
+            neighboring_relation=self.neighboring_relation,
+            secret_noise=self.noise_seed is None,
+        )
+        if self.ledger is not None:
+            self.ledger.charge(
+                event,
+                label="FakePATE",
+                protects=self.protects,
+                neighboring_relation=self.neighboring_relation,
+            )
+        FITS.append((self.epsilon, self.gamma, self.random_state, X_public, sensitive_features))
+        self.classes_ = np.unique(y)
+        X = np.asarray(X)
+        self.direction_ = X[y == self.classes_[-1]].mean(axis=0) - X[y != self.classes_[-1]].mean(axis=0)
+        self.center_ = X.mean(axis=0)
+        return self
+
+    def refit_student(self, *, gamma):
+        other = clone(self).set_params(gamma=gamma)
+        for name in ("privacy_", "classes_", "direction_", "center_"):
+            setattr(other, name, getattr(self, name))
+        return other
+
+    def predict(self, X):
+        bar = 0.0 if self.gamma is None else 4 * (0.2 - self.gamma)  # a smaller γ says yes less often
+        return self.classes_[((np.asarray(X) - self.center_) @ self.direction_ > bar).astype(int)]
+
+
+class AttributePATE(FakePATE):
+    protects, neighboring_relation = "sensitive attribute", "replace one sensitive attribute"
+
+
+@pytest.fixture
+def split():
+    FITS.clear()
+    rows = make_biased_classification(4000, disparity=0.3, group_sep=2.0, random_state=0)
+    return train_private_public_test_split(*rows, sizes=(0.5, 0.1, 0.4), random_state=0)
+
+
+def sweep(split, estimators=None, **kwargs):
+    given = {
+        "X_public": split.public,
+        "X_test": split.X_test,
+        "y_test": split.y_test,
+        "sensitive_features_test": split.sensitive_features_test,
+        "random_state": 0,
+        **kwargs,
+    }
+    return frontier(FakePATE() if estimators is None else estimators, split.X, split.y, **given)
+
+
+def test_one_fit_per_epsilon_whatever_the_number_of_gammas(split):
+    table = sweep(split, epsilons=(0.5, 2.0), gammas=np.linspace(0, 0.2, 30).tolist(), idp3=(False,))
+    assert [fit[0] for fit in FITS] == [0.5, 2.0] and len(table) == 60
+    assert table.attrs["n_fits"] == 2 and len({fit[2] for fit in FITS}) == 1  # one partition for all
+
+
+def test_every_row_carries_the_certified_figure_of_its_release(split):
+    table = sweep(split)
+    assert len(table) == 4 * 9  # no IDP3 without a γ
+    for row in table.itertuples():
+        assert 0 < row.epsilon <= 5 and row.delta == 1e-5 and row.protects == "record"
+    asked = [0.5, 1.0, 2.0, 5.0]
+    assert sorted(table["epsilon"].unique()) == pytest.approx(asked)
+    assert (table["epsilon"] <= np.repeat(asked, 9)).all()
+    assert not ((table["gamma"].isna()) & table["idp3"]).any()
+    assert list(table.columns) == [
+        "dataset",
+        "estimator",
+        "epsilon",
+        "delta",
+        "protects",
+        "neighboring_relation",
+        "gamma",
+        "idp3",
+        "disparity",
+        "accuracy",
+        "coverage",
+        "non_dominated",
+        "params",
+    ]
+
+
+def test_total_is_the_composition_of_all_releases_and_not_of_all_rows(split):
+    table = sweep(split)
+    events = [event_of(epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)]
+    assert table.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(*events), 1e-5))
+    assert 5 < table.attrs["epsilon_total"] < 0.5 + 1 + 2 + 5
+    assert (table.attrs["delta"], table.attrs["protects"]) == (1e-5, "record")
+
+
+def test_total_counts_only_this_call_on_a_ledger_that_was_used_before(split):
+    ledger = PrivacyLedger(delta=1e-5)
+    alone = sweep(split, epsilons=(1.0,)).attrs["epsilon_total"]
+    FakePATE(epsilon=3.0, ledger=ledger).fit(split.X, split.y)
+    table = sweep(split, FakePATE(ledger=ledger), epsilons=(1.0,))
+    assert table.attrs["epsilon_total"] == pytest.approx(alone) == pytest.approx(1.0)
+    assert len(ledger.entries) == 2 and ledger.epsilon_spent > 3
+
+
+def test_a_given_ledger_refuses_the_release_that_would_exceed_it(split):
+    ledger = PrivacyLedger(epsilon=1.5, delta=1e-5)
+    with pytest.raises(BudgetExceededError):
+        sweep(split, FakePATE(ledger=ledger))
+    assert len(ledger.entries) == 2 and ledger.epsilon_spent <= 1.5
+
+
+def test_the_estimators_given_stay_as_they_were(split):
+    estimator = FakePATE()
+    sweep(split, estimator, epsilons=(1.0,))
+    assert estimator.ledger is None and estimator.random_state is None and not hasattr(estimator, "classes_")
+
+
+def test_parallel_releases_give_the_same_table(split):
+    first, second = sweep(split), sweep(split, n_jobs=2)
+    pd.testing.assert_frame_equal(first, second)
+    assert first.attrs["epsilon_total"] == second.attrs["epsilon_total"]
+
+
+def test_unlike_guarantees_are_totalled_and_compared_apart(split):
+    table = sweep(split, [FakePATE(), AttributePATE()], epsilons=(1.0, 2.0))
+    assert "epsilon_total" not in table.attrs
+    assert [(g["protects"], g["n_fits"]) for g in table.attrs["guarantees"]] == [
+        ("record", 2),
+        ("sensitive attribute", 2),
+    ]
+    alone = sweep(split, epsilons=(1.0, 2.0))
+    for guarantee in table.attrs["guarantees"]:
+        assert guarantee["epsilon_total"] == pytest.approx(alone.attrs["epsilon_total"])
+    record = table[table["protects"] == "record"].reset_index(drop=True)
+    pd.testing.assert_series_equal(record["non_dominated"], alone["non_dominated"])
+
+
+def test_two_estimators_with_like_guarantees_are_totalled_together(split):
+    table = sweep(split, {"one": FakePATE(), "two": FakePATE(shrink=2.0)}, epsilons=(1.0,))
+    assert set(table["estimator"]) == {"one", "two"} and table.attrs["n_fits"] == 2
+    event = event_of(1.0)
+    assert table.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(event, event), 1e-5))
+
+
+def test_estimator_that_ignores_its_ledger_is_still_counted(split):
+    class Forgetful(FakePATE):
+        def fit(self, X, y, *, sensitive_features=None, X_public=None):
+            kept, self.ledger = self.ledger, None
+            super().fit(X, y, X_public=X_public)
+            self.ledger = kept
+            return self
+
+    assert sweep(split, Forgetful()).attrs["epsilon_total"] == pytest.approx(
+        sweep(split).attrs["epsilon_total"]
+    )
+
+
+def test_seeded_noise_is_reported_as_no_guarantee(split):
+    table = sweep(split, FakePATE(noise_seed=0), epsilons=(1.0,))
+    assert math.isinf(table["epsilon"].iloc[0]) and math.isinf(table.attrs["epsilon_total"])
+
+
+def test_measured_figures_are_those_of_the_definitions(split):
+    table = sweep(split, epsilons=(1.0,), gammas=(0.1,), idp3=(False,))
+    model = FakePATE(gamma=0.1).fit(split.X, split.y)
+    predicted, groups = model.predict(split.X_test), split.sensitive_features_test
+    row = table.iloc[0]
+    assert row["accuracy"] == pytest.approx(np.mean(predicted == split.y_test)) and row["coverage"] == 1
+    rates = [np.mean(predicted[groups == z]) for z in (0, 1)]
+    assert row["disparity"] == pytest.approx(abs(rates[0] - rates[1]))
+
+
+def test_idp3_rows_hold_gamma_and_count_only_what_was_answered(split):
+    table = sweep(split, epsilons=(1.0,), gammas=(0.02, 0.1))
+    refusing, plain = table[table["idp3"]], table[~table["idp3"]]
+    assert (refusing["coverage"] < 1).all() and (plain["coverage"] == 1).all()
+    assert (refusing["disparity"] <= refusing["gamma"] + 0.01).all() and (plain["disparity"] > 0.1).all()
+
+
+def test_mark_of_non_dominated_rows_is_the_definition(split):
+    table = sweep(split)
+    columns = ["epsilon", "disparity", "accuracy", "coverage"]
+    expected = pareto_frontier(table[columns].to_numpy(), [True, True, False, False])
+    assert table["non_dominated"].tolist() == expected.tolist() and 0 < expected.sum() < len(table)
+
+
+def test_public_rows_reach_the_estimator_whole(split):
+    sweep(
+        split,
+        X_public=split.X_public,
+        sensitive_features_public=split.sensitive_features_public,
+        epsilons=(1.0,),
+        sensitive_features=split.sensitive_features,
+    )
+    public, groups = FITS[0][3], FITS[0][4]
+    assert isinstance(public, PublicData) and len(public.X) == len(split.X_public)
+    np.testing.assert_array_equal(public.sensitive_features, split.sensitive_features_public)
+    assert groups is split.sensitive_features
+
+
+def test_params_are_the_call_that_makes_the_model(split):
+    table = sweep(split, FakePATE(shrink=0.5), epsilons=(2.0,), gammas=(0.05, None), idp3=(False,))
+    assert table["params"].tolist() == [
+        "FakePATE(epsilon=2.0, delta=1e-05, gamma=0.05, shrink=0.5)",
+        "FakePATE(epsilon=2.0, delta=1e-05, gamma=None, shrink=0.5)",
+    ]
+    assert isinstance(eval(table["params"][0]), FakePATE)
+
+
+def test_labels_and_groups_may_be_strings():
+    X, y, groups = make_biased_classification(2000, disparity=0.2, random_state=1)
+    rows = X, np.array(["no", "yes"])[y], np.array(["a", "b"])[groups]
+    split = train_private_public_test_split(*rows, sizes=(0.5, 0.2, 0.3), random_state=0)
+    table = sweep(split, epsilons=(1.0,))
+    assert table["accuracy"].between(0.5, 1).all() and table["coverage"].between(0.1, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"epsilons": (0.0,)}, "'epsilons' parameter of frontier must be positive finite numbers"),
+        ({"epsilons": (np.inf,)}, "'epsilons' parameter"),
+        ({"epsilons": ()}, "'epsilons' parameter"),
+        ({"gammas": (-0.1,)}, "'gammas' parameter of frontier must be numbers in"),
+        ({"gammas": ()}, "'gammas' parameter"),
+        ({"idp3": (2,)}, "'idp3' parameter of frontier must be a sequence of bools"),
+        ({"gammas": (None,), "idp3": (True,)}, "nothing to do"),
+        ({"y_test": [0, 1]}, "sensitive_features_test of frontier has inconsistent length"),
+        ({"X_test": np.zeros((3, 10))}, "y_test of frontier has inconsistent length"),
+        ({"estimators": {}}, "'estimators' parameter of frontier is empty"),
+        ({"estimators": BaseEstimator()}, "cannot sweep 'BaseEstimator'"),
+        ({"estimators": [FakePATE(), FakePATE(delta=1e-6)]}, "must have the same 'delta'"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(split, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        sweep(split, **kwargs)
+    assert FITS == []
+
+
+def test_progress_is_shown_only_when_asked_for(split, capsys):
+    sweep(split, epsilons=(1.0,))
+    assert capsys.readouterr().err == ""
+    sweep(split, epsilons=(1.0,), verbose=1)
+    assert "frontier: 100%" in capsys.readouterr().err
