@@ -89,7 +89,7 @@ class FairPrivateMixin:
     # ------------------------------------------------------------------ inputs
 
     def _split_features(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
-        """Numeric features and, with ``sensitive_columns``, the groups that were among them."""
+        """Numeric features and, with ``sensitive_columns``, the groups among them."""
         columns = self.sensitive_columns  # type: ignore[attr-defined]
         try:
             if columns is None:
@@ -101,16 +101,14 @@ class FairPrivateMixin:
         except ValueError as error:
             if "could not convert string to float" in str(error):
                 raise ValueError(
-                    f"X of {type(self).__name__} has columns that are not numbers. Encode them with a transformer fitted "
-                    "on public rows, for example PublicPreprocessor(make_tabular_encoder(), X_public)."
+                    f"X of {type(self).__name__} has columns that are not numbers. Encode them with a transformer "
+                    "fitted on public rows, for example PublicPreprocessor(make_tabular_encoder(), X_public)."
                 ) from None
             raise
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
         if len(y) != n_rows:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}")
@@ -174,7 +172,9 @@ class FairPrivateMixin:
         if X_public is not None:
             public, groups = self._split_features(X_public, reset=False)
             if sensitive_features_public is not None:
-                groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
+                groups = as_groups(
+                    sensitive_features_public, len(public), owner=owner, name="sensitive_features_public"
+                )
             if use_groups == "required" and groups is None:
                 raise ValueError(
                     f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
@@ -183,8 +183,8 @@ class FairPrivateMixin:
         else:
             if self.public_size is None:  # type: ignore[attr-defined]
                 raise ValueError(
-                    f"{owner} needs public rows to label: pass X_public to fit, or set 'public_size' to hold out a share "
-                    "of X that will not be protected."
+                    f"{owner} needs public rows to label: pass X_public to fit, or set 'public_size' to hold out a "
+                    "share of X that will not be protected."
                 )
             if sensitive_features_public is not None:
                 raise ValueError(f"{owner} got sensitive_features_public without X_public.")
@@ -215,8 +215,8 @@ class FairPrivateMixin:
         empty = len(domain) - len(np.unique(codes))
         if empty:
             raise ValueError(
-                f"{empty} of the {len(domain)} groups of {owner} have no public row, so nothing can be said about them. "
-                "Add public rows of every group, or leave those groups out of 'groups'."
+                f"{empty} of the {len(domain)} groups of {owner} have no public row, so nothing can be said about "
+                "them. Add public rows of every group, or leave those groups out of 'groups'."
             )
         return X, y, PublicRows(public, codes, domain)
 
@@ -226,8 +226,8 @@ class FairPrivateMixin:
             domain = group_domain(public_groups)
             if len(domain) < 2 and required:
                 raise ValueError(
-                    f"{type(self).__name__} found only one group in the public rows, so every fairness statement would be "
-                    "vacuous. Add public rows of the other groups, or give the 'groups' parameter."
+                    f"{type(self).__name__} found only one group in the public rows, so every fairness statement "
+                    "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."
                 )
             return domain
         domain = np.empty(len(given), dtype=object)
@@ -242,8 +242,8 @@ class FairPrivateMixin:
             return NoiseSource()
         if self.ledger is not None:  # type: ignore[attr-defined]
             raise ValueError(
-                f"{type(self).__name__} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may "
-                "count it. Leave one of them out."
+                f"{type(self).__name__} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
+                "ledger may count it. Leave one of them out."
             )
         warnings.warn(
             f"{type(self).__name__} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
@@ -253,15 +253,29 @@ class FairPrivateMixin:
         )
         return NoiseSource(seed)
 
-    def _charge(self, event: DpEvent, *, protects: str, neighboring_relation: str, releases: tuple[str, ...],
-                dry_run: bool) -> None:
+    def _charge(
+        self, event: DpEvent, *, protects: str, neighboring_relation: str, releases: tuple[str, ...], dry_run: bool
+    ) -> None:
         """Put the whole fit on record; with ``dry_run`` only see whether it would fit."""
         ledger: PrivacyLedger | None = self.ledger  # type: ignore[attr-defined]
         if ledger is not None:
-            ledger.charge(event, label=type(self).__name__, protects=protects, dry_run=dry_run,
-                          neighboring_relation=neighboring_relation, releases=releases)
+            ledger.charge(
+                event,
+                label=type(self).__name__,
+                protects=protects,
+                dry_run=dry_run,
+                neighboring_relation=neighboring_relation,
+                releases=releases,
+            )
 
-    def _report(self, event: DpEvent, source: NoiseSource, *, protects: str, neighboring_relation: str,
-                public: tuple[str, ...]) -> PrivacySpent:
-        return PrivacySpent.of(event, self.delta, protects=protects,  # type: ignore[attr-defined]
-                               neighboring_relation=neighboring_relation, secret_noise=source.is_secret, public=public)
+    def _report(
+        self, event: DpEvent, source: NoiseSource, *, protects: str, neighboring_relation: str, public: tuple[str, ...]
+    ) -> PrivacySpent:
+        return PrivacySpent.of(
+            event,
+            self.delta,
+            protects=protects,  # type: ignore[attr-defined]
+            neighboring_relation=neighboring_relation,
+            secret_noise=source.is_secret,
+            public=public,
+        )

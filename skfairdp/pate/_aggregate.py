@@ -96,9 +96,7 @@ def release_votes(
     return ReleasedVotes(labels, None)
 
 
-def gate_labels(
-    labels: NDArray[np.int64], groups: NDArray[np.int64], gate: FairnessGate
-) -> NDArray[np.int64]:
+def gate_labels(labels: NDArray[np.int64], groups: NDArray[np.int64], gate: FairnessGate) -> NDArray[np.int64]:
     """Withdraw the released labels that would break parity, in order. Post-processing of released labels."""
     kept = labels.copy()
     answered = labels != UNANSWERED

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin, PublicRows
-from skfairdp.ensemble import fit_teachers, position_partition, vote_histogram
+from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate._aggregate import UNANSWERED, ReleasedVotes, gate_labels, release_votes
 from skfairdp.pate._plan import VotePlan, plan_votes
@@ -22,7 +22,9 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["BasePATE"]
 
-ROWS_PER_TEACHER = 130  # what a logistic teacher on Adult needs; n_teachers="auto" aims at it
+# Chosen on Adult (benchmarks/bench_utility.py): more teachers drown the noise, until each sees too few rows.
+ROWS_PER_TEACHER = 130
+TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
 def _student_has_proba(estimator: "BasePATE") -> bool:
@@ -82,17 +84,31 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         target = self._check_target(y, len(features))
         classes, codes = self._encode_classes(target)
         features, codes, public = self._public_rows(
-            features, codes, groups_in_X, sensitive_features, X_public, sensitive_features_public,
+            features,
+            codes,
+            groups_in_X,
+            sensitive_features,
+            X_public,
+            sensitive_features_public,
             use_groups=self._use_groups,
         )
         rng = public_generator(self.random_state)
         n_teachers = self._count_teachers(len(features))
         queries = self._choose_queries(len(public.X), rng)
         plan = plan_votes(
-            voting=self.voting, epsilon=self.epsilon, delta=self.delta, n_queries=len(queries),
-            n_teachers=n_teachers, n_classes=len(classes), threshold=self.threshold, noise=self.noise,
-            accounting=self.accounting, sigma_threshold=self.sigma_threshold, sigma_gnmax=self.sigma_gnmax,
-            max_gnmax=self.max_answers, owner=type(self).__name__,
+            voting=self.voting,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_queries=len(queries),
+            n_teachers=n_teachers,
+            n_classes=len(classes),
+            threshold=self.threshold,
+            noise=self.noise,
+            accounting=self.accounting,
+            sigma_threshold=self.sigma_threshold,
+            sigma_gnmax=self.sigma_gnmax,
+            max_gnmax=self.max_answers,
+            owner=type(self).__name__,
         )
         source = self._noise_source()
         guarantee = {"protects": "record", "neighboring_relation": "replace one record"}
@@ -105,7 +121,9 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         )
 
         self.privacy_ = self._report(
-            plan.event, source, **guarantee,
+            plan.event,
+            source,
+            **guarantee,
             public=("number of rows", "classes", "public rows and their groups", "all constructor parameters"),
         )
         self.n_teachers_ = n_teachers
@@ -114,23 +132,42 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         return self._finish()
 
     def _teach_and_vote(
-        self, X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int, public: PublicRows,
-        queries: NDArray[np.int64], n_teachers: int, plan: VotePlan, source: Any, guarantee: dict[str, str], rng: np.random.Generator,
+        self,
+        X: NDArray[np.float64],
+        y: NDArray[np.int64],
+        n_classes: int,
+        public: PublicRows,
+        queries: NDArray[np.int64],
+        n_teachers: int,
+        plan: VotePlan,
+        source: Any,
+        guarantee: dict[str, str],
+        rng: np.random.Generator,
     ) -> ReleasedVotes:
         """Everything private lives and dies in here."""
         if plan.n_queries == 0:
             return ReleasedVotes(np.zeros(len(queries), dtype=np.int64), None)
         assignment = position_partition(len(X), n_teachers, random_state=rng)
         teachers = fit_teachers(
-            "logistic" if self.teacher is None else self.teacher, X, y, assignment, n_teachers=n_teachers,
-            n_classes=n_classes, random_state=rng, n_jobs=self.n_jobs,
+            LogisticTeachers(C=TEACHER_C) if self.teacher is None else self.teacher,
+            X,
+            y,
+            assignment,
+            n_teachers=n_teachers,
+            n_classes=n_classes,
+            random_state=rng,
+            n_jobs=self.n_jobs,
             memory=joblib.Memory(self.memory, verbose=0) if isinstance(self.memory, str) else self.memory,
             verbose=self.verbose,
         )
         votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
         self._charge(plan.event, **guarantee, releases=plan.releases, dry_run=False)
         return release_votes(
-            votes, plan, source, gate=self._gate(public) if plan.voting == "confident" else None, verbose=self.verbose,
+            votes,
+            plan,
+            source,
+            gate=self._gate(public) if plan.voting == "confident" else None,
+            verbose=self.verbose,
             groups=None if public.groups is None else public.groups[queries],
         )
 
@@ -196,8 +233,8 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             return int(np.clip(n_rows // ROWS_PER_TEACHER, 1, 1000))
         if self.n_teachers > n_rows:
             raise ValueError(
-                f"The 'n_teachers' parameter of {type(self).__name__} is {self.n_teachers}, more teachers than rows: X has "
-                f"n_samples = {n_rows} private rows. Use at most one teacher per row."
+                f"The 'n_teachers' parameter of {type(self).__name__} is {self.n_teachers}, more teachers than rows: "
+                f"X has n_samples = {n_rows} private rows. Use at most one teacher per row."
             )
         return int(self.n_teachers)
 
@@ -322,8 +359,18 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         other = clone(self).set_params(**changes)
         other._validate_params()
         other._check_parameters()
-        kept = ("privacy_", "n_teachers_", "n_queries_", "classes_", "n_features_in_", "feature_names_in_",
-                "_public", "_queries", "_released", "_denoiser")
+        kept = (
+            "privacy_",
+            "n_teachers_",
+            "n_queries_",
+            "classes_",
+            "n_features_in_",
+            "feature_names_in_",
+            "_public",
+            "_queries",
+            "_released",
+            "_denoiser",
+        )
         for name in kept:
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))

@@ -22,11 +22,11 @@ __all__ = ["FairPATEClassifier"]
 
 
 class FairPATEClassifier(BasePATE):
-    """Private **and** fair classifier: noisy votes of teachers label public rows, as far as demographic parity allows.
+    """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
-    **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row; their
-    groups are never read (except with ``public_size``, whose held-out rows are not protected). The number of rows, the
-    classes, all constructor parameters, the public rows *and their groups* count as public. ``privacy_.epsilon`` is
+    **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row.
+    Private groups are never read (except with ``public_size``, whose held-out rows are not protected). The number of
+    rows, the classes, all constructor parameters, the public rows *and their groups* count as public. ``privacy_.epsilon`` is
     computed from the declared releases alone and is the same for every data set.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``gap_``) and, with the built-in
@@ -56,18 +56,19 @@ class FairPATEClassifier(BasePATE):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
     teacher : None, "logistic", "mlp", estimator or module, default=None
-        What each part trains: None is "logistic" (all teachers in one batched Newton iteration), "mlp" a batched
-        network, any scikit-learn classifier is cloned per part, a torch module is batched.
+        What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
+        batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
+        per part, a torch module is batched.
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
         rows. Any classifier is trained on the released labels (and held to nothing).
     voting : {"soft", "confident", "gnmax"}, default="soft"
-        "soft" releases the noisy vote share of every query once; gate, labels and students are post-processing, so
+        "soft" releases the noisy vote share of every query; gate, labels and students are post-processing, so
         :meth:`refit_student` sweeps ``gamma`` for free. "gnmax" releases the noisy winner of every query and gates it.
         "confident" is CF-GNMax+: gate first, then a noisy threshold among the admissible classes, then an argmax only
         where more than one is admissible.
     threshold : float, default=0.6
-        Share of the votes a label needs, in (0.5, 1]. With "soft" it is applied to the denoised share; "gnmax" has none.
+        Share of the votes a label needs, in (0.5, 1]. "soft" applies it to the denoised share; "gnmax" has none.
     sigma_threshold : float, default=None
         Noise on the largest count, in votes ("confident" only). None: calibrated.
     sigma_gnmax : float, default=None
@@ -283,8 +284,9 @@ class FairPATEClassifier(BasePATE):
         smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
         if smallest < self.min_count:
             warnings.warn(
-                f"The smallest group has {smallest} public rows, fewer than min_count={self.min_count}: its labels stay in "
-                "the cold start, where the gate admits everything. Add public rows of that group, or lower 'min_count'.",
+                f"The smallest group has {smallest} public rows, fewer than min_count={self.min_count}: its labels "
+                "stay in the cold start, where the gate admits everything. Add public rows of that group, or lower "
+                "'min_count'.",
                 FairnessWarning,
                 stacklevel=4,
             )
@@ -292,8 +294,14 @@ class FairPATEClassifier(BasePATE):
     def _gate(self, public: PublicRows) -> FairnessGate | None:
         if not self._constrained:
             return None
-        return FairnessGate(public.n_groups, len(self.classes_), gamma=self.gamma, min_count=self.min_count,
-                            gap=self.gap, gate=self.gate)
+        return FairnessGate(
+            public.n_groups,
+            len(self.classes_),
+            gamma=self.gamma,
+            min_count=self.min_count,
+            gap=self.gap,
+            gate=self.gate,
+        )
 
     def _held_to_parity(self, student: Any) -> Any:
         if not self._constrained or not isinstance(student, SoftLabelStudent):
@@ -301,8 +309,8 @@ class FairPATEClassifier(BasePATE):
         held = student.with_gamma(self.gamma)
         if not held.satisfied_:
             warnings.warn(
-                f"The smallest demographic disparity the student of {type(self).__name__} reaches on the public rows is "
-                f"{held.gap_:.3f}, above gamma={self.gamma}. Add public rows, or use IDP3 at prediction.",
+                f"The smallest demographic disparity the student of {type(self).__name__} reaches on the public rows "
+                f"is {held.gap_:.3f}, above gamma={self.gamma}. Add public rows, or use IDP3 at prediction.",
                 FairnessWarning,
                 stacklevel=5,
             )

@@ -13,7 +13,7 @@ __all__ = ["PATEClassifier"]
 
 
 class PATEClassifier(BasePATE):
-    """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns from that.
+    """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
     number of rows, the classes, all constructor parameters and the public rows count as public; public rows are not
@@ -31,17 +31,18 @@ class PATEClassifier(BasePATE):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
     teacher : None, "logistic", "mlp", estimator or module, default=None
-        What each part trains: None is "logistic" (all teachers in one batched Newton iteration), "mlp" a batched
-        network, any scikit-learn classifier is cloned per part, a torch module is batched.
+        What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
+        batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
+        per part, a torch module is batched.
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias. Any classifier is trained on the
         released labels.
     voting : {"soft", "confident", "gnmax"}, default="soft"
-        "soft" releases the noisy vote share of every query once; labels, thresholds and students are post-processing.
+        "soft" releases the noisy vote share of every query; labels, thresholds and students are post-processing.
         "gnmax" releases the noisy winner of every query. "confident" first asks, with noise, whether the winner has
         enough votes (Confident-GNMax).
     threshold : float, default=0.6
-        Share of the votes a label needs, in (0.5, 1]. With "soft" it is applied to the denoised share; "gnmax" has none.
+        Share of the votes a label needs, in (0.5, 1]. "soft" applies it to the denoised share; "gnmax" has none.
     sigma_threshold : float, default=None
         Noise on the largest count, in votes ("confident" only). None: calibrated.
     sigma_gnmax : float, default=None

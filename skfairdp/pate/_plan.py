@@ -136,7 +136,10 @@ def plan_votes(
     if voting == "soft":
         sensitivity = histogram(1.0).sensitivity
         sigma = sigma_gnmax or calibrate_noise(
-            lambda s: repeat(histogram(s).event, n_queries), epsilon, delta, guess=sensitivity * math.sqrt(n_queries) / mu
+            lambda s: repeat(histogram(s).event, n_queries),
+            epsilon,
+            delta,
+            guess=sensitivity * math.sqrt(n_queries) / mu,
         )
         plan = VotePlan(voting, n_queries, repeat(histogram(sigma).event, n_queries), soft=histogram(sigma))
         return _within(plan, epsilon, delta, owner)
@@ -192,7 +195,8 @@ def _within(plan: VotePlan, epsilon: float, delta: float, owner: str) -> VotePla
     cost = epsilon_of(plan.event, delta)
     if cost > epsilon:
         raise ValueError(
-            f"The noise scales given to {owner} cost epsilon={cost:.4g} at delta={delta:g} for {plan.n_queries} queries, more "
-            f"than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', or leave them None."
+            f"The noise scales given to {owner} cost epsilon={cost:.4g} at delta={delta:g} for {plan.n_queries} "
+            f"queries, more than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', or leave them "
+            "None."
         )
     return plan

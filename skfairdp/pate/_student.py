@@ -138,7 +138,9 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         solution = free
         # One path serves every gamma: the levels cost a few Newton steps each, and a sweep re-uses them all.
         for level in LEVELS if rank else LEVELS[:1]:
-            solution = free if level == 0 else _solve(B, targets, self.alpha_, (1 - level) * free[:rank], rank, solution)
+            solution = (
+                free if level == 0 else _solve(B, targets, self.alpha_, (1 - level) * free[:rank], rank, solution)
+            )
             weights = np.vstack([basis @ solution[:-1], solution[-1:]])
             gap = None
             if counts is not None and groups is not None:
@@ -251,9 +253,7 @@ def _evidence(A: Array, targets: Array, noise_std: float) -> tuple[float, float]
     return float(best_log), float(best)
 
 
-def _solve(
-    B: Array, targets: Array, alpha: float, fixed: Array | None, rank: int, start: Array | None
-) -> Array:
+def _solve(B: Array, targets: Array, alpha: float, fixed: Array | None, rank: int, start: Array | None) -> Array:
     """Minimise the logistic loss with L2 penalty, the first ``rank`` weights held at ``fixed``.
 
     Returns weights of shape (n_features + 1, n_outputs), the unpenalised intercept last.

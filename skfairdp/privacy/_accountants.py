@@ -118,7 +118,9 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
     if any(isinstance(leaf, _BITS) for leaf, _ in leaves):
         return None  # dp-accounting's Rényi accountant does not know our bits; "pld" does
     events = [
-        repeat(dpa.ZCDpEvent(leaf.sensitivity**2 / (2 * leaf.sigma**2)) if isinstance(leaf, DiscreteGaussian) else leaf, n)
+        repeat(
+            dpa.ZCDpEvent(leaf.sensitivity**2 / (2 * leaf.sigma**2)) if isinstance(leaf, DiscreteGaussian) else leaf, n
+        )
         for leaf, n in leaves
     ]
     return dpa.rdp_epsilon(compose(*events), delta)

@@ -205,8 +205,8 @@ class PrivacyLedger:
         with self._locked():
             if self._lost:
                 raise BudgetExceededError(
-                    f"The ledger file {self._path} no longer exists, so what was spent is unknown and the budget counts "
-                    "as exhausted. Restore the file, or open a new ledger for a new data set."
+                    f"The ledger file {self._path} no longer exists, so what was spent is unknown and the budget "
+                    "counts as exhausted. Restore the file, or open a new ledger for a new data set."
                 )
             for earlier in self._entries:
                 if earlier.protects == protects and earlier.neighboring_relation != neighboring_relation:
@@ -217,8 +217,8 @@ class PrivacyLedger:
             total = self._total(protects, event)
             if total > self.epsilon:
                 raise BudgetExceededError(
-                    f"{label} would bring the epsilon of this ledger from {self._total(protects):.4g} to {total:.4g}, over "
-                    f"its ceiling of {self.epsilon:.4g} at delta={self.delta:g}. Nothing was released."
+                    f"{label} would bring the epsilon of this ledger from {self._total(protects):.4g} to {total:.4g}, "
+                    f"over its ceiling of {self.epsilon:.4g} at delta={self.delta:g}. Nothing was released."
                 )
             if not dry_run:
                 if self._path is not None:
@@ -320,8 +320,8 @@ class PrivacyLedger:
             raise LedgerError(f"{self._path} is not a ledger of this version (format {header['format']!r}).")
         if (float(header["epsilon"]), header["delta"]) != (self.epsilon, self.delta):
             raise LedgerError(
-                f"{self._path} is a ledger for epsilon={header['epsilon']}, delta={header['delta']}; it was opened with "
-                f"epsilon={self.epsilon:g}, delta={self.delta:g}. Open it with its own budget."
+                f"{self._path} is a ledger for epsilon={header['epsilon']}, delta={header['delta']}; it was opened "
+                f"with epsilon={self.epsilon:g}, delta={self.delta:g}. Open it with its own budget."
             )
 
     def _append(self, line: bytes) -> None:

@@ -42,7 +42,8 @@ class PrivacySpent:
     Examples
     --------
     >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
-    >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation="replace one record")
+    >>> event = GaussianDpEvent(4.0)
+    >>> spent = PrivacySpent.of(event, 1e-5, protects="record", neighboring_relation="replace one record")
     >>> print(spent)
     epsilon=0.9263 at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
     """
@@ -117,8 +118,10 @@ class PrivacySpent:
             "rdp": "Rényi accounting",
             "none": "nothing: a release without noise",
         }[self.accountant]
-        seeded = "" if self.epsilon == self.mechanism_epsilon else (
-            f" [noise was seeded: epsilon is inf; with secret noise it would be {self.mechanism_epsilon:.4g}]"
+        seeded = (
+            ""
+            if self.epsilon == self.mechanism_epsilon
+            else (f" [noise was seeded: epsilon is inf; with secret noise it would be {self.mechanism_epsilon:.4g}]")
         )
         return (
             f"epsilon={self.epsilon:.4g} at delta={self.delta:g}, protecting one {self.protects} "

@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["as_groups", "encode_labels", "given_domain", "group_domain", "split_sensitive_columns"]
 
 
-def as_groups(sensitive_features: ArrayLike | pd.DataFrame | pd.Series, n_rows: int, *, owner: str,
-              name: str = "sensitive_features") -> NDArray[np.object_]:
+def as_groups(
+    sensitive_features: ArrayLike | pd.DataFrame | pd.Series,
+    n_rows: int,
+    *,
+    owner: str,
+    name: str = "sensitive_features",
+) -> NDArray[np.object_]:
     """Read one group per row.
 
     Parameters
@@ -46,21 +51,23 @@ def as_groups(sensitive_features: ArrayLike | pd.DataFrame | pd.Series, n_rows: 
         except ValueError:
             raise ValueError(f"{name} of {owner} must have one entry per row, all of the same shape.") from None
         if array.ndim not in (1, 2):
-            raise ValueError(f"{name} of {owner} must be one column, or a table of columns; got {array.ndim} dimensions.")
+            raise ValueError(
+                f"{name} of {owner} must be one column, or a table of columns; got {array.ndim} dimensions."
+            )
         columns = [pd.Series(array)] if array.ndim == 1 else [pd.Series(array[:, j]) for j in range(array.shape[1])]
     if not columns:
         raise ValueError(f"{name} of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
-        raise ValueError(
-            f"{name} of {owner} has inconsistent length: {len(columns[0])} rows where X has {n_rows}."
-        )
+        raise ValueError(f"{name} of {owner} has inconsistent length: {len(columns[0])} rows where X has {n_rows}.")
     if any(bool(column.isna().any()) for column in columns):
         raise ValueError(
             f"{name} of {owner} contains missing values (NaN or None). Give them a group of their own, "
             "for example fillna('unknown'), or drop those rows."
         )
     # tolist() turns numpy scalars into Python ones: True == 1 and np.str_ == str then hash alike everywhere.
-    lists = [column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns]
+    lists = [
+        column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns
+    ]
     out = np.empty(n_rows, dtype=object)
     out[:] = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
     try:
@@ -115,8 +122,9 @@ def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np
     return out
 
 
-def encode_labels(values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str,
-                  parameter: str) -> NDArray[np.int64]:
+def encode_labels(
+    values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
+) -> NDArray[np.int64]:
     """Return each value's position in ``domain``.
 
     Raises
@@ -137,8 +145,9 @@ def encode_labels(values: NDArray[Any], domain: NDArray[Any], *, owner: str, nam
     return codes
 
 
-def split_sensitive_columns(X: Any, sensitive_columns: Sequence[str | int] | str | int, *,
-                            owner: str) -> tuple[Any, NDArray[np.object_]]:
+def split_sensitive_columns(
+    X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str
+) -> tuple[Any, NDArray[np.object_]]:
     """Take the named columns out of X and read them as groups.
 
     Parameters
@@ -166,7 +175,9 @@ def split_sensitive_columns(X: Any, sensitive_columns: Sequence[str | int] | str
     for column in wanted:
         if isinstance(column, int | np.integer) and not isinstance(column, bool):
             if not -X.shape[1] <= column < X.shape[1]:
-                raise ValueError(f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns.")
+                raise ValueError(
+                    f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns."
+                )
             positions.append(int(column) % X.shape[1])
         elif frame and list(X.columns).count(column) == 1:
             positions.append(list(X.columns).index(column))
@@ -177,6 +188,10 @@ def split_sensitive_columns(X: Any, sensitive_columns: Sequence[str | int] | str
     if not keep:
         raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
     table = X.iloc[:, positions] if frame else X[:, positions]
-    groups = as_groups(table if len(positions) > 1 else (table.iloc[:, 0] if frame else table[:, 0]), X.shape[0],
-                       owner=owner, name="sensitive_columns")
+    groups = as_groups(
+        table if len(positions) > 1 else (table.iloc[:, 0] if frame else table[:, 0]),
+        X.shape[0],
+        owner=owner,
+        name="sensitive_columns",
+    )
     return (X.iloc[:, keep] if frame else X[:, keep]), groups

@@ -42,7 +42,7 @@ class PublicData:
 
     def __repr__(self) -> str:
         shape = getattr(self.X, "shape", None)
-        rows, columns = (shape if shape is not None and len(shape) == 2 else (len(self.X), "?"))
+        rows, columns = shape if shape is not None and len(shape) == 2 else (len(self.X), "?")
         return (
             f"PublicData({rows} rows, {columns} columns, "
             f"{'without' if self.sensitive_features is None else 'with'} groups)"
