@@ -1,6 +1,7 @@
 """``python -m skfairdp demo``: what private and fair learning costs, on real data, in a few minutes."""
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -218,12 +219,11 @@ def _report(table: "pd.DataFrame") -> None:
         f"{attrs['protects']} ({attrs['neighboring_relation']}), δ = {delta}.\n"
     )
     print(f"{'ε':>7} {'γ':>6} {'IDP3':>5} {'gap':>7} {'accuracy':>9} {'coverage':>9}")
-    for row in best.itertuples():
-        gamma = "none" if row.gamma != row.gamma else f"{row.gamma:g}"
+    for row in best.to_dict("records"):
+        gamma = "none" if math.isnan(row["gamma"]) else f"{row['gamma']:g}"
         print(
-            f"{epsilon_text(row.epsilon):>7} {gamma:>6} {'yes' if row.idp3 else 'no':>5} "
-            f"{row.disparity:>7.3f} "
-            f"{row.accuracy:>9.2%} {row.coverage:>9.1%}"
+            f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {'yes' if row['idp3'] else 'no':>5} "
+            f"{row['disparity']:>7.3f} {row['accuracy']:>9.2%} {row['coverage']:>9.1%}"
         )
     print(
         f"\nPublishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "

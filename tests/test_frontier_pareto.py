@@ -64,7 +64,7 @@ def test_frontier_of_two_hundred_thousand_points_is_quick(columns):
 
 
 def by_grid(points, reference, minimize):
-    """An independent computation: cut space at every coordinate, add up the cells that some point dominates."""
+    """Independent computation: cut space at every coordinate, add up the cells that some point dominates."""
     losses = np.where(minimize, points, -points)
     corner = np.where(minimize, reference, -np.asarray(reference))
     losses = losses[(losses < corner).all(axis=1)]

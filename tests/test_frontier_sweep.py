@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection import frontier, pareto_frontier
+from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from skfairdp.utils import PublicData
 
@@ -102,12 +104,12 @@ def test_one_fit_per_epsilon_whatever_the_number_of_gammas(split):
 
 def test_every_row_carries_the_certified_figure_of_its_release(split):
     table = sweep(split)
-    assert len(table) == 4 * 9  # no IDP3 without a γ
+    assert len(table) == 4 * 13  # no IDP3 without a γ
     for row in table.itertuples():
         assert 0 < row.epsilon <= 5 and row.delta == 1e-5 and row.protects == "record"
     asked = [0.5, 1.0, 2.0, 5.0]
     assert sorted(table["epsilon"].unique()) == pytest.approx(asked)
-    assert (table["epsilon"] <= np.repeat(asked, 9)).all()
+    assert (table["epsilon"] <= np.repeat(asked, 13)).all()
     assert not ((table["gamma"].isna()) & table["idp3"]).any()
     assert list(table.columns) == [
         "dataset",
@@ -156,6 +158,7 @@ def test_the_estimators_given_stay_as_they_were(split):
     assert estimator.ledger is None and estimator.random_state is None and not hasattr(estimator, "classes_")
 
 
+@pytest.mark.slow  # starts two worker processes
 def test_parallel_releases_give_the_same_table(split):
     first, second = sweep(split), sweep(split, n_jobs=2)
     pd.testing.assert_frame_equal(first, second)
@@ -191,9 +194,7 @@ def test_estimator_that_ignores_its_ledger_is_still_counted(split):
             self.ledger = kept
             return self
 
-    assert sweep(split, Forgetful()).attrs["epsilon_total"] == pytest.approx(
-        sweep(split).attrs["epsilon_total"]
-    )
+    assert sweep(split, Forgetful()).attrs["epsilon_total"] == pytest.approx(sweep(split).attrs["epsilon_total"])
 
 
 def test_seeded_noise_is_reported_as_no_guarantee(split):
@@ -216,6 +217,19 @@ def test_idp3_rows_hold_gamma_and_count_only_what_was_answered(split):
     refusing, plain = table[table["idp3"]], table[~table["idp3"]]
     assert (refusing["coverage"] < 1).all() and (plain["coverage"] == 1).all()
     assert (refusing["disparity"] <= refusing["gamma"] + 0.01).all() and (plain["disparity"] > 0.1).all()
+
+
+def test_idp3_only_works_on_the_student_that_no_gamma_constrained(split):
+    table = sweep(split, epsilons=(1.0,), gammas=(0.05,), idp3=(True, "only"))
+    assert table["idp3"].all() and (table["gamma"] == 0.05).all()
+    assert ["gamma=0.05" in p for p in table["params"]] == [True, False] and "gamma=None" in table["params"][1]
+    free = FakePATE(gamma=None).fit(split.X, split.y)
+    refusing = IDP3(FrozenEstimator(free), gamma=0.05).fit(
+        split.X_public, sensitive_features=split.sensitive_features_public
+    )
+    answers = refusing.predict(split.X_test, sensitive_features=split.sensitive_features_test)
+    assert table["coverage"][1] == pytest.approx(np.mean(answers != -1))
+    assert table["accuracy"][1] == pytest.approx(np.mean((answers == split.y_test)[answers != -1]))
 
 
 def test_mark_of_non_dominated_rows_is_the_definition(split):
@@ -264,7 +278,7 @@ def test_labels_and_groups_may_be_strings():
         ({"epsilons": ()}, "'epsilons' parameter"),
         ({"gammas": (-0.1,)}, "'gammas' parameter of frontier must be numbers in"),
         ({"gammas": ()}, "'gammas' parameter"),
-        ({"idp3": (2,)}, "'idp3' parameter of frontier must be a sequence of bools"),
+        ({"idp3": (2,)}, "'idp3' parameter of frontier must be a sequence of False"),
         ({"gammas": (None,), "idp3": (True,)}, "nothing to do"),
         ({"y_test": [0, 1]}, "sensitive_features_test of frontier has inconsistent length"),
         ({"X_test": np.zeros((3, 10))}, "y_test of frontier has inconsistent length"),

@@ -107,7 +107,7 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
         home = None if data_home is None else str(data_home)
         try:
             bunch = fetch_openml(
-                data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=1
+                data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=0
             )
         except (OSError, ValueError, ImportError) as error:
             where, cause = (
@@ -116,12 +116,12 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
             )
         else:
             return _with_original_names(bunch.data, bunch.target, source)
-    looked = f"data_home={str(data_home)!r}" if data_home is not None else f"the folder in {DATA_VARIABLE}"
+    folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    looked = "no folder was given" if not folder else f"{folder} has neither {source.name}.csv.gz nor {source.name}.csv"
     raise FileNotFoundError(
-        f"No {source.name} data: {looked} has no {source.name}.csv.gz or {source.name}.csv, and {where}. "
-        "Download it from "
-        f"{source.homepage} as a comma-separated file with a header row, then set the environment variable "
-        f"{DATA_VARIABLE}, or data_home=, to its folder."
+        f"No {source.name} data: {looked}, and {where}. Download it from {source.homepage} as a comma-separated "
+        f"{source.name}.csv.gz or {source.name}.csv with a header row, then give its folder with the environment "
+        f"variable {DATA_VARIABLE} or with data_home=."
     ) from cause
 
 

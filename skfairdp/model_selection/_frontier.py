@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,7 +50,7 @@ def frontier(
     sensitive_features_public: Any = None,
     epsilons: Sequence[float] = (0.5, 1.0, 2.0, 5.0),
     gammas: Sequence[float | None] = (0.01, 0.02, 0.05, 0.1, None),
-    idp3: Sequence[bool] = (False, True),
+    idp3: Sequence[bool | str] = (False, True, "only"),
     dataset: str = "",
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -85,9 +85,11 @@ def frontier(
         One release each.
     gammas : sequence of floats and None, default=(0.01, 0.02, 0.05, 0.1, None)
         Largest disparity let through; None is no constraint.
-    idp3 : sequence of bools, default=(False, True)
-        Whether to refuse test predictions that would break γ (:class:`~skfairdp.postprocessing.IDP3`, which
-        needs the group at prediction). There is no row for γ = None with IDP3: it would refuse nothing.
+    idp3 : sequence of {False, True, "only"}, default=(False, True, "only")
+        What happens at prediction. False: every row is answered. True: predictions that would break γ are refused
+        (:class:`~skfairdp.postprocessing.IDP3`, which needs the group at prediction). "only": the same over the
+        student that no γ constrained (``gamma=None`` in ``params``); it refuses more, and is more accurate where it
+        answers. γ = None has no row with IDP3: there is nothing to hold.
     dataset : str, default=""
         Name for the column ``dataset``.
     n_jobs : int, default=None
@@ -141,7 +143,8 @@ def frontier(
         for name, base in bases.items()
         for epsilon in epsilons
     ]
-    points = [(gamma, refuse) for gamma in gammas for refuse in idp3 if not (gamma is None and refuse)]
+    points = [_Point(gamma, bool(how), None if how == "only" else gamma) for gamma in gammas for how in idp3]
+    points = [point for point in points if not (point.refuse and point.gamma is None)]
 
     data = (X, y, sensitive_features, public)
     results: Iterator[tuple[dict[str, Any], PrivacySpent]]
@@ -170,20 +173,26 @@ def frontier(
     return frame
 
 
+class _Point(NamedTuple):
+    gamma: float | None  # what the answers are held to
+    refuse: bool
+    student_gamma: float | None
+
+
 def _sweep(
-    task: tuple[str, Any], data: tuple[Any, ...], test: "TestSet", points: list[tuple[float | None, bool]]
+    task: tuple[str, Any], data: tuple[Any, ...], test: TestSet, points: list[_Point]
 ) -> Iterator[tuple[dict[str, Any], PrivacySpent]]:
     """One release, then every point from it."""
     name, estimator = task
     X, y, sensitive_features, public = data
     fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
     released = estimator.fit(X, y, X_public=public, **fit_params)
-    student, current = released, points[0][0]
-    for gamma, refuse in points:
-        if gamma != current:
-            student, current = released.refit_student(gamma=gamma), gamma
-        measured = test.measure(student, public, gamma if refuse else None)
-        privacy = released.privacy_
+    students = {released.gamma: released}
+    privacy = released.privacy_
+    for gamma, refuse, student_gamma in points:
+        if student_gamma not in students:
+            students[student_gamma] = released.refit_student(gamma=student_gamma)
+        measured = test.measure(students[student_gamma], public, gamma if refuse else None)
         yield (
             {
                 "estimator": name,
@@ -193,7 +202,7 @@ def _sweep(
                 "neighboring_relation": privacy.neighboring_relation,
                 "gamma": math.nan if gamma is None else float(gamma),
                 "idp3": refuse,
-                "params": expression(clone(released).set_params(gamma=gamma)),
+                "params": expression(clone(released).set_params(gamma=student_gamma)),
                 **measured,
             },
             privacy,
@@ -226,7 +235,7 @@ def _named(estimators: Any) -> dict[str, Any]:
     return named
 
 
-def _check_grid(epsilons: Sequence[float], gammas: Sequence[float | None], idp3: Sequence[bool]) -> None:
+def _check_grid(epsilons: Sequence[float], gammas: Sequence[float | None], idp3: Sequence[bool | str]) -> None:
     if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
         raise ValueError(
             f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
@@ -235,9 +244,9 @@ def _check_grid(epsilons: Sequence[float], gammas: Sequence[float | None], idp3:
         raise ValueError(
             f"The 'gammas' parameter of frontier must be numbers in [0, 1], or None. Got {gammas!r} instead."
         )
-    if len(idp3) == 0 or not all(isinstance(refuse, bool | np.bool_) for refuse in idp3):
+    if len(idp3) == 0 or not all(isinstance(how, bool | np.bool_) or how == "only" for how in idp3):
         raise ValueError(
-            f"The 'idp3' parameter of frontier must be a sequence of bools. Got {idp3!r} instead."
+            f"The 'idp3' parameter of frontier must be a sequence of False, True and 'only'. Got {idp3!r} instead."
         )
     if all(gamma is None for gamma in gammas) and all(idp3):
         raise ValueError("frontier has nothing to do: IDP3 needs a γ, and 'gammas' has none.")

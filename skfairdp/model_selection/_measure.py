@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp.fairness import largest_disparity
+from skfairdp.postprocessing import IDP3
 from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain
 
 __all__ = ["TestSet"]
@@ -17,9 +18,7 @@ class TestSet:
 
     def __init__(self, X: Any, y: Any, sensitive_features: Any) -> None:
         self.X, self.y = X, np.asarray(y)
-        self.groups = as_groups(
-            sensitive_features, len(self.y), owner="frontier", name="sensitive_features_test"
-        )
+        self.groups = as_groups(sensitive_features, len(self.y), owner="frontier", name="sensitive_features_test")
         self.codes = encode_labels(
             self.groups,
             group_domain(self.groups),
@@ -29,17 +28,13 @@ class TestSet:
         )
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if rows != len(self.y):
-            raise ValueError(
-                f"y_test of frontier has inconsistent length: {len(self.y)} rows where X_test has {rows}."
-            )
+            raise ValueError(f"y_test of frontier has inconsistent length: {len(self.y)} rows where X_test has {rows}.")
 
     def measure(self, student: Any, public: PublicData, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
         if gamma is None:
             predicted = student.predict(self.X)
         else:
-            from skfairdp.postprocessing import IDP3
-
             refusing = IDP3(FrozenEstimator(student), gamma=gamma)
             refusing.fit(public.X, sensitive_features=public.sensitive_features)
             predicted = refusing.predict(self.X, sensitive_features=self.groups)

@@ -43,17 +43,13 @@ class Spending:
         """Compose what was spent, one total for each kind of guarantee: unlike ones are never added."""
         entries = [entry for ledger, before in self._ledgers.values() for entry in ledger.entries[before:]]
         records = []
-        for protects, relation in dict.fromkeys(
-            (fit.protects, fit.neighboring_relation) for fit, _ in self._fits
-        ):
+        for protects, relation in dict.fromkeys((fit.protects, fit.neighboring_relation) for fit, _ in self._fits):
             mine = [
                 (fit, kept)
                 for fit, kept in self._fits
                 if (fit.protects, fit.neighboring_relation) == (protects, relation)
             ]
-            events = [
-                e.event for e in entries if (e.protects, e.neighboring_relation) == (protects, relation)
-            ]
+            events = [e.event for e in entries if (e.protects, e.neighboring_relation) == (protects, relation)]
             kept_events = [fit.event for fit, kept in mine if kept]
             # A ledger knows more than the fits (a fit that failed has spent); it can never know less.
             events = events if len(events) >= len(kept_events) else kept_events
