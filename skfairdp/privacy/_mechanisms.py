@@ -55,9 +55,10 @@ class GaussianMechanism(_Noise):
 
     Notes
     -----
-    Floating-point noise can carry traces of the value in its last bits (Mironov 2012). Values and results are both
-    rounded to multiples of a power of two near ``sigma / 1024``; this is a precaution, not a verified proof. The
-    discrete Gaussian is sampled exactly.
+    Floating-point noise can carry traces of the value in its last bits (Mironov 2012). Results are rounded to
+    multiples of a power of two near ``sigma / 1024``; this is a precaution, not a verified proof. Values are not
+    rounded before the noise: neighbours on either side of a rounding edge would move apart by a whole step of the
+    grid, which from ``sigma = 2048`` on is twice a sensitivity of one vote. The discrete Gaussian is sampled exactly.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class GaussianMechanism(_Noise):
                 raise ValueError("Discrete Gaussian noise needs integer values.")
             return values + noise
         grid = 2.0 ** math.floor(math.log2(self.sigma / 1024))
-        return np.rint((np.rint(values / grid) * grid + noise) / grid) * grid
+        return np.rint((values + noise) / grid) * grid
 
 
 @dataclass(frozen=True)
