@@ -39,6 +39,14 @@ class _Noise:
             return source.discrete_gaussian(self.sigma, shape).astype(np.float64)
         return self.sigma * source.normal(shape)
 
+    def _gaussian_cost(self, sensitivity: float) -> float:
+        if self.noise != "gaussian":
+            raise ValueError(
+                "Discrete Gaussian noise is not exactly Gaussian-DP, so it has no place in a Gaussian filter. Use "
+                "noise='gaussian', or declare the number of releases."
+            )
+        return (sensitivity / self.sigma) ** 2
+
 
 @dataclass(frozen=True)
 class GaussianMechanism(_Noise):
@@ -178,7 +186,7 @@ class NoisyThreshold(_Noise):
     @property
     def mu_squared(self) -> float:
         """Squared Gaussian cost of one query, for an adaptive filter (the bit is a post-processing)."""
-        return (self.sensitivity / self.sigma) ** 2
+        return self._gaussian_cost(self.sensitivity)
 
     def release(self, largest_count: int, source: NoiseSource) -> bool:
         """Whether the noisy count reaches the threshold."""
@@ -220,7 +228,7 @@ class GNMax(_Noise):
     @property
     def mu_squared(self) -> float:
         """Squared Gaussian cost of one query, for an adaptive filter."""
-        return (self.sensitivity / self.sigma) ** 2
+        return self._gaussian_cost(self.sensitivity)
 
     def release(self, counts: ArrayLike, source: NoiseSource, admissible: NDArray[np.bool_] | None = None) -> int:
         """Index of the winning class, among the admissible ones if given (ties go to the lowest index)."""
