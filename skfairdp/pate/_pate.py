@@ -53,7 +53,7 @@ class PATEClassifier(BasePATE):
         Most noisy maxima paid for ("confident" only). None: 60 % of the queries.
     accounting : {"auto", "binary", "gdp"}, default="auto"
         For "confident": "binary" declares counts and sums the exact cost of each published bit; "gdp" runs the
-        adaptive Gaussian filter, which takes Gaussian noise only. "auto" takes binary for two classes or discrete noise,
+        adaptive Gaussian filter, which takes Gaussian noise only. "auto": binary for two classes or discrete noise,
         else the filter.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.

@@ -117,7 +117,7 @@ def plan_votes(
     Raises
     ------
     ValueError
-        The given scales cost more than ``epsilon``, no scale brings the cost down to it, or the Gaussian filter is asked
+        The given scales cost more than ``epsilon``, no scale brings the cost down to it, or the filter is asked
         to account for discrete noise.
     """
     if n_classes < 2:  # a public domain of one class: nothing private is asked
@@ -156,7 +156,7 @@ def plan_votes(
     n_gnmax = min(n_queries, math.ceil(0.6 * n_queries) if max_gnmax is None else max_gnmax)
     if accounting == "gdp" and noise != "gaussian":
         raise ValueError(
-            f"accounting='gdp' of {owner} needs noise='gaussian': the discrete Gaussian is not exactly Gaussian-DP. Use "
+            f"accounting='gdp' of {owner} needs noise='gaussian': the discrete one is not exactly Gaussian-DP. Use "
             "accounting='binary' or 'auto' with noise='discrete_gaussian'."
         )
     use_filter = accounting == "gdp" or (accounting == "auto" and n_classes > 2 and noise == "gaussian")
