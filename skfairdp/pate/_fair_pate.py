@@ -26,8 +26,8 @@ class FairPATEClassifier(BasePATE):
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row.
     Private groups are never read (except with ``public_size``, whose held-out rows are not protected). The number of
-    rows, the classes, all constructor parameters, the public rows *and their groups* count as public. ``privacy_.epsilon`` is
-    computed from the declared releases alone and is the same for every data set.
+    rows, the classes, all constructor parameters, the public rows *and their groups* count as public.
+    ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``gap_``) and, with the built-in
     student, of its predictions on the public rows (``student_.gap_``). On other rows the gap is an estimate: measure it

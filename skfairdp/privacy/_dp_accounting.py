@@ -46,6 +46,7 @@ __all__ = [
     "randomized_response_pld",
     "rdp_epsilon",
     "rdp_to_epsilon",
+    "rdp_to_epsilon_and_order",
     "self_compose",
 ]
 
@@ -54,12 +55,21 @@ TAIL_MASS = 1e-15  # far below every delta anyone reports; truncated mass is cha
 
 def rdp_to_epsilon(orders: Sequence[float] | NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> float:
     """Convert Rényi divergences to ε (Canonne, Kamath & Steinke 2020, Proposition 12)."""
-    return float(compute_epsilon(list(orders), list(rdp), delta)[0])
+    return rdp_to_epsilon_and_order(orders, rdp, delta)[0]
 
 
-def rdp_epsilon(event: DpEvent, delta: float) -> float:
-    """ε of an event made of dp-accounting's own releases, through its Rényi accountant."""
-    return float(RdpAccountant().compose(event).get_epsilon(delta))
+def rdp_to_epsilon_and_order(
+    orders: Sequence[float] | NDArray[np.float64], rdp: NDArray[np.float64], delta: float
+) -> tuple[float, float]:
+    """As :func:`rdp_to_epsilon`, with the order that gave the smallest ε."""
+    epsilon, order = compute_epsilon(list(orders), list(rdp), delta)
+    return float(epsilon), float(order)
+
+
+def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
+    """ε of an event made of dp-accounting's own releases, through its Rényi accountant; None where it has no proof."""
+    accountant = RdpAccountant()
+    return float(accountant.compose(event).get_epsilon(delta)) if accountant.supports(event) else None
 
 
 def gaussian_pld(noise_multiplier: float, grid: float, sampling_probability: float = 1.0) -> PrivacyLossDistribution:

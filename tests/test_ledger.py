@@ -1,0 +1,284 @@
+"""The ledger counts every fit, whoever makes it, and refuses the one that is too much."""
+
+import copy
+import json
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairdp.exceptions import BudgetExceededError, LedgerError
+from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, ThresholdBit, epsilon_of, gdp_epsilon, repeat
+
+RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
+ATTRIBUTE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
+
+
+def charge(ledger, noise=5.0, **guarantee):
+    return ledger.charge(GaussianDpEvent(noise), label="test", **(guarantee or RECORD))
+
+
+class Spender(ClassifierMixin, BaseEstimator):
+    """The smallest estimator that spends: it charges one Gaussian and predicts a constant."""
+
+    def __init__(self, ledger=None, noise=5.0):
+        self.ledger = ledger
+        self.noise = noise
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        charge(self.ledger, self.noise)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+X, Y = np.zeros((30, 2)), np.tile([0, 1], 15)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_grid_search_of_seven_fits_leaves_seven_entries(n_jobs, on_disk, tmp_path):
+    ledger = PrivacyLedger(path=tmp_path / "ledger.jsonl" if on_disk else None)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), Spender(ledger)), {"spender__noise": [5.0, 6.0]}, cv=KFold(3), n_jobs=n_jobs
+    )
+    search.fit(X, Y)
+    assert len(ledger.entries) == 7
+    spent = sorted(entry.event.noise_multiplier for entry in ledger.entries)
+    best = search.best_params_["spender__noise"]
+    assert spent == sorted([5.0] * 3 + [6.0] * 3 + [best])
+    assert ledger.epsilon_spent == pytest.approx(gdp_epsilon(math.sqrt(sum(s**-2 for s in spent)), 1e-5))
+    assert search.best_estimator_[-1].ledger is ledger or n_jobs == 2
+    assert len(search.best_estimator_[-1].ledger.entries) == 7
+
+
+def test_ceiling_stops_a_search_before_the_fit_that_would_exceed_it():
+    three = gdp_epsilon(math.sqrt(3) / 5, 1e-5)
+    ledger = PrivacyLedger(epsilon=three * 1.0001)
+    search = GridSearchCV(Spender(ledger), {"noise": [5.0, 5.0]}, cv=KFold(3), error_score="raise")
+    with pytest.raises(BudgetExceededError, match="over its ceiling"):
+        search.fit(X, Y)
+    assert len(ledger.entries) == 3
+    assert ledger.epsilon_spent <= ledger.epsilon
+
+
+def test_clone_copy_and_pickle_keep_the_identity():
+    ledger = PrivacyLedger(epsilon=1.0)
+    assert clone(ledger) is ledger
+    assert clone(Spender(ledger)).ledger is ledger
+    assert copy.copy(ledger) is ledger and copy.deepcopy([ledger])[0] is ledger
+    assert pickle.loads(pickle.dumps(ledger)) is ledger
+    assert ledger.path is not None  # the first pickling moved it to a file that other processes can share
+
+
+def test_entries_made_before_the_promotion_are_kept():
+    ledger = PrivacyLedger()
+    charge(ledger)
+    pickle.dumps(ledger)
+    charge(ledger)
+    assert len(ledger.entries) == 2
+    assert len(ledger.path.read_text().splitlines()) == 3  # header and two entries
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_workers_of_every_backend_count_into_one_ledger(backend):
+    ledger = PrivacyLedger()
+    Parallel(n_jobs=2, backend=backend)(delayed(charge)(ledger, 9.0) for _ in range(12))
+    assert len(ledger.entries) == 12
+
+
+def test_concurrent_threads_never_pass_the_ceiling_together():
+    ledger = PrivacyLedger(epsilon=gdp_epsilon(math.sqrt(5) / 5, 1e-5) * 1.0001)
+    refused = []
+
+    def spend():
+        for _ in range(5):
+            try:
+                charge(ledger)
+            except BudgetExceededError:
+                refused.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ledger.entries) == 5
+    assert len(refused) == 15
+
+
+def test_refused_charge_changes_nothing(tmp_path):
+    ledger = PrivacyLedger(epsilon=1.2, path=tmp_path / "ledger.jsonl")
+    charge(ledger)
+    before = ledger.path.read_bytes()
+    with pytest.raises(BudgetExceededError, match="Nothing was released"):
+        charge(ledger, 0.5)
+    assert ledger.path.read_bytes() == before
+    assert len(ledger.entries) == 1
+    charge(ledger)  # a smaller one still fits
+    assert len(ledger.entries) == 2
+
+
+def test_dry_run_refuses_without_writing():
+    ledger = PrivacyLedger(epsilon=1.0)
+    ledger.charge(GaussianDpEvent(5.0), label="t", dry_run=True, **RECORD)
+    assert ledger.entries == ()
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(GaussianDpEvent(0.1), label="t", dry_run=True, **RECORD)
+
+
+def test_record_and_attribute_guarantees_keep_separate_totals():
+    ledger = PrivacyLedger(epsilon=1.0)
+    charge(ledger, 5.0)
+    charge(ledger, 4.0, **ATTRIBUTE)
+    assert ledger.spent("record").epsilon == pytest.approx(gdp_epsilon(1 / 5, 1e-5))
+    assert ledger.spent("sensitive attribute").epsilon == pytest.approx(gdp_epsilon(1 / 4, 1e-5))
+    assert ledger.epsilon_spent == pytest.approx(gdp_epsilon(1 / 4, 1e-5))  # the larger, never their sum
+    assert PrivacyLedger().spent("record") is None
+
+
+def test_entries_under_another_neighbouring_relation_are_refused():
+    ledger = PrivacyLedger()
+    charge(ledger)
+    with pytest.raises(ValueError, match="does not add up"):
+        charge(ledger, protects="record", neighboring_relation="add or remove one record")
+    assert len(ledger.entries) == 1
+
+
+def test_a_file_is_continued_by_the_next_session(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    first = PrivacyLedger(2.0, 1e-6, path=path)
+    charge(first)
+    again = PrivacyLedger(2.0, 1e-6, path=path)
+    charge(again)
+    assert len(first.entries) == len(again.entries) == 2
+    assert again.epsilon_spent == pytest.approx(epsilon_of(repeat(GaussianDpEvent(5.0), 2), 1e-6))
+
+
+def test_a_file_opened_with_another_budget_is_an_error(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    PrivacyLedger(2.0, 1e-6, path=path)
+    with pytest.raises(LedgerError, match="its own budget"):
+        PrivacyLedger(3.0, 1e-6, path=path)
+
+
+def test_unpickled_without_its_file_is_exhausted_never_fresh():
+    script = (
+        "import pickle, sys, os\n"
+        "from skfairdp.privacy import PrivacyLedger\n"
+        "sys.stdout.buffer.write(pickle.dumps(PrivacyLedger(1.0)))\n"
+    )
+    payload = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout
+    ledger = pickle.loads(payload)  # its temporary file went with the process that made it
+    assert ledger.epsilon_spent == math.inf
+    with pytest.raises(BudgetExceededError, match="no longer exists"):
+        charge(ledger, 1e6)
+
+
+def test_a_deleted_file_exhausts_the_ledger(tmp_path):
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger.jsonl")
+    charge(ledger)
+    ledger.path.unlink()
+    with pytest.raises(BudgetExceededError, match="no longer exists"):
+        charge(ledger, 1e6)
+    assert ledger.epsilon_spent == math.inf
+
+
+def test_a_torn_last_line_is_dropped_and_a_damaged_one_is_not_forgiven(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    charge(PrivacyLedger(2.0, path=path))
+    with open(path, "ab") as file:
+        file.write(b'{"label": "interrupted wri')
+    ledger = PrivacyLedger(2.0, path=path)
+    charge(ledger)
+    assert len(PrivacyLedger(2.0, path=path).entries) == 2
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"not json\n" + lines[2])
+    with pytest.raises(LedgerError, match="damaged"):
+        PrivacyLedger(2.0, path=path)
+
+
+def test_an_entry_is_on_disk_before_charge_returns(tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd))[1])
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger.jsonl")
+    size = ledger.path.stat().st_size
+    charge(ledger)
+    assert synced[-1] == ledger.path.stat().st_size > size
+
+
+def test_kill_9_in_the_middle_of_a_fit_leaves_what_was_spent_on_record(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    script = f"""
+import os, signal, warnings
+import numpy as np
+import skfairdp.pate._base_pate as module
+from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
+rng = np.random.default_rng(0)
+X, z = rng.normal(size=(300, 3)), rng.integers(0, 2, 60)
+real = module.release_votes
+def die(*args, **kwargs):
+    real(*args, **kwargs)                 # noise has been drawn ...
+    os.kill(os.getpid(), signal.SIGKILL)  # ... and nobody gets to clean up
+module.release_votes = die
+FairPATEClassifier(epsilon=0.7, n_teachers=5, classes=[0, 1], min_count=0,
+                   ledger=PrivacyLedger(5.0, path={str(path)!r})).fit(
+    X, (X[:, 0] > 0).astype(int), X_public=PublicData(rng.normal(size=(60, 3)), z))
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    ledger = PrivacyLedger(5.0, path=path)
+    assert [entry.label for entry in ledger.entries] == ["FairPATEClassifier"]
+    assert 0.69 < ledger.epsilon_spent <= 0.7
+
+
+def test_a_killed_holder_of_the_lock_does_not_block_the_others(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    ledger = PrivacyLedger(5.0, path=path)
+    script = f"""
+import time
+from filelock import FileLock
+with FileLock({str(path)!r} + ".lock"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+    holder = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline().strip() == "held"
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    start = time.perf_counter()
+    charge(ledger)
+    assert time.perf_counter() - start < 10
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("arguments", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": "1"}, {"delta": 0}, {"delta": 1}])
+def test_impossible_budgets_are_errors(arguments):
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        PrivacyLedger(**arguments)
+
+
+def test_file_holds_plain_json_and_nothing_but_events(tmp_path):
+    ledger = PrivacyLedger(math.inf, path=tmp_path / "ledger.jsonl")
+    ledger.charge(repeat(ThresholdBit(10, 6.0, 3.0), 4), label="L", releases=("4 thresholds",), **RECORD)
+    header, entry = [json.loads(line) for line in Path(ledger.path).read_text().splitlines()]
+    assert header["epsilon"] == "inf"
+    assert set(entry) == {"label", "protects", "neighboring_relation", "releases", "event"}
+    assert oct(ledger.path.stat().st_mode)[-3:] == "600"
