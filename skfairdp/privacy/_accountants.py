@@ -28,6 +28,7 @@ RDP_ORDERS: NDArray[np.float64] = np.concatenate(
 RDP_ORDERS.setflags(write=False)
 
 _GRID = 1e-4  # privacy-loss grid; ten times coarser overstated ε by up to 6 % after 20 000 steps
+_STRIDE = 16  # orders per step of the coarse search: about the root of half their number
 _BITS = (ThresholdBit, ArgmaxBit)
 _SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent)
 _KNOWN = (*_BITS, GaussianDpEvent, DiscreteGaussian, *_SAMPLED_OR_PURE)
@@ -114,7 +115,7 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
     if not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
         if not leaves:
             return 0.0
-        return dpa.rdp_to_epsilon(RDP_ORDERS, _rdp(leaves, RDP_ORDERS), delta)
+        return _smallest_over_orders(leaves, delta)
     if any(isinstance(leaf, _BITS) for leaf, _ in leaves):
         return None  # dp-accounting's Rényi accountant does not know our bits; "pld" does
     events = [
@@ -124,6 +125,20 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
         for leaf, n in leaves
     ]
     return dpa.rdp_epsilon(compose(*events), delta)
+
+
+def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
+    """Smallest ε over ``RDP_ORDERS``, from an eighth of the divergences.
+
+    (α − 1) times the ε of order α is convex: (α − 1) D_α is, for each pair of vote counts and so for the worst one, and
+    so is what the conversion adds, whose second derivative is 1 / (α (α − 1)). Hence ε falls and then rises along the
+    grid, and its smallest value lies beside the best of every 16th order. Any order gives a valid bound.
+    """
+    coarse = np.unique(np.append(np.arange(0, len(RDP_ORDERS), _STRIDE), len(RDP_ORDERS) - 1))
+    _, order = dpa.rdp_to_epsilon_and_order(RDP_ORDERS[coarse], _rdp(leaves, RDP_ORDERS[coarse]), delta)
+    best = int(np.searchsorted(RDP_ORDERS, order))
+    fine = RDP_ORDERS[max(best - _STRIDE, 0) : best + _STRIDE + 1]
+    return dpa.rdp_to_epsilon(fine, _rdp(leaves, fine), delta)
 
 
 @lru_cache(maxsize=256)

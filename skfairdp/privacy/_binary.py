@@ -25,19 +25,27 @@ def _discrete_gaussian_tails(sigma: float, low: int, high: int, *, difference: b
     N is a discrete Gaussian of scale sigma, or the difference of two independent ones. The difference's mass at x is
     exp(-x²/(4σ²)) times a theta function that depends only on the parity of x, so no convolution is needed.
     """
-    reach = max(abs(low), abs(high)) + math.ceil(40 * sigma * (math.sqrt(2) if difference else 1)) + 2
+    spread = sigma * (math.sqrt(2) if difference else 1)
+    far = max(abs(low), abs(high))
+    reach = math.ceil(math.hypot(far, 10 * spread)) + 2  # beyond lies less than exp(-50) of the tail at far
+    plain = reach <= 35 * spread  # no mass underflows, and plain sums (of small numbers first) will do
     x = np.arange(-reach, reach + 1)
     if difference:
-        y = np.arange(-math.ceil(40 * sigma) - 1, math.ceil(40 * sigma) + 2)
+        y = np.arange(-math.ceil(8 * sigma) - 1, math.ceil(8 * sigma) + 2)
         even = np.log(np.exp(-((y / sigma) ** 2)).sum())
         odd = np.log(np.exp(-(((y - 0.5) / sigma) ** 2)).sum())
         log_mass = -((x / (2 * sigma)) ** 2) + np.where(x % 2 == 0, even, odd)
     else:
-        log_mass = -(x**2) / (2 * sigma**2)
+        log_mass = -((x / sigma) ** 2) / 2
+    at = np.arange(low, high + 1) + reach
+    if plain:
+        mass = np.exp(log_mass)
+        from_below = mass.cumsum()
+        total = math.log(from_below[-1])
+        return np.log(mass[::-1].cumsum()[::-1][at]) - total, np.log(from_below[at - 1]) - total
     from_above = np.logaddexp.accumulate(log_mass[::-1])[::-1]
     from_below = np.logaddexp.accumulate(log_mass)
     total = from_below[-1]
-    at = np.arange(low, high + 1) + reach
     return from_above[at] - total, from_below[at - 1] - total
 
 
