@@ -129,6 +129,10 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         self.n_teachers_ = n_teachers
         self.n_queries_ = len(queries)
         self._public, self._queries, self._released = public, queries, released
+        # One fit on the released shares serves every gamma and threshold of a sweep.
+        self._denoiser = None
+        if released.shares is not None:
+            self._denoiser = self._fit_default_student(public.X[queries], released.shares, released.noise_std)
         return self._finish()
 
     def _teach_and_vote(
@@ -178,8 +182,6 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         X = public.X[queries]
         groups = None if public.groups is None else public.groups[queries]
         if released.shares is not None:
-            if not hasattr(self, "_denoiser"):  # one fit serves every gamma and threshold of a sweep
-                self._denoiser = self._fit_default_student(X, released.shares, released.noise_std)
             estimate = self._denoiser.predict_proba(X)
             labels = np.where(estimate.max(axis=1) >= self.threshold, estimate.argmax(axis=1), UNANSWERED)
         else:
