@@ -154,16 +154,6 @@ def plan_votes(
         return _within(plan, epsilon, delta, owner)
 
     n_gnmax = min(n_queries, math.ceil(0.6 * n_queries) if max_gnmax is None else max_gnmax)
-    if accounting == "gdp" and noise != "gaussian":
-        raise ValueError(
-            f"accounting='gdp' of {owner} needs noise='gaussian': the discrete one is not exactly Gaussian-DP. Use "
-            "accounting='binary' or 'auto' with noise='discrete_gaussian'."
-        )
-    if accounting == "gdp" and noise != "gaussian":
-        raise ValueError(
-            f"accounting='gdp' of {owner} needs noise='gaussian': the discrete Gaussian is not exactly Gaussian-private and "
-            "never enters a Gaussian filter. Use accounting='auto'."
-        )
     use_filter = accounting == "gdp" or (accounting == "auto" and n_classes > 2 and noise == "gaussian")
     # Equal shares of the squared Gaussian cost for thresholds and maxima.
     first_guess, second_guess = math.sqrt(2 * n_queries) / mu, math.sqrt(4 * n_gnmax) / mu
