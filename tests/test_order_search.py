@@ -22,9 +22,9 @@ EVENTS = {
     "many weak thresholds": repeat(ThresholdBit(250, 150.0, 4000.0), 2000),
     "argmax, discrete": repeat(ArgmaxBit(100, 60.0, "discrete_gaussian"), 300),
     "one argmax, nearly noiseless": ArgmaxBit(30, 0.5),
-    "both bits": compose(repeat(ThresholdBit(100, 60.0, 80.0), 500), repeat(ArgmaxBit(100, 100.0, restricted=True), 300)),
+    "both bits": compose(repeat(ThresholdBit(99, 60.0, 80.0), 500), repeat(ArgmaxBit(99, 99.0, restricted=True), 300)),
     "discrete Gaussian": repeat(DiscreteGaussian(50.0), 400),
-    "bits beside a Gaussian": compose(repeat(ThresholdBit(20, 11.0, 9.0, "discrete_gaussian"), 40), GaussianDpEvent(2.0)),
+    "bits beside noise": compose(repeat(ThresholdBit(20, 11.0, 9.0, "discrete_gaussian"), 40), GaussianDpEvent(2.0)),
 }
 
 
