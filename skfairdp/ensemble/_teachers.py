@@ -1,0 +1,191 @@
+"""Fitting one teacher per part, with any engine, and asking all of them."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import Memory
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import check_memory
+
+from skfairdp.ensemble._classifiers import fit_classifiers
+from skfairdp.ensemble._logistic import LogisticTeachers
+from skfairdp.ensemble._partition import _check_count
+from skfairdp.ensemble._parts import Parts
+from skfairdp.ensemble._stacks import MLPTeachers, ModuleTeachers
+from skfairdp.utils import RandomStateLike, child_seeds, public_generator
+
+__all__ = ["Teachers", "fit_teachers"]
+
+
+class _Ensemble(Protocol):
+    def predict(self, X: Any) -> NDArray[np.int32]: ...
+
+
+class Teachers:
+    """Fitted teachers. **Private**: no object that outlives a private fit may hold one, nor its predictions.
+
+    Made by :func:`fit_teachers`.
+
+    Attributes
+    ----------
+    n_teachers : int
+        Number of teachers, those without rows included.
+    """
+
+    def __init__(self, ensemble: _Ensemble, n_teachers: int) -> None:
+        self._ensemble = ensemble
+        self.n_teachers = n_teachers
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Return every teacher's vote on every row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The columns the teachers were trained on.
+
+        Returns
+        -------
+        ndarray of shape (n_teachers, n_rows), dtype int32
+            Class codes. **Private**, also on public rows. A teacher only answers classes that its part contains;
+            one whose part has a single class always answers that class; one without rows always answers 0.
+
+        Raises
+        ------
+        ValueError
+            X has another number of columns, or values the teachers cannot read.
+        """
+        return self._ensemble.predict(X)
+
+    def __repr__(self) -> str:
+        return f"Teachers(n_teachers={self.n_teachers})"
+
+
+def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n_teachers: int, n_classes: int,
+                 random_state: RandomStateLike = None, n_jobs: int | None = None,
+                 memory: Memory | str | os.PathLike[str] | None = None, verbose: int = 0) -> Teachers:
+    """Train one teacher on the rows assigned to it, independently of all other rows.
+
+    Teacher i is a function of its own rows, its own seed and public settings only: whatever the other parts hold,
+    it comes out the same bit for bit. Together with a data-independent assignment this is what bounds the influence
+    of one record by one vote. Where a part has a single class its teacher always answers that class, and where it
+    has no rows, class 0: a constant vote keeps the influence of a record at one vote, re-drawing the part would not.
+
+    Parameters
+    ----------
+    teacher : {"logistic", "mlp"}, LogisticTeachers, MLPTeachers, ModuleTeachers, classifier or torch module
+        - ``"logistic"`` or :class:`LogisticTeachers`: L2-penalised logistic regressions, batched Newton steps.
+        - ``"mlp"`` or :class:`MLPTeachers`: all perceptrons in one tensor program.
+        - ``torch.nn.Module``, a callable without arguments that returns one, or :class:`ModuleTeachers`: copies of
+          that module in one tensor program.
+        - any scikit-learn classifier or Pipeline: cloned for each part; its ``random_state`` parameters, nested ones
+          included, are set from ``random_state``. X reaches it as it is, so a DataFrame stays one.
+    X : array-like of shape (n_rows, n_features), DataFrame or sparse matrix
+        Private rows. The batched engines need finite numbers, preferably of the order of 1.
+    y : array-like of shape (n_rows,), integer
+        Class codes in [0, n_classes).
+    assignment : array-like of shape (n_rows,), integer
+        Teacher of each row, in [0, n_teachers); see :func:`position_partition`.
+    n_teachers, n_classes : int
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds initialisations and batch orders, one child seed per teacher; may be public.
+    n_jobs : int or None, default=None
+        Through joblib, and so on a cluster under ``joblib.parallel_config(backend="dask")``. None means 1, except
+        that torch engines then use as many threads as torch is set to use. The votes do not depend on it.
+    memory : joblib.Memory, path or None, default=None
+        Cache of trained teachers, so that a sweep over later parameters trains them once. **The cache holds private
+        teachers** and joblib's metadata about the private arguments: keep it where the private data may be, and
+        delete it with them. It finds nothing unless ``random_state`` is fixed.
+    verbose : int, default=0
+        1 shows a progress bar over teachers (on stderr), 2 also one over the steps of each stack.
+
+    Returns
+    -------
+    Teachers
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ, codes outside their range, an unknown teacher, bad engine parameters. Raised before any
+        teacher is trained; no message contains a private value. A scikit-learn teacher may also raise errors of its
+        own while it is trained; such an error depends on private rows and belongs to their curator only.
+
+    References
+    ----------
+    Papernot, Abadi, Erlingsson, Goodfellow, Talwar (2017), "Semi-supervised knowledge transfer for deep learning
+    from private training data": teachers on disjoint parts, votes as the only thing aggregated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.ensemble import fit_teachers, position_partition, vote_histogram
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> teachers = fit_teachers("logistic", X, y, position_partition(200, 5, random_state=0), n_teachers=5, n_classes=2)
+    >>> vote_histogram(teachers.predict([[3.0, 0.0], [-3.0, 0.0]]), n_classes=2).tolist()
+    [[0, 5], [5, 0]]
+    """
+    _check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
+    _check_count("n_classes", n_classes, "fit_teachers", lowest=1)
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    codes = _codes(y, "y", X.shape[0], n_classes)
+    part_of = _codes(assignment, "assignment", X.shape[0], n_teachers)
+    engine = _engine(teacher)
+    if engine is not None:
+        X = engine.validate(X)
+    seeds = child_seeds(public_generator(random_state), n_teachers)
+    cached: Callable[..., _Ensemble] = check_memory(None if memory is None else _location(memory)).cache(
+        _train_private_teachers, ignore=["n_jobs", "verbose"]
+    )
+    ensemble = cached(teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs, verbose)
+    return Teachers(ensemble, n_teachers)
+
+
+def _train_private_teachers(teacher: Any, X: Any, y: NDArray[np.int64], assignment: NDArray[np.int64],
+                            seeds: NDArray[np.int64], n_classes: int, n_jobs: int | None,
+                            verbose: int) -> _Ensemble:
+    """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
+
+    Whoever reads it can query each teacher without noise. Nothing that is published may point to it.
+    """
+    parts = Parts.of(assignment, y, seeds, n_classes)
+    if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
+        return teacher.fit_parts(X, y, parts, n_jobs=n_jobs, verbose=verbose)
+    return fit_classifiers(teacher, X, y, parts, n_jobs=n_jobs, verbose=verbose)
+
+
+def _engine(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers | None:
+    """The batched engine that ``teacher`` names, or None for a classifier that is cloned for each part."""
+    if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
+        return teacher
+    if isinstance(teacher, str) and teacher in ("logistic", "mlp"):
+        return LogisticTeachers() if teacher == "logistic" else MLPTeachers()
+    if hasattr(teacher, "fit") and hasattr(teacher, "predict") and not isinstance(teacher, type):
+        if is_classifier(teacher) or not isinstance(teacher, BaseEstimator):
+            return None
+    elif callable(teacher) and not hasattr(teacher, "get_params"):
+        return ModuleTeachers(teacher)
+    raise ValueError(
+        "The 'teacher' parameter must be 'logistic', 'mlp', a LogisticTeachers, MLPTeachers or ModuleTeachers, a "
+        f"scikit-learn classifier, or a torch module. Got {teacher!r} instead."
+    )
+
+
+def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.int64]:
+    codes = np.asarray(values)
+    if codes.shape != (n_rows,):
+        raise ValueError(
+            f"{name} of fit_teachers must have shape ({n_rows},), one entry per row of X. Got shape {codes.shape}."
+        )
+    if codes.dtype.kind not in "iu" or (n_rows and (codes.min() < 0 or codes.max() >= stop)):
+        raise ValueError(f"{name} of fit_teachers must be integer codes in [0, {stop}).")
+    return codes.astype(np.int64)
+
+
+def _location(memory: Memory | str | os.PathLike[str]) -> Memory | str:
+    return os.fspath(memory) if isinstance(memory, os.PathLike) else memory

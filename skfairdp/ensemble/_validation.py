@@ -1,0 +1,48 @@
+"""Checks the batched engines share."""
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+__all__ = ["check_number", "numeric_rows"]
+
+
+def check_number(owner: object, name: str, *, above: float | None = None, least: float | None = None,
+                 integer: bool = False) -> None:
+    """Raise a ValueError unless parameter ``name`` of ``owner`` is a finite number in the range."""
+    value = getattr(owner, name)
+    kind = numbers.Integral if integer else numbers.Real
+    good = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or (above is not None and value <= above) or (least is not None and value < least):
+        raise ValueError(
+            f"The '{name}' parameter of {type(owner).__name__} must be {'an integer' if integer else 'a float'} "
+            f"in the range {f'({above}' if above is not None else f'[{least}'}, inf). Got {value!r} instead."
+        )
+
+
+def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd: bool = False) -> NDArray[np.floating]:
+    """Return X as a finite float array without copying a float32 or float64 one.
+
+    Raises
+    ------
+    ValueError
+        Not numbers, not finite, wrong number of columns. The message contains no value of X.
+    """
+    try:
+        X = check_array(X, dtype=[np.float64, np.float32], allow_nd=allow_nd, ensure_min_samples=0, input_name="X",
+                        ensure_all_finite=False)
+    except (ValueError, TypeError):
+        # scikit-learn quotes the entry it could not convert; here that entry may be private.
+        raise ValueError(
+            f"X of {owner} must be a dense table of numbers. Encode its columns first (with an encoder fitted on "
+            "public rows), or give a scikit-learn Pipeline that encodes them as the teacher."
+        ) from None
+    if not np.isfinite(X).all():
+        raise ValueError(f"X of {owner} contains NaN or infinity. Impute those entries, or drop the rows.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"X of {owner} has {X.shape[1]} features, but the teachers were trained on {n_features}.")
+    return X

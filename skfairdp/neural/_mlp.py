@@ -1,0 +1,87 @@
+"""Stacked multilayer perceptrons with a hand-written backward pass."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+__all__ = ["StackedMLP"]
+
+
+class StackedMLP:
+    """The architecture of many ReLU perceptrons with softmax outputs, trained as one batched matrix product.
+
+    Forward and backward are written out: for networks this small, automatic differentiation would cost more than
+    the arithmetic. The gradients equal those of ``torch.nn.Sequential(Linear, ReLU, ..., Linear)``.
+
+    Parameters
+    ----------
+    n_features : int
+    hidden : tuple of int
+        Widths of the hidden layers; may be empty (softmax regression).
+    n_classes : int
+
+    Examples
+    --------
+    >>> from skfairdp.neural import StackedMLP
+    >>> net = StackedMLP(10, (64, 64), 2)
+    >>> net.n_parameters
+    4994
+    """
+
+    def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int) -> None:
+        self.widths = (n_features, *hidden, n_classes)
+        self.n_classes = n_classes
+        self.widest = max(self.widths)
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters of one network."""
+        return sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(self.widths))
+
+    def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
+        """Draw Glorot-uniform weights and zero biases, one network per seed: weight, bias, weight, bias, ...
+
+        Hidden weights are (networks, inputs, outputs).
+        """
+        # The second entry keeps this stream apart from the one that orders the batches.
+        rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
+        params = []
+        for fan_in, fan_out in itertools.pairwise(self.widths):
+            bound = np.sqrt(6 / (fan_in + fan_out))
+            weight = np.stack([rng.uniform(-bound, bound, (fan_in, fan_out)) for rng in rngs])
+            params += [torch.as_tensor(weight.astype(np.float32)), torch.zeros(len(rngs), 1, fan_out)]
+        # Products with a matrix of only a few columns are slow, those with a few rows are not: the output layer
+        # is kept class by class, (networks, classes, features), and so are its scores.
+        params[-2:] = [p.transpose(1, 2).contiguous() for p in params[-2:]]
+        return params
+
+    def backward(self, params: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
+        """Write the gradient of each network's weighted cross-entropy into ``grad`` of its parameters."""
+        *hidden, last, bias = params
+        activations = [x]
+        for w, b in zip(hidden[::2], hidden[1::2], strict=True):
+            activations.append(torch.baddbmm(b, activations[-1], w).relu_())
+        signal = torch.baddbmm(bias, last, activations[-1].transpose(1, 2)).softmax(dim=1)
+        signal.scatter_add_(1, y[:, None, :], torch.full_like(y[:, None, :], -1, dtype=signal.dtype))
+        signal.mul_(weight[:, None, :])
+        torch.bmm(signal, activations[-1], out=last.grad)
+        torch.sum(signal, 2, keepdim=True, out=bias.grad)
+        signal = signal.transpose(1, 2)
+        above = last.transpose(1, 2)
+        for layer in range(len(hidden) - 2, -1, -2):
+            h, below = activations.pop(), activations[-1]
+            # Activations are non-negative, so their sign is the derivative of the rectifier.
+            signal = torch.bmm(signal, above.transpose(1, 2)).mul_(h.sign_())
+            torch.bmm(below.transpose(1, 2), signal, out=hidden[layer].grad)
+            torch.sum(signal, 1, keepdim=True, out=hidden[layer + 1].grad)
+            above = hidden[layer]
+
+    def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """Scores (networks, rows, classes) of rows ``x`` (rows, n_features)."""
+        *hidden, last, bias = params
+        h = x.expand(last.shape[0], *x.shape)
+        for w, b in zip(hidden[::2], hidden[1::2], strict=True):
+            h = torch.baddbmm(b, h, w).relu_()
+        return torch.baddbmm(bias.transpose(1, 2), h, last.transpose(1, 2))
