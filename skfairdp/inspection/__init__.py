@@ -1,6 +1,27 @@
 """Looking at models: frontiers, audits and displays; they read frames and say what is private."""
 
+from skfairdp.inspection._audit import (
+    AuditResult,
+    audit_count_statistic,
+    audit_matched_filter,
+    noise_scale_interval,
+)
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
+from skfairdp.inspection._pate import (
+    NonPrivateDiagnostic,
+    SmoothSensitivityRelease,
+    pate_data_dependent_epsilon,
+)
 
-__all__ = ["ParetoFrontierDisplay", "epsilon_text"]
+__all__ = [
+    "AuditResult",
+    "NonPrivateDiagnostic",
+    "ParetoFrontierDisplay",
+    "SmoothSensitivityRelease",
+    "audit_count_statistic",
+    "audit_matched_filter",
+    "epsilon_text",
+    "noise_scale_interval",
+    "pate_data_dependent_epsilon",
+]
