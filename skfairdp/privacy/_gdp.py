@@ -30,12 +30,13 @@ def gdp_delta(epsilon: float, mu: float) -> float:
     1e-05
     """
     if mu == 0:
-        return max(0.0, -math.expm1(epsilon))
+        return max(0.0, -math.expm1(min(epsilon, 0.0)))
     if math.isinf(mu):
         return 1.0
     upper = float(log_ndtr(-epsilon / mu + mu / 2))
     lower = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
-    return math.exp(upper) * max(0.0, -math.expm1(lower - upper))
+    # At most 0 but for rounding, which expm1 would blow up where ε is large.
+    return math.exp(upper) * max(0.0, -math.expm1(min(lower - upper, 0.0)))
 
 
 def gdp_epsilon(mu: float, delta: float) -> float:
