@@ -40,7 +40,7 @@ class FairPATEClassifier(BasePATE):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget; greater than 0 and finite. The certified figure never exceeds it.
+        Privacy budget, in (0, 1e9]. The certified figure never exceeds it.
     delta : float, default=1e-5
         In (0, 1).
     gamma : float or None, default=0.05

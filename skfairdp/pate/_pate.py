@@ -25,7 +25,7 @@ class PATEClassifier(BasePATE):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget; greater than 0 and finite. The certified figure never exceeds it.
+        Privacy budget, in (0, 1e9]. The certified figure never exceeds it.
     delta : float, default=1e-5
         In (0, 1).
     n_teachers : int or "auto", default="auto"

@@ -20,6 +20,9 @@ from skfairdp.privacy import (
 
 __all__ = ["Budget", "VotePlan", "plan_votes"]
 
+# Beyond this many votes of discrete noise, summing its exact distribution takes minutes and then all memory.
+MAX_DISCRETE_SIGMA = 2.0**18
+
 
 @dataclass(frozen=True)
 class VotePlan:
@@ -117,8 +120,8 @@ def plan_votes(
     Raises
     ------
     ValueError
-        The given scales cost more than ``epsilon``, no scale brings the cost down to it, or the filter is asked
-        to account for discrete noise.
+        The given scales cost more than ``epsilon``, no scale brings the cost down to it, discrete noise would have
+        to be too large, or the filter is asked to account for it.
     """
     if n_classes < 2:  # a public domain of one class: nothing private is asked
         return VotePlan(voting, 0, NoOpDpEvent())
@@ -134,6 +137,13 @@ def plan_votes(
         return NoisyThreshold(sigma, threshold=threshold * n_teachers, **votes)
 
     mu = gdp_mu(epsilon, delta)
+    largest = max(math.sqrt(4 * n_queries) / mu, sigma_threshold or 0.0, sigma_gnmax or 0.0)
+    if noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
+        raise ValueError(
+            f"noise='discrete_gaussian' of {owner} would need a scale of about {largest:.3g} votes, more than the "
+            f"{MAX_DISCRETE_SIGMA:.0f} up to which it is offered. Raise 'epsilon', lower 'max_queries', or take "
+            "noise='gaussian'."
+        )
     if voting == "soft":
         sensitivity = histogram(1.0).sensitivity
         sigma = sigma_gnmax or calibrate_noise(
