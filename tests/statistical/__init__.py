@@ -1,0 +1,1 @@
+"""Theorem tests: sensitivities, noise, accounting and audits of what the estimators release."""

@@ -1,0 +1,68 @@
+"""Small private data sets, their public rows, and the estimators that the tests of this folder fit on them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
+
+N_ROWS, N_TEACHERS, N_PUBLIC = 48, 12, 30
+
+
+@dataclass(frozen=True)
+class World:
+    X: np.ndarray
+    y: np.ndarray
+    public: PublicData
+    n_classes: int
+
+
+def make_world(n_classes: int, *, seed: int = 0) -> World:
+    """About one row in four is of the last class; groups of public rows differ in their features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_ROWS, 2))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=N_ROWS), np.linspace(-0.7, 0.6, n_classes)[1:])
+    groups = np.arange(N_PUBLIC) % 2
+    X_public = rng.normal(size=(N_PUBLIC, 2)) + 0.5 * groups[:, None]
+    return World(X, y, PublicData(X_public, groups), n_classes)
+
+
+def pate_setting(fair: bool, voting: str, n_classes: int, noise: str = "gaussian", accounting: str = "auto",
+                 **more: Any) -> dict[str, Any]:
+    return {"fair": fair, "voting": voting, "n_classes": n_classes, "noise": noise, "accounting": accounting, **more}
+
+
+def name_of(setting: dict[str, Any]) -> str:
+    parts = ["FairPATE" if setting["fair"] else "PATE", setting["voting"], f"{setting['n_classes']}classes"]
+    if setting["noise"] != "gaussian":
+        parts.append("discrete")
+    if setting["accounting"] != "auto":
+        parts.append(setting["accounting"])
+    return "-".join(parts)
+
+
+def make_estimator(setting: dict[str, Any], **changes: Any) -> Any:
+    parameters = {key: value for key, value in setting.items() if key not in ("fair", "n_classes")}
+    parameters = {
+        "epsilon": 4.0, "n_teachers": N_TEACHERS, "random_state": 0, "classes": list(range(setting["n_classes"])),
+        **parameters, **changes,
+    }
+    if not setting["fair"]:
+        return PATEClassifier(**parameters)
+    return FairPATEClassifier(**{"gamma": 0.1, "min_count": 4, **parameters})
+
+
+#: Every voting mode, accounting and noise of both estimators, for two classes and for three.
+SETTINGS = {
+    name_of(setting): setting
+    for n_classes in (2, 3)
+    for fair in (True, False)
+    for noise in ("gaussian", "discrete_gaussian")
+    for setting in (
+        pate_setting(fair, "soft", n_classes, noise),
+        pate_setting(fair, "gnmax", n_classes, noise),
+        pate_setting(fair, "confident", n_classes, noise, "binary"),
+        *([pate_setting(fair, "confident", n_classes, noise, "gdp")] if noise == "gaussian" else []),
+    )
+}
