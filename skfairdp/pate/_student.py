@@ -56,6 +56,9 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         Disparity of its predictions on the public rows; None without groups.
     satisfied_ : bool
         Whether ``gap_`` is at most ``gamma``.
+    classes_ : ndarray of shape (n_classes,)
+        Class codes, 0 to n_classes - 1.
+    n_features_in_ : int
 
     Examples
     --------
