@@ -60,9 +60,7 @@ def test_two_groups_and_two_classes_are_antisymmetric(counts):
     np.testing.assert_allclose(table, -table[:, ::-1], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "bad", [[1, 2], [[1, -1]], [[0.5, 1]], [["a", "b"]], np.zeros((0, 2)), [[np.nan, 1.0]]]
-)
+@pytest.mark.parametrize("bad", [[1, 2], [[1, -1]], [[0.5, 1]], [["a", "b"]], np.zeros((0, 2)), [[np.nan, 1.0]]])
 def test_bad_counts_are_refused(bad):
     with pytest.raises(ValueError, match="counts"):
         disparities(bad)

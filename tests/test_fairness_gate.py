@@ -43,9 +43,7 @@ def exact_disparities(counts, gap):
             elif gap == "overall":
                 row.append(difference([z], everyone, k))
             else:
-                row.append(
-                    max([abs(difference([z], [a], k)) for a in everyone if a != z], default=Fraction(0))
-                )
+                row.append(max([abs(difference([z], [a], k)) for a in everyone if a != z], default=Fraction(0)))
         table.append(row)
     return table
 
@@ -93,9 +91,7 @@ def reference_decisions(reference, rows):
 def streams(draw, max_groups=5, max_classes=5, max_rows=60):
     n_groups = draw(st.integers(1, max_groups))
     n_classes = draw(st.integers(1, max_classes))
-    rows = draw(
-        st.lists(st.tuples(st.integers(0, n_groups - 1), st.integers(0, n_classes - 1)), max_size=max_rows)
-    )
+    rows = draw(st.lists(st.tuples(st.integers(0, n_groups - 1), st.integers(0, n_classes - 1)), max_size=max_rows))
     return n_groups, n_classes, np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
@@ -186,8 +182,7 @@ def test_local_differs_from_excess_where_one_answer_jumps_over_the_band():
     """Γ(0, 0) goes from -1/3 to +1/6: E falls, but the pair itself ends above γ."""
     start = [[0, 1], [1, 2]]
     decisions = [
-        FairnessGate(2, 2, gamma=0.05, min_count=1, gate=gate, counts=start).admissible(0)[0]
-        for gate in GATES
+        FairnessGate(2, 2, gamma=0.05, min_count=1, gate=gate, counts=start).admissible(0)[0] for gate in GATES
     ]
     assert decisions == [True, False]
 
@@ -225,9 +220,7 @@ def test_admissible_equals_the_exact_reference_at_every_step(stream, gamma, min_
     fast = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, gap=gap, gate=gate)
     for z, k in rows:
         assert fast.admissible(z).tolist() == reference.admissible(z)
-        assert fast.excess() == pytest.approx(
-            float(exact_excess(reference.counts, reference.gamma, gap)), abs=1e-11
-        )
+        assert fast.excess() == pytest.approx(float(exact_excess(reference.counts, reference.gamma, gap)), abs=1e-11)
         # Forced answers (a cold start, a human decision) reach states the gate itself would not.
         reference.record(z, k)
         fast.record(z, k)
@@ -278,9 +271,7 @@ def test_the_papers_appendix_is_reproduced():
         answered = []
         for seed in range(20):
             codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(6), table.ravel()))
-            answered.append(
-                FairnessGate(3, 2, gamma=0.01, gap=gap, gate="local").run(codes // 2, codes % 2).sum()
-            )
+            answered.append(FairnessGate(3, 2, gamma=0.01, gap=gap, gate="local").run(codes // 2, codes % 2).sum())
         assert np.mean(answered) == pytest.approx(printed, rel=0.02)
 
 
@@ -291,6 +282,27 @@ def test_no_gamma_admits_everything(gamma):
     assert gate.admissible(1).all()
     assert gate.excess() == 0.0
     np.testing.assert_array_equal(gate.counts, [[2, 0], [0, 1]])
+
+
+def stuck_share(n_groups, n_classes, gamma, min_count):
+    stuck = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rates = rng.dirichlet(np.full(n_classes, 5.0))
+        gate = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count)
+        gate.run(rng.integers(n_groups, size=3000), rng.choice(n_classes, size=3000, p=rates))
+        stuck.append(gate.is_stuck())
+    return np.mean(stuck)
+
+
+def test_a_gate_gets_stuck_where_one_answer_moves_more_than_gamma_and_says_so():
+    gate = FairnessGate(2, 2, gamma=0.05, min_count=2, counts=[[1, 1], [1, 1]])
+    assert gate.is_stuck() and not gate.run([0, 0, 1, 1], [0, 1, 0, 1]).any()
+    assert not FairnessGate(2, 2, gamma=0.05, min_count=3, counts=[[1, 1], [1, 1]]).is_stuck()
+    assert not FairnessGate(2, 2, gamma=None, counts=[[1, 1], [1, 1]]).is_stuck()
+    assert stuck_share(5, 5, 0.01, 50) > 0.2  # γ(M + 1) = 0.5
+    assert stuck_share(5, 5, 0.05, 50) == 0.0  # 2.5
+    assert stuck_share(2, 2, 0.01, 50) == 0.0  # two classes: 0.5 is enough
 
 
 def test_cold_start_admits_everything_until_the_group_has_min_count_answers():

@@ -148,6 +148,8 @@ def test_nothing_to_compare_is_said_to_be_vacuous(metric):
         ({"y_pred": [[0, 1]]}, "y_pred"),
         ({"y_pred": [0.0, np.nan]}, "missing"),
         ({"y_true": [0.0, np.nan]}, "missing"),
+        ({"y_true": ["a", np.nan]}, "missing"),
+        ({"sensitive_features": ["a", np.nan]}, "missing"),
         ({"sensitive_features": ["a"]}, "sensitive_features"),
         ({"sensitive_features": ["a", None]}, "missing"),
         ({"reject_label": "reject"}, "reject_label"),

@@ -12,16 +12,12 @@ GAPS = ("others", "overall", "between")
 
 def check_option(value: Any, allowed: tuple[str, ...], name: str, owner: str) -> None:
     if not (isinstance(value, str) and value in allowed):
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead."
-        )
+        raise ValueError(f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead.")
 
 
 def as_counts(counts: ArrayLike, shape: tuple[int, int] | None, *, owner: str) -> NDArray[np.int64]:
     """Return ``counts`` as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
-    wanted = "a table (groups, classes) of non-negative integers" + (
-        "" if shape is None else f" of shape {shape}"
-    )
+    wanted = "a table (groups, classes) of non-negative integers" + ("" if shape is None else f" of shape {shape}")
     try:
         given = np.asarray(counts)
         table = given.astype(np.int64) if given.dtype.kind in "iufb" and np.isfinite(given).all() else None

@@ -56,8 +56,12 @@ class FairnessGate:
     -----
     Values of E and Γ that differ by less than 1e-12 count as equal (so a γ below that is 0). Ties are thus
     decided as in exact arithmetic while groups have fewer than about 1e5 answers, and every bound above holds
-    to 1e-12 beyond. With γ = 0 next to nothing is answered once the cold start is over: any answer moves a
-    rate.
+    to 1e-12 beyond.
+
+    The counts can reach a state in which every answer raises E; from there nothing is admissible
+    (:meth:`is_stuck`). It happens where one answer moves a rate by more than γ: with fair predictions, five groups
+    and five classes, to more than a fifth of the streams at γ = 0.01 and M = 50, to none at γ = 0.05 and M = 50.
+    Keep γ(M + 1) above 2, or above 1/2 for two classes; with γ = 0 every gate gets stuck.
 
     References
     ----------
@@ -90,9 +94,7 @@ class FairnessGate:
         _check_integer(n_groups, 1, "n_groups")
         _check_integer(n_classes, 1, "n_classes")
         _check_integer(min_count, 0, "min_count")
-        if gamma is not None and not (
-            isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma >= 0
-        ):
+        if gamma is not None and not (isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma >= 0):
             raise ValueError(
                 "The 'gamma' parameter of FairnessGate must be None or a float in the range [0, inf]. "
                 f"Got {gamma!r} instead."
@@ -146,6 +148,10 @@ class FairnessGate:
             self._look()
         assert self._excess is not None
         return self._excess
+
+    def is_stuck(self) -> bool:
+        """Return whether no group may have any class: nothing is answered any more unless counts come from outside."""
+        return not any(self.admissible(z).any() for z in range(self.n_groups))
 
     def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> NDArray[np.bool_]:
         """Process a stream in order, count every admissible row and refuse the others.
@@ -213,9 +219,7 @@ class FairnessGate:
         assert self.gamma is not None
         # Where the two gates agree (see the class docstring) the local one is run: it looks at one cell.
         local = self.gate == "local" or (
-            self.n_groups == self.n_classes == 2
-            and self.gap == "others"
-            and 2 * self.gamma * (self.min_count + 1) >= 1
+            self.n_groups == self.n_classes == 2 and self.gap == "others" and 2 * self.gamma * (self.min_count + 1) >= 1
         )
         return _GAP_CODES[self.gap], local, self.gamma
 
@@ -256,6 +260,5 @@ def _margins(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 def _check_integer(value: Any, low: int, name: str) -> None:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
         raise ValueError(
-            f"The '{name}' parameter of FairnessGate must be an int in the range [{low}, inf). "
-            f"Got {value!r} instead."
+            f"The '{name}' parameter of FairnessGate must be an int in the range [{low}, inf). Got {value!r} instead."
         )

@@ -68,13 +68,9 @@ class AccuracyParity:
         """Return h per row, shape (n_rows, 1): 1 - p(y|x), the probability of a wrong prediction."""
         table, codes = _check_proba(proba), _check_labels(y)
         if len(codes) != len(table):
-            raise ValueError(
-                f"AccuracyParity needs one label per row of 'proba'; got {len(codes)} and {len(table)}."
-            )
+            raise ValueError(f"AccuracyParity needs one label per row of 'proba'; got {len(codes)} and {len(table)}.")
         if codes.size and codes.max() >= table.shape[1]:
-            raise ValueError(
-                f"AccuracyParity needs labels in 0..{table.shape[1] - 1}, the columns of 'proba'."
-            )
+            raise ValueError(f"AccuracyParity needs labels in 0..{table.shape[1] - 1}, the columns of 'proba'.")
         return 1.0 - np.take_along_axis(table, codes[:, None], axis=1)
 
     def strata(self, y: ArrayLike) -> NDArray[np.int64]:

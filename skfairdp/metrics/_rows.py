@@ -17,7 +17,8 @@ __all__ = ["group_codes", "read_labels", "read_rejected", "warn_if_vacuous"]
 def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> NDArray[np.object_]:
     """Return one column of labels as plain Python scalars; a ValueError names what is wrong with it."""
     try:
-        array = np.asarray(y)
+        # A list keeps its own types: numpy would read ["a", nan] as two strings.
+        array = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
     except ValueError:
         array = np.empty((0, 0))
     if array.ndim != 1 or array.size == 0:

@@ -47,7 +47,9 @@ def as_groups(
         columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
     else:
         try:
-            array = np.asarray(sensitive_features)
+            # A list keeps its own types: numpy would read ["a", nan] and [("a", 1)] as strings.
+            kind = object if isinstance(sensitive_features, list | tuple) else None
+            array = np.asarray(sensitive_features, dtype=kind)
         except ValueError:
             raise ValueError(f"{name} of {owner} must have one entry per row, all of the same shape.") from None
         if array.ndim not in (1, 2):

@@ -1,0 +1,398 @@
+"""IDP3: refuse the predictions that would break γ-demographic parity at inference time."""
+
+import warnings
+from collections.abc import Hashable, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.fairness import FairnessGate
+from skfairdp.postprocessing._decisions import admitted
+from skfairdp.postprocessing._inputs import label_codes, read_classes, read_groups, reject_label, shape_of, split_rows
+from skfairdp.utils import as_groups, encode_labels
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+
+__all__ = ["IDP3"]
+
+
+class IDP3(ClassifierMixin, BaseEstimator):
+    """Inference-time demographic-parity post-processor: answers a stream of predictions, or refuses to.
+
+    *Privacy.* The counters are counts of predictions: a function of the (private) model and of the rows it is asked
+    about. For the training data of a differentially private model they are post-processing, so IDP3 costs no budget
+    and changes no ε. **They are not private for the people who are asked about**: whether one of them is answered
+    depends on the groups and predictions of those before, and no ε is claimed for them.
+
+    *Fairness.* With Γ(z, k) the demographic disparity of the answers given so far and E = Σ max(0, Γ(z, k) - γ), an
+    answer is given if it lowers E, or leaves E as it is with its own Γ(z, k) below γ. A group with fewer than
+    ``min_count`` answers is always answered (cold start). So no answer outside a cold start raises E, and once every
+    group has ``min_count`` answers and E = 0, every Γ(z, k) stays at most γ for the rest of the stream. **A cold start
+    alone can leave a gap far above γ**, and a call with fewer than ``n_groups * min_count`` rows from zero counts may
+    be nothing but cold start: predictions with true rates .1 and .6 keep their gap of .5 when asked row by row from
+    zero counts, and get one of at most .05 in one call. A service must carry its counts with :meth:`update`.
+
+    ``predict``, ``transform``, ``reject_mask`` and ``score`` are pure: they start from ``counts_``, process the rows in
+    order and change nothing. Which rows are refused depends on the rows before them in the same call.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Fitted by ``fit``; wrap one that is fitted already in ``sklearn.frozen.FrozenEstimator``. None makes a
+        post-processor of predictions from elsewhere, with ``transform`` in place of ``predict``.
+    gamma : float or None, default=0.05
+        γ >= 0, the largest demographic disparity let through. None or ``inf`` answers everything.
+    min_count : int, default=50
+        M, the answers each group gets unconditionally. Keep γ(M + 1) above 2, or above 1/2 for two classes: below, the
+        counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when).
+    gap : {"others", "overall", "between"}, default="others"
+        What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
+    gate : {"excess", "local"}, default="excess"
+        The rule above, or the paper's check of the answered pair alone, which lets other pairs drift beyond γ; see
+        :class:`skfairdp.fairness.FairnessGate`.
+    reject_label : label or None, default=None
+        What a refusal looks like; of the classes' type and no class. None: -1 for numbers (one less than the smallest
+        class where -1 is a class), "reject" for strings.
+    groups : list of labels or None, default=None
+        All groups; intersections are tuples. None takes those among the rows given to ``fit``; where those rows are
+        private, that reveals which groups occur, so give the list.
+    sensitive_columns : name, index or list of them, default=None
+        Columns of X that hold the groups. They are dropped from the features (and still counted in
+        ``n_features_in_``); ``sensitive_features`` is then not passed to ``fit``, ``predict`` and ``score``.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted estimator; absent with ``estimator=None``.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, from the estimator, or from y with ``estimator=None``.
+    groups_ : ndarray of shape (n_groups,), dtype object
+        Groups in the order of the rows of ``counts_``.
+    counts_ : ndarray of shape (n_groups, n_classes), int64
+        Committed answers. Zero after ``fit``, whose rows are never counted; changed by ``update`` only.
+    rejected_counts_ : ndarray of shape (n_groups,), int64
+        Committed refusals.
+    reject_label_ : label
+        What a refusal looks like.
+    coverage_ : float
+        Share of the committed rows that were answered; set by ``update``.
+    rejection_rate_by_group_ : dict
+        Group to the share of its committed rows that were refused (NaN without rows); set by ``update``.
+    n_features_in_ : int
+        Columns of X seen in ``fit``, sensitive ones included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X has string names.
+
+    References
+    ----------
+    FairPATE paper ("Learning with impartiality"), Section 3.3, Algorithm 2 (with line 6 read as m(z, ŷ)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp import IDP3
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.choice(["f", "m"], size=2000)
+    >>> predicted = (rng.random(2000) < np.where(group == "f", 0.2, 0.4)).astype(int)
+    >>> idp = IDP3(gamma=0.05).fit(None, predicted, sensitive_features=group)
+    >>> answered = idp.transform(predicted, sensitive_features=group)
+    >>> idp.update(answered, sensitive_features=group).coverage_
+    0.8445
+    """
+
+    # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by
+    # accident.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "gamma": [Interval(Real, 0, np.inf, closed="both"), None],
+        "min_count": [Interval(Integral, 0, None, closed="left")],
+        "gap": [StrOptions({"others", "overall", "between"})],
+        "gate": [StrOptions({"excess", "local"})],
+        "reject_label": "no_validation",
+        "groups": "no_validation",
+        "sensitive_columns": [str, Integral, "array-like", None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        gamma: float | None = 0.05,
+        min_count: int = 50,
+        gap: str = "others",
+        gate: str = "excess",
+        reject_label: Hashable | None = None,
+        groups: Sequence[Hashable] | None = None,
+        sensitive_columns: Sequence[str | int] | str | int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.gamma = gamma
+        self.min_count = min_count
+        self.gap = gap
+        self.gate = gate
+        self.reject_label = reject_label
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+
+    def fit(self, X: Any, y: ArrayLike | None = None, *, sensitive_features: Any = None) -> Self:
+        """Fit the estimator, if there is one, and learn the classes and groups. No row is counted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or None
+            Features; may be None with ``estimator=None``.
+        y : array-like of shape (n_rows,), default=None
+            Labels; may be left out with an estimator that is fitted already.
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
+            Group of each row; the columns of a DataFrame form intersections. May be left out where ``groups`` or
+            ``sensitive_columns`` is given. With metadata routing it is passed on to an estimator that requests it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            A parameter is outside its range; no groups, or only one where they are inferred; a group outside
+            ``groups``; missing values; lengths differ; a ``reject_label`` that is a class or of another type.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            Groups are inferred from the rows on which an estimator with a privacy guarantee is fitted.
+        """
+        self._validate_params()
+        classes = read_classes(y) if self.estimator is None else None
+        if X is not None:
+            features, groups = split_rows(self, X, sensitive_features, reset=True)
+            check_consistent_length(X, y)
+            rows = shape_of(X)[0]
+        elif self.estimator is None and self.sensitive_columns is None:
+            groups, rows = sensitive_features, shape_of(y)[0]
+        else:
+            raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
+        groups_ = read_groups(groups, self.groups, rows)
+        if self.estimator is not None:
+            self.estimator_ = clone(self.estimator).fit(features, y, **self._routed_to_estimator(sensitive_features))
+            self._warn_of_leak()
+            classes = getattr(self.estimator_, "classes_", None)
+        classes = read_classes(y) if classes is None else np.asarray(classes)
+        self.reject_label_ = reject_label(self.reject_label, classes)
+        self.classes_, self.groups_ = classes, groups_
+        self.counts_ = np.zeros((len(groups_), len(classes)), dtype=np.int64)
+        self.rejected_counts_ = np.zeros(len(groups_), dtype=np.int64)
+        self._gate()  # its checks of the parameters, before anything is predicted
+        for name in ("coverage_", "rejection_rate_by_group_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        return self
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Predict labels, with the reject label where an answer would widen the gap. Changes nothing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
+            Group of each row, unless ``sensitive_columns`` names them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        Raises
+        ------
+        ValueError
+            Groups missing, unseen or of another length; no estimator. Unfitted: ``NotFittedError``.
+
+        Warns
+        -----
+        FairnessWarning
+            The counts are zero and the call has fewer than ``n_groups * min_count`` rows; or they have reached a state
+            in which every further answer would widen the gap.
+        """
+        check_is_fitted(self, "counts_")
+        if self.estimator is None:
+            raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
+        features, groups = split_rows(self, X, sensitive_features, reset=False)
+        codes = self._group_codes(groups, shape_of(X)[0])
+        return self._answer(label_codes(self.estimator_.predict(features), self._codebook(), "y_pred"), codes)
+
+    @available_if(lambda self: self.estimator is None)
+    def transform(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Replace predictions whose answer would widen the gap by the reject label. Changes nothing.
+
+        Available with ``estimator=None``; :meth:`reject_mask` does the same for any IDP3.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n_rows,)
+            Labels among ``classes_``, predicted by anything. Reject labels among them stay and are not counted.
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame
+            Group of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`predict`, where it also warns; labels outside ``classes_``; no rows.
+        """
+        check_is_fitted(self, "counts_")
+        labels = label_codes(y_pred, self._codebook(), "y_pred")
+        return self._answer(labels, self._group_codes(sensitive_features, len(labels)))
+
+    def reject_mask(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which of these predictions would be refused. Changes nothing.
+
+        Parameters
+        ----------
+        y_pred, sensitive_features
+            As for :meth:`transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), bool
+        """
+        check_is_fitted(self, "counts_")
+        labels = label_codes(y_pred, self._codebook(), "y_pred")
+        groups = self._group_codes(sensitive_features, len(labels))
+        return ~admitted(self._gate(), groups, labels)
+
+    def update(self, y_answered: ArrayLike, *, sensitive_features: Any = None) -> Self:
+        """Commit what was answered, and what was refused, so that later calls go on from there.
+
+        Parameters
+        ----------
+        y_answered : array-like of shape (n_rows,)
+            What each row was told: labels, decisions of people included, or the reject label for no answer.
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame
+            Group of each row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`transform`; nothing is committed then.
+        """
+        check_is_fitted(self, "counts_")
+        labels = label_codes(y_answered, self._codebook(), "y_answered")
+        groups = self._group_codes(sensitive_features, len(labels))
+        answered = labels < len(self.classes_)
+        counts = self.counts_.copy()
+        np.add.at(counts, (groups[answered], labels[answered]), 1)
+        self.counts_ = counts
+        self.rejected_counts_ = self.rejected_counts_ + np.bincount(groups[~answered], minlength=len(self.groups_))
+        rows = counts.sum(axis=1) + self.rejected_counts_
+        self.coverage_ = float(counts.sum() / rows.sum())
+        self.rejection_rate_by_group_ = {
+            group: float(refused / n) if n else float("nan")
+            for group, refused, n in zip(self.groups_.tolist(), self.rejected_counts_, rows, strict=True)
+        }
+        return self
+
+    def score(
+        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the accuracy on the answered rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
+            Group of each row, unless ``sensitive_columns`` names them.
+        sample_weight : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        float
+            In [0, 1]; NaN where no row was answered.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        check_consistent_length(predicted, y, sample_weight)
+        kept = predicted != self.reject_label_
+        if not kept.any():
+            return float("nan")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who asks for which metadata: IDP3 itself, and the estimator in ``fit``."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        if self.estimator is not None:
+            router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return router
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags = inner.input_tags
+            tags.non_deterministic = inner.non_deterministic
+            if inner.classifier_tags is not None:
+                tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        if self.sensitive_columns is not None:
+            tags.input_tags.sparse = False
+        return tags
+
+    def _routed_to_estimator(self, sensitive_features: Any) -> dict[str, Any]:
+        if sensitive_features is None or not get_config()["enable_metadata_routing"]:
+            return {}
+        return dict(process_routing(self, "fit", sensitive_features=sensitive_features)["estimator"]["fit"])
+
+    def _warn_of_leak(self) -> None:
+        private = hasattr(self.estimator_, "privacy_") and not isinstance(self.estimator, FrozenEstimator)
+        if private and self.groups is None:
+            warnings.warn(
+                "IDP3 read its groups from the private rows given to fit, which reveals them outside the guarantee "
+                "of the estimator. Give them with the 'groups' parameter.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+
+    def _group_codes(self, groups: Any, rows: int) -> NDArray[np.int64]:
+        if groups is None:
+            raise ValueError("IDP3 needs the group of every row it is asked about: pass sensitive_features.")
+        values = as_groups(groups, rows, owner="IDP3")
+        return encode_labels(values, self.groups_, owner="IDP3", name="sensitive_features", parameter="groups")
+
+    def _answer(self, labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
+        return self._codebook()[np.where(admitted(self._gate(), groups, labels), labels, len(self.classes_))]
+
+    def _codebook(self) -> NDArray[Any]:
+        """Return the labels by code: the classes, then the refusal."""
+        return np.concatenate([self.classes_, [self.reject_label_]])
+
+    def _gate(self) -> FairnessGate:
+        n_groups, n_classes = self.counts_.shape
+        return FairnessGate(
+            n_groups,
+            n_classes,
+            gamma=self.gamma,
+            min_count=self.min_count,
+            gap=self.gap,
+            gate=self.gate,
+            counts=self.counts_,
+        )

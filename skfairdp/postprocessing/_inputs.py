@@ -1,0 +1,139 @@
+"""What IDP3 reads from its inputs: rows, classes, groups and the label of a refusal."""
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, split_sensitive_columns
+
+__all__ = ["label_codes", "read_classes", "read_groups", "reject_label", "shape_of", "split_rows"]
+
+
+def shape_of(X: Any) -> tuple[int, ...]:
+    return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
+
+
+def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none)."""
+    shape = shape_of(X)
+    if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if shape[:1] in ((), (0,)):
+        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by IDP3.")
+    if estimator.sensitive_columns is None:
+        return X, sensitive_features
+    if sensitive_features is not None:
+        raise ValueError("IDP3 got both 'sensitive_columns' and sensitive_features; leave one of them out.")
+    return split_sensitive_columns(X, estimator.sensitive_columns, owner="IDP3")
+
+
+def read_classes(y: Any) -> NDArray[Any]:
+    """Return the sorted distinct labels of y, or raise a ValueError that says why they cannot be classes."""
+    if y is None:
+        raise ValueError("IDP3 requires y to be passed, but the target y is None.")
+    labels = _column(y, "y")
+    if bool(pd.isna(labels).any()):
+        raise ValueError("y of IDP3 contains missing values (NaN or None).")
+    if labels.dtype.kind not in "iufbUO" or (labels.dtype.kind == "f" and (labels != np.floor(labels)).any()):
+        raise ValueError("Unknown label type: y of IDP3 must hold class labels, not numbers from a continuum.")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise ValueError("Unknown label type: y of IDP3 mixes labels that cannot be ordered.") from None
+
+
+def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
+    """Return the group domain: ``given`` (every row is then checked against it), else the groups that occur."""
+    if groups is None and given is None:
+        raise ValueError(
+            "IDP3 does not know the groups: pass sensitive_features to fit, list them with the 'groups' parameter, "
+            "or name the columns of X that hold them with 'sensitive_columns'."
+        )
+    if given is not None:
+        domain = given_domain(given, owner="IDP3", parameter="groups")
+        if groups is not None:
+            seen = as_groups(groups, rows, owner="IDP3")
+            encode_labels(seen, domain, owner="IDP3", name="sensitive_features", parameter="groups")
+        return domain
+    domain = group_domain(as_groups(groups, rows, owner="IDP3"))
+    if len(domain) < 2:
+        raise ValueError(
+            "IDP3 found only one group in the rows given to fit, so every fairness statement would be vacuous. "
+            "If that is no mistake, list the groups with the 'groups' parameter."
+        )
+    return domain
+
+
+def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Return each row's position in ``labels``."""
+    column = _column(y, name)
+    try:
+        return encode_labels(column, labels, owner="IDP3", name=name, parameter="y")
+    except TypeError:
+        raise ValueError(f"{name} of IDP3 holds values that cannot be labels, such as lists.") from None
+
+
+def reject_label(given: Any, classes: NDArray[Any]) -> Any:
+    """Return the label of a refusal, which is no class and of the classes' type.
+
+    ``given`` if it is not None. Else -1 for numbers (or one less than the smallest class, where -1 is a class) and
+    "reject" for strings.
+
+    Raises
+    ------
+    ValueError
+        The label is a class, of another type, or cannot be chosen for classes of this type.
+    """
+    labels = classes.tolist()
+    text = all(isinstance(label, str) for label in labels)
+    number = all(isinstance(label, numbers.Real) for label in labels)
+    if given is None:
+        if not (text or number):
+            raise ValueError(
+                "The 'reject_label' parameter of IDP3 has no default of a type that fits these classes; give one."
+            )
+        given = "reject" if text else -1 if -1 not in labels else math.floor(min(labels)) - 1
+    elif not _fits(given, text, number, all(isinstance(label, numbers.Integral) for label in labels)):
+        raise ValueError(
+            f"The 'reject_label' parameter of IDP3 must be of the type of the classes. Got {given!r} instead."
+        )
+    if given in labels:
+        raise ValueError(
+            f"The 'reject_label' parameter of IDP3 must not be a class, but {given!r} is one of the classes. "
+            "Give another label."
+        )
+    return given
+
+
+def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
+    if isinstance(label, bool | np.bool_) or (isinstance(label, float) and math.isnan(label)):
+        return False
+    if text:
+        return isinstance(label, str)
+    if number:
+        return isinstance(label, numbers.Integral if integer else numbers.Real)
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def _column(values: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+        if isinstance(values, list | tuple):  # numpy would read ["a", nan] as two strings
+            kept = np.asarray(values, dtype=object)
+            array = kept if kept.shape == array.shape and pd.isna(kept).any() else array
+    except ValueError:
+        array = np.empty((0, 0))
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"{name} of IDP3 must be one column of labels with at least one row.")
+    return array

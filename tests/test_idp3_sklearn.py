@@ -1,0 +1,148 @@
+"""IDP3 as a scikit-learn citizen: the estimator checks, pipelines, searches and metadata routing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skfairdp.postprocessing import IDP3
+
+STREAM = "IDP3 answers a stream: whether a row is refused depends on the rows before it in the same call"
+EXPECTED_FAILURES = {
+    "check_methods_sample_order_invariance": STREAM,
+    "check_methods_subset_invariance": STREAM,
+}
+
+
+def groups_of(X):
+    """A function of the row that has nothing to do with its class: a digit of the first value."""
+    X = X.toarray() if issparse(X) else np.asarray(X)
+    if X.ndim != 2 or X.shape[1] == 0 or X.dtype.kind not in "iuf":
+        return np.zeros(len(X) if X.ndim else 1, dtype=int)
+    return np.floor(np.nan_to_num(np.abs(X[:, 0].astype(np.float64)), posinf=0.0) * 1000).astype(int) % 2
+
+
+class IDP3OfColumnZero(IDP3):
+    """The harness: scikit-learn's checks know no groups, so they are read off the first column."""
+
+    def fit(self, X, y=None):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+    def predict(self, X, *, sensitive_features=None):
+        return super().predict(X, sensitive_features=groups_of(X))
+
+    def score(self, X, y):
+        return super().score(X, y, sensitive_features=groups_of(X))
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+@parametrize_with_checks(
+    [IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(600, 3)), columns=["x0", "x1", "x2"])
+    groups = pd.Series(np.where(X["x0"] > 0, "m", "f"))
+    y = np.where(X["x1"] + 0.8 * (groups == "m") + rng.normal(size=600) > 0.4, "yes", "no")
+    return X, y, groups
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_repr_clone_and_parameters():
+    idp = IDP3(LogisticRegression(C=2.0), gamma=0.1)
+    assert repr(idp) == "IDP3(estimator=LogisticRegression(C=2.0), gamma=0.1)"
+    assert clone(idp).get_params()["estimator__C"] == 2.0
+    with pytest.raises(TypeError, match="positional"):
+        IDP3(LogisticRegression(), 0.1)
+
+
+def test_tags_follow_the_estimator():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.utils import get_tags
+
+    assert get_tags(IDP3(HistGradientBoostingClassifier())).input_tags.allow_nan
+    assert not get_tags(IDP3(LogisticRegression())).input_tags.allow_nan
+    assert get_tags(IDP3(LogisticRegression())).input_tags.sparse
+    assert not get_tags(IDP3(LogisticRegression(), sensitive_columns=0)).input_tags.sparse
+    assert get_tags(IDP3()).estimator_type == "classifier"
+
+
+def test_in_a_pipeline_with_columns(rows):
+    X, y, groups = rows
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    frame = X.assign(sex=groups)
+    idp = IDP3(model, sensitive_columns="sex").fit(frame, y)
+    assert set(idp.predict(frame)) == {"yes", "no", "reject"}
+
+
+def test_grid_search_over_gamma_with_columns_from_X(rows):
+    X, y, groups = rows
+    frame = X.assign(sex=groups)
+    search = GridSearchCV(
+        IDP3(LogisticRegression(), sensitive_columns="sex"),
+        {"gamma": [0.02, 0.1], "estimator__C": [0.1, 1.0]},
+        cv=KFold(3),
+    ).fit(frame, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_are_routed_through_pipeline_and_search(rows):
+    X, y, groups = rows
+    pipeline = make_pipeline(StandardScaler(), IDP3(LogisticRegression()))
+    pipeline.fit(X, y, sensitive_features=groups)
+    direct = pipeline[-1].predict(pipeline[0].transform(X), sensitive_features=groups)
+    np.testing.assert_array_equal(pipeline.predict(X, sensitive_features=groups), direct)
+    kept = direct != "reject"
+    assert pipeline.score(X, y, sensitive_features=groups) == np.mean(direct[kept] == y[kept])
+    search = GridSearchCV(pipeline, {"idp3__gamma": [0.02, 0.1]}, cv=KFold(3)).fit(X, y, sensitive_features=groups)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    scores = cross_val_score(IDP3(LogisticRegression()), X, y, cv=KFold(3), params={"sensitive_features": groups})
+    assert np.isfinite(scores).all()
+
+
+class WantsGroups(LogisticRegression):
+    def fit(self, X, y, sensitive_features=None):
+        self.seen_ = sensitive_features
+        return super().fit(X, y)
+
+
+def test_groups_reach_the_estimator_only_where_it_asks_for_them(rows, routing):
+    X, y, groups = rows
+    idp = IDP3(WantsGroups().set_fit_request(sensitive_features=True)).fit(X, y, sensitive_features=groups)
+    assert idp.estimator_.seen_ is groups
+    idp = IDP3(WantsGroups().set_fit_request(sensitive_features=False)).fit(X, y, sensitive_features=groups)
+    assert idp.estimator_.seen_ is None
+
+
+def test_groups_stay_outside_the_estimator_without_routing(rows):
+    X, y, groups = rows
+    assert IDP3(WantsGroups()).fit(X, y, sensitive_features=groups).estimator_.seen_ is None
+
+
+def test_requests_can_be_set(rows, routing):
+    for method in ("fit", "predict", "score"):
+        idp = getattr(IDP3(LogisticRegression()), f"set_{method}_request")(sensitive_features="z")
+        assert getattr(idp.get_metadata_routing()._serialize(), "get", dict.get)("$self_request", {})[method] == {
+            "sensitive_features": "z",
+            **({"sample_weight": None} if method == "score" else {}),
+        }
+    assert IDP3().set_transform_request(sensitive_features="z").get_metadata_routing() is not None
