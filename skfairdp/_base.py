@@ -42,6 +42,9 @@ class FairPrivateMixin:
     ``public_size``, ``random_state``, ``noise_seed`` and ``ledger``, and sets ``privacy_``.
     """
 
+    privacy_: PrivacySpent
+    delta: float
+
     # Asked for by default, so that a search with metadata routing never fits without the groups by accident.
     __metadata_request__fit = {
         "sensitive_features": True,
@@ -274,7 +277,7 @@ class FairPrivateMixin:
         return PrivacySpent.of(
             event,
             self.delta,
-            protects=protects,  # type: ignore[attr-defined]
+            protects=protects,
             neighboring_relation=neighboring_relation,
             secret_noise=source.is_secret,
             public=public,

@@ -131,7 +131,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         self.n_queries_ = len(queries)
         self._public, self._queries, self._released = public, queries, released
         # One fit on the released shares serves every gamma and threshold of a sweep.
-        self._denoiser = None
+        self._denoiser: Any = None
         if released.shares is not None:
             self._denoiser = self._fit_default_student(public.X[queries], released.shares, released.noise_std)
         return self._finish()

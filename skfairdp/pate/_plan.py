@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from skfairdp.privacy import (
     DpEvent,
@@ -125,7 +126,7 @@ def plan_votes(
     """
     if n_classes < 2:  # a public domain of one class: nothing private is asked
         return VotePlan(voting, 0, NoOpDpEvent())
-    votes = {"noise": noise, "n_teachers": n_teachers}
+    votes: dict[str, Any] = {"noise": noise, "n_teachers": n_teachers}
 
     def histogram(sigma: float) -> NoisyVotes:
         return NoisyVotes(sigma, n_classes=n_classes, **votes)

@@ -1,6 +1,7 @@
 """From an event to ε: one function, the tightest proven accountant for what the event contains."""
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -171,7 +172,7 @@ def _pld_bound(leaves: Leaves, delta: float) -> float | None:
     return dpa.epsilon_from_pld(total, delta)
 
 
-_ACCOUNTANTS = {"gdp": _gdp_bound, "rdp": _rdp_bound, "pld": _pld_bound}
+_ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {"gdp": _gdp_bound, "rdp": _rdp_bound, "pld": _pld_bound}
 
 
 def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -117,7 +117,7 @@ def bit_rdp(event: ThresholdBit | ArgmaxBit, orders: Array) -> Array:
     return np.maximum(out, 0.0)
 
 
-def bit_deltas(event: ThresholdBit | ArgmaxBit, epsilons: Array) -> Array:
+def bit_deltas(event: ThresholdBit | ArgmaxBit, epsilons: NDArray[np.floating]) -> Array:
     """Hockey-stick divergence of the bit at every ε (any sign), maximised over all neighbouring vote counts."""
     columns = _worst_pairs(event)
     p1, p0, q1, q0 = (np.exp(column)[:, None] for column in columns)

@@ -35,7 +35,7 @@ __all__ = [
 _NOISES = ("gaussian", "discrete_gaussian")
 
 
-def _positive(instance: Any, attribute: Any, value: float) -> None:
+def _positive(instance: Any, attribute: Any, value: Any) -> None:
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{attribute.name} of {type(instance).__name__} must be positive and finite. Got {value!r}.")
 

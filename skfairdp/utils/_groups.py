@@ -114,9 +114,9 @@ def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.objec
 
 def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np.object_]:
     """Return the distinct labels in a reproducible order (sorted where they can be compared)."""
-    distinct = list(dict.fromkeys(values))
+    distinct: list[Any] = list(dict.fromkeys(values))
     try:
-        distinct.sort()  # type: ignore[type-var]
+        distinct.sort()
     except TypeError:
         distinct.sort(key=repr)
     out = np.empty(len(distinct), dtype=object)
