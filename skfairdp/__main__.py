@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -88,9 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         default="skfairdp-demo",
         help="folder for the three files; its own earlier ones are replaced (default: skfairdp-demo)",
     )
-    demo.add_argument(
-        "--quick", action="store_true", help="fewer rows and two privacy budgets, under 45 seconds"
-    )
+    demo.add_argument("--quick", action="store_true", help="fewer rows and two privacy budgets, under 45 seconds")
     demo.add_argument(
         "--seed",
         metavar="S",
@@ -123,21 +122,25 @@ def _demo(arguments: argparse.Namespace) -> None:
         "system and "
         "stays secret,\nso the figures differ a little from run to run."
     )
-    table = frontier(
-        FairPATEClassifier(classes=[0, 1]),
-        split.X,
-        split.y,
-        X_public=split.public,
-        X_test=split.X_test,
-        y_test=split.y_test,
-        sensitive_features_test=split.sensitive_features_test,
-        epsilons=EPSILONS[1::2] if arguments.quick else EPSILONS,
-        gammas=GAMMAS,
-        dataset=name,
-        verbose=1,
-        random_state=arguments.seed,
-    )
+    with warnings.catch_warnings(record=True) as caught:  # said once, after the table, not across the progress bar
+        warnings.simplefilter("always")
+        table = frontier(
+            FairPATEClassifier(classes=[0, 1]),
+            split.X,
+            split.y,
+            X_public=split.public,
+            X_test=split.X_test,
+            y_test=split.y_test,
+            sensitive_features_test=split.sensitive_features_test,
+            epsilons=EPSILONS[1::2] if arguments.quick else EPSILONS,
+            gammas=GAMMAS,
+            dataset=name,
+            verbose=1,
+            random_state=arguments.seed,
+        )
     _report(table)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"Note: {message}")
     table.to_csv(folder / "frontier.csv", index=False)
     display = ParetoFrontierDisplay(table)
     display.to_html(folder / "frontier.html")
@@ -150,9 +153,7 @@ def _demo(arguments: argparse.Namespace) -> None:
         use("Agg")  # the picture goes to a file; no window system is needed
         display.plot().figure_.savefig(folder / "frontier.png", dpi=160)
         written.insert(1, "frontier.png")
-    print(
-        f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s)."
-    )
+    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
 
 
 def _writable(out: str) -> Path:
@@ -211,22 +212,26 @@ def _report(table: "pd.DataFrame") -> None:
     """Print the models that no other one beats, and what the whole table costs."""
     from skfairdp.inspection import epsilon_text
 
-    best = table[table["non_dominated"]].sort_values(["epsilon", "disparity"])
+    best = table[table["non_dominated"]].sort_values(["epsilon", "disparity", "idp3", "gamma"])
+    shown = best.drop_duplicates(["epsilon", "disparity", "accuracy", "coverage"])
     attrs = table.attrs
     delta = f"{attrs['delta']:g}".replace("e-0", "e-")
     print(
-        f"\nModels that no other one beats ({len(best)} of {len(table)}). ε is certified and protects one "
-        f"{attrs['protects']} ({attrs['neighboring_relation']}), δ = {delta}.\n"
+        f"\n{len(best)} of {len(table)} models are not beaten by another one in ε, gap, accuracy and coverage; equal "
+        f"ones are shown once.\nε is certified and protects one {attrs['protects']} "
+        f"({attrs['neighboring_relation']}), δ = {delta}.\n"
     )
-    print(f"{'ε':>7} {'γ':>6} {'IDP3':>5} {'gap':>7} {'accuracy':>9} {'coverage':>9}")
-    for row in best.to_dict("records"):
+    print(f"{'ε':>7} {'γ':>6} {'IDP3':>6} {'gap':>7} {'accuracy':>9} {'coverage':>9}")
+    for row in shown.to_dict("records"):
         gamma = "none" if math.isnan(row["gamma"]) else f"{row['gamma']:g}"
+        refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
-            f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {'yes' if row['idp3'] else 'no':>5} "
+            f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
             f"{row['disparity']:>7.3f} {row['accuracy']:>9.2%} {row['coverage']:>9.1%}"
         )
+    print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
     print(
-        f"\nPublishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
+        f"Publishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
         f"Gap, accuracy and coverage: {attrs['n_test']:,} test rows, which no ε covers."
     )

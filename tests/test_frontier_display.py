@@ -36,7 +36,7 @@ def test_every_model_is_drawn_once_and_the_legend_says_what_epsilon_protects():
     assert "ε protects one record" in legend.get_title().get_text()
     assert "replace one record, δ = 1e-5" in legend.get_title().get_text()
     texts = [text.get_text() for text in legend.get_texts()]
-    assert texts[:3] == ["ε = 0.5", "ε = 1", "ε = 5"] and "may refuse (IDP3)" in texts
+    assert texts[:3] == ["ε = 0.5", "ε = 1", "ε = 5"] and "IDP3 on top of a fair student" in texts
     assert any("ε = 5.3 at δ = 1e-5" in text.get_text() for text in display.ax_.texts)
     assert display.figure_ is display.ax_.figure
 
@@ -202,3 +202,17 @@ def test_figures_that_are_not_finite_become_null(tmp_path):
 def test_epsilon_is_never_shown_smaller_than_it_is(value, text):
     assert epsilon_text(value) == text
     assert float(text.replace("∞", "inf")) >= value
+
+
+def test_ways_of_refusing_are_told_apart(tmp_path):
+    frame = make_frame()
+    frame["student_gamma"] = frame["gamma"]
+    alone = frame["idp3"] & (frame["gamma"] == 0.05)
+    frame.loc[alone, "student_gamma"] = np.nan
+    frame.loc[alone, "params"] = "FairPATEClassifier(gamma=None)"
+    texts = [text.get_text() for text in ParetoFrontierDisplay.from_frame(frame).ax_.get_legend().get_texts()]
+    assert "IDP3 on top of a fair student" in texts and "IDP3 alone: refuses more" in texts
+    panel = _data(ParetoFrontierDisplay(frame).to_html(tmp_path / "p.html").read_text("utf-8"))["panels"][0]
+    assert [point["kind"] for point in panel["points"][:5]] == ["no", "top", "no", "alone", "no"]
+    assert "IDP3(FrozenEstimator(model), gamma=0.05)" in panel["points"][3]["code"]
+    assert "model = FairPATEClassifier(gamma=None)" in panel["points"][3]["code"]

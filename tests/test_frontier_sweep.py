@@ -119,6 +119,7 @@ def test_every_row_carries_the_certified_figure_of_its_release(split):
         "protects",
         "neighboring_relation",
         "gamma",
+        "student_gamma",
         "idp3",
         "disparity",
         "accuracy",
@@ -222,7 +223,8 @@ def test_idp3_rows_hold_gamma_and_count_only_what_was_answered(split):
 def test_idp3_only_works_on_the_student_that_no_gamma_constrained(split):
     table = sweep(split, epsilons=(1.0,), gammas=(0.05,), idp3=(True, "only"))
     assert table["idp3"].all() and (table["gamma"] == 0.05).all()
-    assert ["gamma=0.05" in p for p in table["params"]] == [True, False] and "gamma=None" in table["params"][1]
+    assert table["student_gamma"][0] == 0.05 and np.isnan(table["student_gamma"][1])
+    assert "gamma=0.05" in table["params"][0] and "gamma=None" in table["params"][1]
     free = FakePATE(gamma=None).fit(split.X, split.y)
     refusing = IDP3(FrozenEstimator(free), gamma=0.05).fit(
         split.X_public, sensitive_features=split.sensitive_features_public

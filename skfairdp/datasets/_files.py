@@ -1,6 +1,7 @@
 """Where a benchmark table comes from: a local file first, OpenML second, a clear error last."""
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,9 +107,12 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
     if source.openml_id is not None:
         home = None if data_home is None else str(data_home)
         try:
-            bunch = fetch_openml(
-                data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=0
-            )
+            with warnings.catch_warnings():
+                # "Retrying…" would be said before the error below says more.
+                warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+                bunch = fetch_openml(
+                    data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=1
+                )
         except (OSError, ValueError, ImportError) as error:
             where, cause = (
                 f"OpenML (data_id={source.openml_id}) could not be read ({type(error).__name__})",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of
+from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 from skfairdp.inspection._html import write_frontier_page
 
 __all__ = ["ParetoFrontierDisplay"]
@@ -17,6 +17,12 @@ _AXES = {
     "accuracy": ("Accuracy of answered rows", False),
     "coverage": ("Coverage (share of rows answered)", False),
     "epsilon": ("Privacy cost ε", True),
+}
+# Marker, its area and its words.
+_KINDS: dict[str, tuple[str, float, str]] = {
+    "no": ("o", 52, "answers everyone"),
+    "top": ("D", 34, "IDP3 on top of a fair student"),
+    "alone": ("s", 44, "IDP3 alone: refuses more"),
 }
 
 
@@ -171,28 +177,22 @@ class ParetoFrontierDisplay:
         (x_label, x_less), (y_label, y_less) = _AXES[self.x], _AXES[self.y]
         for level, color in zip(part.levels, level_colors(len(part.levels), "light"), strict=True):
             rows = part.rows[part.rows["epsilon"] == level]
-            for refuses, marker, dashes in ((False, "o", "-"), (True, "D", (0, (3, 2)))):
-                kind = rows[rows["idp3"].astype(bool) == refuses]
-                steps = _staircase(kind[[self.x, self.y]].dropna().to_numpy(float), x_less, y_less)
-                if len(steps) > 1 and "epsilon" not in (self.x, self.y):
-                    ax.step(
-                        *steps.T,
-                        where="post",
-                        color=color,
-                        linewidth=1.7,
-                        linestyle=dashes,
-                        alpha=0.45,
-                        zorder=1,
-                    )
+            how = rows.apply(refusal_kind, axis=1)
+            for kind, (marker, area, _) in _KINDS.items():
+                mine = rows[how == kind]
+                points = mine[[self.x, self.y]].dropna().to_numpy(float)
+                if "epsilon" not in (self.x, self.y) and len(points) > 1:
+                    line = {"color": color, "linewidth": 1.7, "alpha": 0.45, "zorder": 1}
+                    if kind == "no":
+                        ax.step(*_staircase(points, x_less, y_less).T, where="post", **line)
+                    elif kind == "alone":  # their coverage differs: joined to be found, no frontier
+                        ax.plot(*points[points[:, 0].argsort()].T, linestyle=(0, (1, 2)), **line)
                 for best in (False, True):
-                    some = rows[
-                        (rows["idp3"].astype(bool) == refuses) & (rows["non_dominated"].astype(bool) == best)
-                    ]
-                    size = (34 if refuses else 52) * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2)
+                    some = mine[mine["non_dominated"].astype(bool) == best]
                     ax.scatter(
                         some[self.x],
                         some[self.y],
-                        s=size,
+                        s=area * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2),
                         marker=marker,
                         color=color,
                         edgecolor="white",
@@ -201,9 +201,10 @@ class ParetoFrontierDisplay:
                         zorder=4 if best else 2,
                     )
             ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(level)}")
-        if part.rows["idp3"].astype(bool).any():
-            ax.scatter([], [], s=46, marker="o", color=soft, label="answers everyone")
-            ax.scatter([], [], s=32, marker="D", color=soft, label="may refuse (IDP3)")
+        present = set(part.rows.apply(refusal_kind, axis=1))
+        for kind, (marker, area, label) in _KINDS.items():
+            if kind in present:
+                ax.scatter([], [], s=0.8 * area, marker=marker, color=soft, label=label)
         if not part.rows["non_dominated"].astype(bool).all():
             ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
         legend = ax.legend(
@@ -238,7 +239,7 @@ class ParetoFrontierDisplay:
             ax.spines[side].set_visible(False)
         ax.margins(0.06, 0.08)
         if self.x == "disparity":
-            ax.set_xlim(left=0)
+            ax.set_xlim(left=-0.015 * ax.get_xlim()[1])  # room for a marker at a gap of zero
         ax.set_title(
             part.subject or "Privacy, fairness and accuracy",
             loc="left",
@@ -248,16 +249,13 @@ class ParetoFrontierDisplay:
             pad=26,
         )
         total = (
-            f"Publishing all these models costs ε = {epsilon_text(part.epsilon_total)} at "
-            f"δ = {part.delta_text}"
+            f"Publishing all these models costs ε = {epsilon_text(part.epsilon_total)} at δ = {part.delta_text}"
             if np.isfinite(part.epsilon_total)
             else "The cost of publishing all these models is not certified"
         )
         ax.text(0, 1.025, total, transform=ax.transAxes, fontsize=9.5, color=soft)
         corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)
-        arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[
-            x_less, y_less
-        ]
+        arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[x_less, y_less]
         ax.text(
             *corner,
             f"{arrow} better",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["Part", "check_frame", "epsilon_text", "level_colors", "parts_of"]
+__all__ = ["Part", "check_frame", "epsilon_text", "level_colors", "parts_of", "refusal_kind"]
 
 _NEEDED = (
     "epsilon",
@@ -47,16 +47,12 @@ class Part:
     @property
     def protection(self) -> str:
         """What ε protects, in words."""
-        return (
-            f"ε protects one {self.protects} ({self.neighboring_relation}), δ\u00a0=\u00a0{self.delta_text}"
-        )
+        return f"ε protects one {self.protects} ({self.neighboring_relation}), δ\u00a0=\u00a0{self.delta_text}"
 
     @property
     def subject(self) -> str:
         """Data set and estimators."""
-        names = ", ".join(
-            dict.fromkeys(str(name) for name in self.rows.get("estimator", pd.Series(dtype=object)))
-        )
+        names = ", ".join(dict.fromkeys(str(name) for name in self.rows.get("estimator", pd.Series(dtype=object))))
         return " · ".join(word for word in (self.dataset, names) if word)
 
     @property
@@ -85,9 +81,7 @@ def parts_of(frame: pd.DataFrame) -> list[Part]:
     """Split a frame so that unlike guarantees, and different data sets, never share axes."""
     records = {(r["protects"], r["neighboring_relation"]): r for r in frame.attrs.get("guarantees", [])}
     dataset = (
-        frame["dataset"].fillna("").astype(str)
-        if "dataset" in frame.columns
-        else pd.Series("", index=frame.index)
+        frame["dataset"].fillna("").astype(str) if "dataset" in frame.columns else pd.Series("", index=frame.index)
     )
     parts = []
     keys = [dataset, frame["protects"].astype(str), frame["neighboring_relation"].astype(str)]
@@ -142,3 +136,11 @@ def level_colors(n: int, theme: str) -> list[str]:
         mix = [a + (b - a) * (at - low) for a, b in zip(ramp[low], ramp[low + 1], strict=True)]
         colors.append("#" + "".join(f"{round(channel):02x}" for channel in mix))
     return colors
+
+
+def refusal_kind(row: Any) -> str:
+    """How γ is held: "no" refusals, IDP3 on "top" of a student held to γ, or IDP3 "alone"."""
+    if not row["idp3"]:
+        return "no"
+    student = row.get("student_gamma", row["gamma"])
+    return "alone" if student is None or math.isnan(student) else "top"

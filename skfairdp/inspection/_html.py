@@ -19,14 +19,12 @@ from typing import Any
 import pandas as pd
 
 from skfairdp import __version__
-from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of
+from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 
 __all__ = ["frontier_page", "write_frontier_page"]
 
 
-def write_frontier_page(
-    frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None
-) -> Path:
+def write_frontier_page(frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Write the page of a frontier frame and return its path."""
     target = Path(path)
     target.write_text(frontier_page(frame, title=title), encoding="utf-8")
@@ -93,6 +91,7 @@ def _point(j: int, row: Mapping[Any, Any], part: Part) -> dict[str, Any]:
         "level": part.levels.index(float(row["epsilon"])),
         "gamma": gamma,
         "idp3": bool(row["idp3"]),
+        "kind": refusal_kind(row),
         "gap": _finite(row["disparity"]),
         "accuracy": _finite(row["accuracy"]),
         "coverage": float(row["coverage"]),

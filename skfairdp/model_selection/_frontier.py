@@ -26,6 +26,7 @@ COLUMNS = [
     "protects",
     "neighboring_relation",
     "gamma",
+    "student_gamma",
     "idp3",
     "disparity",
     "accuracy",
@@ -88,7 +89,7 @@ def frontier(
     idp3 : sequence of {False, True, "only"}, default=(False, True, "only")
         What happens at prediction. False: every row is answered. True: predictions that would break γ are refused
         (:class:`~skfairdp.postprocessing.IDP3`, which needs the group at prediction). "only": the same over the
-        student that no γ constrained (``gamma=None`` in ``params``); it refuses more, and is more accurate where it
+        student that no γ constrained (its ``student_gamma`` is NaN); it refuses more, and is more accurate where it
         answers. γ = None has no row with IDP3: there is nothing to hold.
     dataset : str, default=""
         Name for the column ``dataset``.
@@ -104,12 +105,13 @@ def frontier(
     -------
     DataFrame
         One row per point, with columns ``dataset``, ``estimator``, ``epsilon`` (certified), ``delta``,
-        ``protects``, ``neighboring_relation``, ``gamma``, ``idp3``, ``disparity`` (demographic, each group
-        against all others, over the answered rows), ``accuracy`` (of the answered rows), ``coverage`` (share
-        of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the same
-        guarantee) and ``params``. ``attrs["guarantees"]`` has one record for each kind of guarantee:
-        ``protects``, ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one
-        kind only, ``attrs`` has these five as well.
+        ``protects``, ``neighboring_relation``, ``gamma`` (what the answers are held to; NaN: nothing),
+        ``student_gamma`` (what the student was held to), ``idp3``, ``disparity`` (demographic, each group against
+        all others, over the answered rows), ``accuracy`` (of the answered rows), ``coverage`` (share of answered
+        rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the same guarantee) and
+        ``params``. ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
+        ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one kind only,
+        ``attrs`` has these five as well.
 
     Raises
     ------
@@ -201,6 +203,7 @@ def _sweep(
                 "protects": privacy.protects,
                 "neighboring_relation": privacy.neighboring_relation,
                 "gamma": math.nan if gamma is None else float(gamma),
+                "student_gamma": math.nan if student_gamma is None else float(student_gamma),
                 "idp3": refuse,
                 "params": expression(clone(released).set_params(gamma=student_gamma)),
                 **measured,

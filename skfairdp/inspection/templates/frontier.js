@@ -10,6 +10,9 @@
     coverage: { name: "Coverage", better: 1, text: percent }
   };
 
+  // How γ is held: by the student alone, by the student and by refusing to answer, or by refusing alone.
+  var KINDS = { no: "answers everyone", top: "IDP3 on top of a fair student", alone: "IDP3 alone: refuses more" };
+
   function percent(v) { return v === null ? "–" : (100 * v).toFixed(1) + " %"; }
   function decimal(v) { return v === null ? "–" : v.toFixed(3); }
   // Rounded up: an upper bound rounded down would no longer be one.
@@ -38,7 +41,7 @@
     return node;
   }
   function dot(panel, p) {
-    var node = el("span", { class: "dot" + (p.idp3 ? " diamond" : ""), "aria-hidden": "true" });
+    var node = el("span", { class: "dot " + p.kind, "aria-hidden": "true" });
     node.style.background = panel.color(p);
     return node;
   }
@@ -255,9 +258,9 @@
     var order = visible.slice().sort(function (a, b) { return a.best - b.best || a.coverage - b.coverage; });
     this.marks = [];
     order.forEach(function (p) {
-      var r = 4 + 4 * p.coverage * p.coverage, cx = px(p[self.x]), cy = py(p[self.y]);
+      var r = 4 + 4 * p.coverage * p.coverage, cx = px(p[self.x]), cy = py(p[self.y]), turn = p.kind === "top" ? 45 : 0;
       var node = p.idp3
-        ? shape("rect", { x: cx - r * 0.88, y: cy - r * 0.88, width: r * 1.76, height: r * 1.76, rx: 1.5, transform: "rotate(45 " + cx + " " + cy + ")" })
+        ? shape("rect", { x: cx - r * 0.86, y: cy - r * 0.86, width: r * 1.72, height: r * 1.72, rx: 1.5, transform: "rotate(" + turn + " " + cx + " " + cy + ")" })
         : shape("circle", { cx: cx, cy: cy, r: r });
       node.setAttribute("class", "mark" + (p.best ? "" : " faded") + (p === self.chosen ? " on" : ""));
       node.setAttribute("fill", self.color(p));
@@ -290,20 +293,24 @@
   Panel.prototype.steps = function (visible, px, py) {
     var self = this, sx = FIELDS[this.x].better, sy = FIELDS[this.y].better;
     if (this.x === this.y || this.x === "epsilon" || this.y === "epsilon") return;
-    this.data.levels.forEach(function (epsilon, level) { [false, true].forEach(function (idp3) {
-      var mine = visible.filter(function (p) { return p.level === level && p.idp3 === idp3; })
-        .sort(function (a, b) { return sx * (b[self.x] - a[self.x]) || sy * (b[self.y] - a[self.y]); });
-      var path = "", best = -Infinity, last = null;
-      mine.forEach(function (p) {
-        if (sy * p[self.y] <= best) return;
-        best = sy * p[self.y];
-        path += last === null ? "M" + px(p[self.x]) + " " + py(p[self.y]) : "H" + px(p[self.x]) + "V" + py(p[self.y]);
-        last = p;
+    this.data.levels.forEach(function (epsilon, level) {
+      ["no", "alone"].forEach(function (kind) {
+        var mine = visible.filter(function (p) { return p.level === level && p.kind === kind; })
+          .sort(function (a, b) { return sx * (b[self.x] - a[self.x]) || sy * (b[self.y] - a[self.y]); });
+        var path = "", best = -Infinity;
+        mine.forEach(function (p) {
+          var x = px(p[self.x]), y = py(p[self.y]);
+          if (kind === "alone") path += (path ? "L" : "M") + x + " " + y;  // coverage differs: joined to be found
+          else if (sy * p[self.y] > best) path += path ? "H" + x + "V" + y : "M" + x + " " + y;
+          best = Math.max(best, sy * p[self.y]);
+        });
+        if (!/[HL]/.test(path)) return;
+        self.svg.append(shape("path", {
+          class: "steps" + (kind === "alone" ? " dotted" : ""), d: path,
+          stroke: self.data.colors[dark() ? "dark" : "light"][level]
+        }));
       });
-      if (path.indexOf("H") > 0) {
-        self.svg.append(shape("path", { class: "steps" + (idp3 ? " dashed" : ""), d: path, stroke: self.data.colors[dark() ? "dark" : "light"][level] }));
-      }
-    }); });
+    });
   };
 
   Panel.prototype.key_ = function () {
@@ -314,10 +321,9 @@
       mark.style.background = colors[level];
       self.legend.append(el("span", {}, [mark, number(epsilon)]));
     });
-    var kinds = [];
-    if (this.points.some(function (p) { return p.idp3; })) {
-      kinds.push(["", "answers everyone"], [" diamond", "may refuse (IDP3), smaller = fewer answers"]);
-    }
+    var kinds = Object.keys(KINDS).filter(function (kind) {
+      return self.points.some(function (p) { return p.kind === kind; });
+    }).map(function (kind) { return [" " + kind, KINDS[kind]]; });
     if (!this.points.every(function (p) { return p.best; })) kinds.push([" pale", "beaten by another model"]);
     kinds.forEach(function (kind) {
       var mark = el("i", { class: "dot" + kind[0] });
@@ -327,13 +333,13 @@
   };
 
   Panel.prototype.describe = function (p) {
-    return "ε " + number(p.epsilon) + " protecting one " + this.data.protects + ", γ " + gammaText(p) + (p.idp3 ? ", with IDP3" : "") + ", gap " + decimal(p.gap) +
+    return "ε " + number(p.epsilon) + " protecting one " + this.data.protects + ", γ " + gammaText(p) + (p.kind === "no" ? "" : p.kind === "top" ? ", IDP3 on top" : ", IDP3 alone") + ", gap " + decimal(p.gap) +
       ", accuracy " + percent(p.accuracy) + ", coverage " + percent(p.coverage) + (p.best ? ", not beaten by another model" : "");
   };
 
   Panel.prototype.facts = function (p) {
     return el("dl", {}, [["Fairness gap", decimal(p.gap)], ["Accuracy", percent(p.accuracy)], ["Coverage", percent(p.coverage)],
-      ["γ (gap let through)", gammaText(p)], ["IDP3", p.idp3 ? "refuses what would break γ" : "no"],
+      ["γ (gap let through)", gammaText(p)], ["Answers", p.kind === "no" ? "everyone" : p.kind === "top" ? "IDP3 on top" : "IDP3 alone"],
       ["Not beaten by another", p.best ? "yes" : "no"]].reduce(function (all, pair) {
       return all.concat([el("dt", { text: pair[0] }), el("dd", { text: pair[1] })]);
     }, []));
@@ -441,7 +447,7 @@
           }
         }
       }, [
-        el("td", {}, [dot(self, p), number(p.epsilon)]), el("td", { text: gammaText(p) }), el("td", { text: p.idp3 ? "yes" : "" }),
+        el("td", {}, [dot(self, p), number(p.epsilon)]), el("td", { text: gammaText(p) }), el("td", { text: p.kind === "no" ? "" : p.kind === "top" ? "on top" : "alone" }),
         el("td", { text: decimal(p.gap) }), el("td", { text: percent(p.accuracy) }), el("td", { text: percent(p.coverage) }),
         el("td", { text: p.best ? "✓" : "" }), el("td", { class: "left", text: p.params })
       ]);
