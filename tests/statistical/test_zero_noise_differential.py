@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler

@@ -1,15 +1,17 @@
 """Watching the releases of a fit: which mechanism, what value its noise was added to, what came out."""
 
 import contextlib
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from skfairdp.pate import _base_pate
-from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
+from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes, _noise
 from skfairdp.privacy._mechanisms import _Noise
 
 RELEASES = (NoisyThreshold, GNMax, NoisyVotes)
@@ -87,6 +89,16 @@ def watched_releases(noise: int | None = None, *, scale: float = 1.0) -> Iterato
         for mechanism in RELEASES:
             patch.setattr(mechanism, "release", noting_output(mechanism.release))
         yield log
+
+
+@contextlib.contextmanager
+def fixed_entropy(seed: int) -> Iterator[None]:
+    """Replace the operating system's entropy by a seeded stream: secret noise, only reproducible inside."""
+    stream = random.Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_noise, "os", SimpleNamespace(urandom=stream.randbytes))
+        patch.setattr(_noise, "secrets", SimpleNamespace(randbelow=stream.randrange))
+        yield
 
 
 @contextlib.contextmanager
