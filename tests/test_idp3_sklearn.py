@@ -1,54 +1,15 @@
-"""IDP3 as a scikit-learn citizen: the estimator checks, pipelines, searches and metadata routing."""
+"""IDP3 in pipelines, searches and metadata routing; scikit-learn's suite is in test_estimator_checks.py."""
 
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skfairdp.postprocessing import IDP3
-
-STREAM = "IDP3 answers a stream: whether a row is refused depends on the rows before it in the same call"
-EXPECTED_FAILURES = {
-    "check_methods_sample_order_invariance": STREAM,
-    "check_methods_subset_invariance": STREAM,
-}
-
-
-def groups_of(X):
-    """A function of the row that has nothing to do with its class: a digit of the first value."""
-    X = X.toarray() if issparse(X) else np.asarray(X)
-    if X.ndim != 2 or X.shape[1] == 0 or X.dtype.kind not in "iuf":
-        return np.zeros(len(X) if X.ndim else 1, dtype=int)
-    return np.floor(np.nan_to_num(np.abs(X[:, 0].astype(np.float64)), posinf=0.0) * 1000).astype(int) % 2
-
-
-class IDP3OfColumnZero(IDP3):
-    """The harness: scikit-learn's checks know no groups, so they are read off the first column."""
-
-    def fit(self, X, y=None):
-        return super().fit(X, y, sensitive_features=groups_of(X))
-
-    def predict(self, X, *, sensitive_features=None):
-        return super().predict(X, sensitive_features=groups_of(X))
-
-    def score(self, X, y):
-        return super().score(X, y, sensitive_features=groups_of(X))
-
-
-@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
-@parametrize_with_checks(
-    [IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-def test_scikit_learns_estimator_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -58,12 +19,6 @@ def rows():
     groups = pd.Series(np.where(X["x0"] > 0, "m", "f"))
     y = np.where(X["x1"] + 0.8 * (groups == "m") + rng.normal(size=600) > 0.4, "yes", "no")
     return X, y, groups
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 def test_repr_clone_and_parameters():

@@ -1,0 +1,107 @@
+"""Every estimator of the package, ready for scikit-learn's suite: groups and public rows are supplied here."""
+
+import importlib
+import inspect
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+import skfairdp
+from skfairdp import IDP3, FairPATEClassifier, PATEClassifier
+from skfairdp._base import FairPrivateMixin
+from skfairdp.preprocessing import PublicPreprocessor
+
+#: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
+NOT_IN_THE_SUITE = {
+    "SoftLabelStudent": "its target is a table of noisy vote shares, not a column of labels",
+    "LogisticTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
+    "MLPTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
+    "ModuleTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
+}
+
+STREAM = "IDP3 answers a stream: whether a row is refused depends on the rows before it in the same call"
+#: The checks of scikit-learn that a class cannot pass, and why. Nothing else is excepted.
+EXPECTED_FAILURES = {
+    "IDP3": {"check_methods_sample_order_invariance": STREAM, "check_methods_subset_invariance": STREAM},
+}
+
+
+def groups_of(X):
+    """A made-up attribute: a function of the row's first value that says nothing about its class."""
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    if X.ndim != 2 or X.shape[1] == 0 or X.dtype.kind not in "iuf":
+        return np.zeros(len(X) if X.ndim else 1, dtype=int)
+    return np.floor(np.nan_to_num(np.abs(X[:, 0].astype(float)), posinf=0.0) * 997).astype(int) % 2
+
+
+class FairPATEOfColumnZero(FairPATEClassifier):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class IDP3OfColumnZero(IDP3):
+    def fit(self, X, y=None):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+    def predict(self, X, *, sensitive_features=None):
+        return super().predict(X, sensitive_features=groups_of(X))
+
+    def score(self, X, y):
+        return super().score(X, y, sensitive_features=groups_of(X))
+
+
+class PublicPreprocessorOfItsRows(PublicPreprocessor):
+    """The suite brings tables of many widths; the rows given to fit serve as the public ones."""
+
+    def _public_rows(self, X):
+        return X if hasattr(X, "shape") else np.asarray(X)
+
+
+SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0}
+FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
+
+
+def fast_instances():
+    return [
+        PATEClassifier(**SEEDED),
+        FairPATEOfColumnZero(**FAIR),
+        FairPATEOfColumnZero(voting="confident", **FAIR),
+        PublicPreprocessorOfItsRows(StandardScaler()),
+        IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
+    ]
+
+
+def slow_instances():
+    return [
+        PATEClassifier(voting="confident", **SEEDED),
+        PATEClassifier(voting="gnmax", **SEEDED),
+        FairPATEOfColumnZero(voting="gnmax", **FAIR),
+        FairPATEOfColumnZero(**{**FAIR, "gamma": None}),
+    ]
+
+
+def public_name(estimator):
+    """The name of the package's class behind an estimator of the harness."""
+    return next(c.__name__ for c in type(estimator).__mro__ if c.__module__.startswith("skfairdp."))
+
+
+def expected_failures(estimator):
+    return EXPECTED_FAILURES.get(public_name(estimator), {})
+
+
+def estimator_classes():
+    """All estimators that the rooms of the package export."""
+    found = {}
+    for room in skfairdp._ROOMS:
+        module = importlib.import_module(f"skfairdp.{room}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isclass(value) and issubclass(value, BaseEstimator):
+                found[name] = value
+    return found
+
+
+def private_classes():
+    return {name: value for name, value in estimator_classes().items() if issubclass(value, FairPrivateMixin)}

@@ -1,0 +1,275 @@
+"""Every estimator of the package: scikit-learn's whole suite, then the promises of our own."""
+
+import dataclasses
+import inspect
+import random
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from harness import (
+    EXPECTED_FAILURES,
+    NOT_IN_THE_SUITE,
+    estimator_classes,
+    expected_failures,
+    fast_instances,
+    private_classes,
+    public_name,
+    slow_instances,
+)
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skfairdp import IDP3, FairPATEClassifier, PATEClassifier, PrivacyLedger
+from skfairdp.ensemble import MLPTeachers
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
+from skfairdp.pate import SoftLabelStudent
+from skfairdp.preprocessing import PublicPreprocessor
+from skfairdp.privacy import epsilon_of
+
+pytestmark = [
+    # The suite gives neither classes nor secret noise, and a handful of rows.
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+]
+
+
+# ---- scikit-learn's suite ------------------------------------------------------------------------------------
+@parametrize_with_checks(fast_instances(), expected_failed_checks=expected_failures)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(slow_instances(), expected_failed_checks=expected_failures)
+def test_scikit_learns_checks_of_the_other_settings(estimator, check):
+    check(estimator)
+
+
+def test_the_suite_covers_every_estimator_of_the_package():
+    covered = {public_name(estimator) for estimator in [*fast_instances(), *slow_instances()]}
+    assert covered | set(NOT_IN_THE_SUITE) == set(estimator_classes())
+    assert not covered & set(NOT_IN_THE_SUITE)
+
+
+def test_only_idp3_has_exceptions():
+    assert set(EXPECTED_FAILURES) == {"IDP3"}
+    assert set(EXPECTED_FAILURES["IDP3"]) == {
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+    }
+
+
+# ---- our own promises ----------------------------------------------------------------------------------------
+SETTINGS = [
+    pytest.param(PATEClassifier, {"voting": "soft"}, id="PATE-soft"),
+    pytest.param(PATEClassifier, {"voting": "confident"}, id="PATE-confident"),
+    pytest.param(PATEClassifier, {"voting": "gnmax"}, id="PATE-gnmax"),
+    pytest.param(FairPATEClassifier, {"voting": "soft"}, id="Fair-soft"),
+    pytest.param(FairPATEClassifier, {"voting": "confident"}, id="Fair-confident"),
+    pytest.param(FairPATEClassifier, {"voting": "confident", "accounting": "gdp"}, id="Fair-filter"),
+    pytest.param(FairPATEClassifier, {"voting": "gnmax"}, id="Fair-gnmax"),
+    pytest.param(FairPATEClassifier, {"noise": "discrete_gaussian"}, id="Fair-discrete"),
+    pytest.param(FairPATEClassifier, {"gamma": None}, id="Fair-unconstrained"),
+    pytest.param(FairPATEClassifier, {"student": LogisticRegression()}, id="Fair-given-student"),
+    pytest.param(FairPATEClassifier, {"teacher": MLPTeachers(hidden=(4,), epochs=1)}, id="Fair-mlp"),
+]
+every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
+
+
+def make(cls, settings, **more):
+    given = {"epsilon": 3.0, "n_teachers": 20, "classes": [0, 1], "random_state": 0, **settings, **more}
+    return cls(**given)
+
+
+def fit(estimator, rows):
+    public = rows.X_public if isinstance(estimator, PATEClassifier) else rows.public
+    return estimator.fit(rows.X, rows.y, X_public=public)
+
+
+def test_the_settings_cover_every_private_estimator():
+    assert {setting.values[0] for setting in SETTINGS} == set(private_classes().values())
+
+
+@every_setting
+def test_fit_changes_no_parameter(rows, cls, settings):
+    estimator = make(cls, settings)
+    before = estimator.get_params(deep=False)
+    fit(estimator, rows)
+    after = estimator.get_params(deep=False)
+    assert all(after[name] is before[name] for name in before)
+    student = settings.get("student")
+    assert student is None or not hasattr(student, "coef_")
+
+
+@every_setting
+def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(rows, cls, settings):
+    spent = fit(make(cls, settings), rows).privacy_
+    assert 0.9 * 3.0 < spent.epsilon <= 3.0  # the budget is used, and never overdrawn
+    assert spent.epsilon == spent.mechanism_epsilon == epsilon_of(spent.event, spent.delta)
+    assert (spent.delta, spent.protects, spent.neighboring_relation) == (1e-5, "record", "replace one record")
+    assert spent.data_dependent is False
+
+
+@every_setting
+def test_the_cap_is_the_same_for_every_data_set_of_a_shape(rows, cls, settings):
+    first = fit(make(cls, settings), rows)
+    other = make(cls, settings)
+    rng = np.random.default_rng(5)
+    public = rows.X_public if cls is PATEClassifier else rows.public
+    other.fit(rng.normal(size=rows.X.shape) * 50, rng.integers(2, size=len(rows.y)), X_public=public)
+    assert first.privacy_ == other.privacy_
+    unanimous = make(cls, settings)
+    unanimous.fit(rows.X, np.zeros_like(rows.y), X_public=public)
+    assert first.privacy_ == unanimous.privacy_
+
+
+@every_setting
+def test_report_is_frozen(rows, cls, settings):
+    estimator = fit(make(cls, settings), rows)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        estimator.privacy_.epsilon = 0.1
+    with pytest.raises(AttributeError):
+        estimator.epsilon_spent_ = 0.1
+    assert estimator.epsilon_spent_ == estimator.privacy_.epsilon
+
+
+@every_setting
+def test_seeded_noise_certifies_nothing_and_says_so(rows, cls, settings):
+    with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
+        estimator = fit(make(cls, settings, noise_seed=0), rows)
+    assert estimator.privacy_.epsilon == np.inf
+    assert 0 < estimator.privacy_.mechanism_epsilon <= 3.0
+    again = fit(make(cls, settings, noise_seed=0), rows)
+    np.testing.assert_array_equal(estimator.released_votes_, again.released_votes_)
+    other = fit(make(cls, settings, noise_seed=1), rows)
+    assert not np.array_equal(estimator.released_votes_, other.released_votes_)
+
+
+@every_setting
+def test_random_state_does_not_fix_the_noise(rows, cls, settings):
+    first, second = fit(make(cls, settings), rows), fit(make(cls, settings), rows)
+    np.testing.assert_array_equal(first.query_indices_, second.query_indices_)
+    assert not np.array_equal(first.released_votes_, second.released_votes_)
+
+
+@every_setting
+def test_no_ledger_counts_seeded_noise(rows, cls, settings):
+    ledger = PrivacyLedger(epsilon=10)
+    with pytest.raises(ValueError, match="'noise_seed' and 'ledger'"):
+        fit(make(cls, settings, noise_seed=0, ledger=ledger), rows)
+    assert ledger.entries == ()
+
+
+@every_setting
+def test_one_fit_is_one_entry_of_the_ledger_and_clones_share_it(rows, cls, settings):
+    ledger = PrivacyLedger(epsilon=10)
+    estimator = make(cls, settings, ledger=ledger)
+    assert clone(estimator).ledger is ledger and clone(clone(estimator)).ledger is ledger
+    fit(clone(estimator), rows)
+    (entry,) = ledger.entries
+    fitted = fit(estimator, rows)
+    assert len(ledger.entries) == 2
+    assert entry.event == fitted.privacy_.event and entry.label == cls.__name__ and entry.releases
+    assert 3.0 < ledger.epsilon_spent < 6.0
+
+
+@every_setting
+def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002 - the global generator is what is watched
+    torch.manual_seed(1)
+    before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    estimator = fit(make(cls, settings, random_state=None), rows)
+    estimator.predict(rows.X_public)
+    assert random.getstate() == before[0]
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2])
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("cls", private_classes().values())
+def test_non_deterministic_exactly_when_the_noise_is_secret(cls, seed):
+    assert get_tags(cls(noise_seed=seed, random_state=0)).non_deterministic is (seed is None)
+
+
+@pytest.mark.parametrize("cls", private_classes().values())
+def test_constructor_takes_keywords_only_and_validates_each(cls):
+    kinds = {p.kind for p in inspect.signature(cls).parameters.values()}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY}
+    assert set(cls._parameter_constraints) == set(cls().get_params(deep=False))
+
+
+@pytest.mark.parametrize("cls", estimator_classes().values())
+def test_fit_names_all_its_arguments(cls):
+    if not hasattr(cls, "fit"):
+        assert cls.__name__ in NOT_IN_THE_SUITE
+        return
+    kinds = {p.kind for p in inspect.signature(cls.fit).parameters.values()}
+    assert not kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+
+
+# ---- documentation -------------------------------------------------------------------------------------------
+def documented(cls, section):
+    """Names that a section of a numpydoc docstring describes."""
+    match = re.search(rf"\n{section}\n-+\n(.*?)(?=\n\S[^\n]*\n-+\n|\Z)", inspect.getdoc(cls), re.DOTALL)
+    heads = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", match.group(1), re.MULTILINE) if match else []
+    return {name.strip() for head in heads for name in head.split(",")}
+
+
+@pytest.mark.parametrize("cls", estimator_classes().values())
+def test_every_parameter_is_documented(cls):
+    assert set(inspect.signature(cls).parameters) == documented(cls, "Parameters")
+
+
+def fitted_examples(rows):
+    for setting in SETTINGS:
+        cls, settings = setting.values
+        yield fit(make(cls, settings), rows)
+        if "student" in settings:
+            yield fit(make(cls, settings), rows).refit_student(student=None)
+    soft = np.column_stack([1 - rows.y, rows.y]).astype(float)
+    yield SoftLabelStudent().fit(rows.X, soft)
+    yield SoftLabelStudent(gamma=0.1).fit(rows.X, soft, groups=rows.groups)
+    idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
+    yield idp.update(rows.y, sensitive_features=rows.groups)
+    yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
+
+
+def test_every_public_fitted_attribute_is_documented(rows):
+    seen = set()
+    for estimator in fitted_examples(rows):
+        cls = type(estimator)
+        seen.add(cls.__name__)
+        state = {name for name in vars(estimator) if not name.startswith("_")} - set(estimator.get_params(deep=False))
+        assert all(name.endswith("_") for name in state)
+        properties = {name for name, _ in inspect.getmembers(cls, lambda v: isinstance(v, property))}
+        public = state | {name for name in properties if name.endswith("_") and not name.startswith("_")}
+        assert public <= documented(cls, "Attributes"), cls.__name__
+    assert seen == {name for name, cls in estimator_classes().items() if hasattr(cls, "fit")}
+
+
+def test_every_documented_attribute_of_a_private_estimator_exists(rows):
+    frame_only = {"feature_names_in_"}
+    for cls in private_classes().values():
+        estimator = fit(make(cls, {}), rows)
+        missing = {name for name in documented(cls, "Attributes") if not hasattr(estimator, name)}
+        assert missing == frame_only
+
+
+def test_warnings_say_what_leaks_and_how_to_avoid_it(rows):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FairPATEClassifier(random_state=0, gamma=None, n_teachers=20).fit(rows.X, rows.y, X_public=rows.X_public)
+    (leak,) = caught
+    assert leak.category is PrivacyLeakWarning and "'classes'" in str(leak.message)
+    assert leak.filename == __file__
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FairPATEClassifier(classes=[0, 1], random_state=0, min_count=1000).fit(rows.X, rows.y, X_public=rows.public)
+    assert {w.category for w in caught} == {FairnessWarning} and caught[0].filename == __file__
