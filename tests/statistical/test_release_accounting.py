@@ -1,0 +1,242 @@
+"""What a fit certifies covers every release it makes, for every transcript, and is decided before the first one."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+from sklearn.model_selection import GridSearchCV, KFold
+
+from skfairdp import PATEClassifier, PrivacyLedger
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.pate import _aggregate
+from skfairdp.pate._plan import Budget, plan_votes
+from skfairdp.privacy import (
+    ArgmaxBit,
+    DiscreteGaussian,
+    GaussianDpEvent,
+    GaussianMechanism,
+    GNMax,
+    NoiseSource,
+    NoisyThreshold,
+    ThresholdBit,
+    epsilon_of,
+    flatten,
+)
+
+from .watching import Release, fixed_entropy, no_student, recorded_noise, watched_releases
+from .worlds import SETTINGS, make_estimator, make_world
+
+FAIR = [name for name in SETTINGS if name.startswith("FairPATE")]
+
+
+def fit(name: str, *, y: np.ndarray | None = None, **changes: Any) -> Any:
+    setting = SETTINGS[name]
+    world = make_world(setting["n_classes"])
+    return make_estimator(setting, **changes).fit(world.X, world.y if y is None else y, X_public=world.public)
+
+
+def leaf_of(release: Release, n_classes: int) -> Any:
+    """The elementary event that a use of a mechanism is, spelt out from its noise and its sensitivity alone."""
+    one = release.mechanism
+    if isinstance(one, NoisyThreshold):
+        return ThresholdBit(one.n_teachers, one.threshold, one.sigma, one.noise)
+    if isinstance(one, GNMax) and n_classes == 2:
+        return ArgmaxBit(one.n_teachers, one.sigma, one.noise)
+    sensitivity = 1.0 if n_classes == 2 else math.sqrt(2)
+    if one.noise == "discrete_gaussian":
+        return DiscreteGaussian(one.sigma, sensitivity)
+    return GaussianDpEvent(one.sigma / sensitivity)
+
+
+def uses(release: Release) -> int:
+    return len(release.value) if isinstance(release.mechanism, GaussianMechanism) else 1
+
+
+def squared_cost(release: Release) -> Fraction:
+    sensitivity_squared = 1 if isinstance(release.mechanism, NoisyThreshold) else 2
+    return Fraction(sensitivity_squared) / Fraction(release.mechanism.sigma) ** 2
+
+
+@pytest.mark.parametrize("threshold", [0.51, 1.0], ids=["most queries pass", "most queries fail"])
+@pytest.mark.parametrize("name", FAIR)
+def test_every_release_is_covered_by_the_certified_event(name, threshold):
+    """Thresholds that fail and answers that are never used are paid for like the others."""
+    n_classes = SETTINGS[name]["n_classes"]
+    # Without a gate and with most queries passing, maxima or filter run dry before the queries do.
+    with no_student(), watched_releases() as log:
+        model = fit(name, threshold=threshold, gamma=None)
+    certified = flatten(model.privacy_.event)
+    if "gdp" in name:
+        ((cap, times),) = certified.items()
+        assert isinstance(cap, GaussianDpEvent)
+        spent = sum(squared_cost(release) for release in log)
+        assert spent <= times / Fraction(cap.noise_multiplier) ** 2
+        assert spent > 0
+        return
+    made: dict[Any, int] = {}
+    for release in log:
+        leaf = leaf_of(release, n_classes)
+        made[leaf] = made.get(leaf, 0) + uses(release)
+    assert made
+    for leaf, n in made.items():
+        assert n <= certified.get(leaf, 0), f"{n} releases of {leaf}; certified are {certified}"
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9])
+@pytest.mark.parametrize(
+    "name", ["FairPATE-soft-2classes", "FairPATE-soft-3classes", "FairPATE-gnmax-3classes", "PATE-soft-3classes"]
+)
+def test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for(name, delta):
+    with no_student(), watched_releases() as log:
+        model = fit(name, delta=delta)
+    (release, *_) = log
+    n = sum(uses(one) for one in log)
+    mu = math.sqrt(n * (1 if SETTINGS[name]["n_classes"] == 2 else 2)) / release.mechanism.sigma
+
+    def excess(epsilon: float) -> float:
+        return norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2) - delta
+
+    assert model.privacy_.delta == delta
+    assert model.privacy_.epsilon == pytest.approx(brentq(excess, 0, 100, xtol=1e-13), rel=1e-7)
+    assert model.privacy_.epsilon == epsilon_of(model.privacy_.event, delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("name", FAIR)
+def test_certified_epsilon_is_at_most_what_was_asked_for(name, epsilon):
+    with no_student():
+        model = fit(name, epsilon=epsilon)
+    assert 0.99 * epsilon < model.privacy_.epsilon <= epsilon
+    assert model.privacy_.delta == 1e-5
+
+
+@pytest.mark.parametrize("name", FAIR)
+def test_certified_guarantee_is_the_same_for_every_data_set_and_transcript(name):
+    """The figure is a cap. One that followed the transcript, or the votes, would itself be a release."""
+    labels = make_world(SETTINGS[name]["n_classes"]).y
+    certificates = []
+    for entropy, y in enumerate([labels, labels, np.zeros_like(labels), labels.max() - labels]):
+        with no_student(), fixed_entropy(entropy):
+            certificates.append(fit(name, y=y).privacy_)
+    assert all(one == certificates[0] for one in certificates)
+    assert certificates[0].epsilon == epsilon_of(certificates[0].event, certificates[0].delta)
+    assert not certificates[0].data_dependent
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("accounting", ["binary", "gdp"])
+def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
+    """Noise that drowns the votes gives unanimous and divided teachers the same outputs; the rest must agree too."""
+    n = 60
+    plan = plan_votes(
+        voting="confident", epsilon=2.0, delta=1e-5, n_queries=n, n_teachers=20, n_classes=n_classes, threshold=0.6,
+        noise="gaussian", accounting=accounting, sigma_threshold=None, sigma_gnmax=None, max_gnmax=n // 4, owner="test",
+    )
+    unanimous = np.zeros((n, n_classes), dtype=np.int64)
+    unanimous[:, 0] = 20
+    divided = np.zeros_like(unanimous)
+    divided[:, :2] = [[11, 9]]
+    stops = []
+    for votes in (unanimous, divided):
+        with watched_releases(0, scale=1e4) as log:
+            released = _aggregate.release_votes(votes, plan, NoiseSource(), gate=None, groups=None, verbose=0)
+        stops.append([(type(one.mechanism), one.output) for one in log])
+        assert 0 < (released.labels >= 0).sum() < n
+    assert stops[0] == stops[1]
+
+
+@pytest.mark.parametrize("accounting", ["binary", "gdp"])
+@pytest.mark.parametrize("passes", ["always", "never", "alternately"])
+def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
+    """Whatever the votes answer: at most the declared counts, or never a hair above the cap."""
+    n = 200
+    plan = plan_votes(
+        voting="confident", epsilon=1.0, delta=1e-5, n_queries=n, n_teachers=50, n_classes=3, threshold=0.6,
+        noise="gaussian", accounting=accounting, sigma_threshold=40.0 if accounting == "gdp" else None,
+        sigma_gnmax=40.0 if accounting == "gdp" else None, max_gnmax=n // 5, owner="test",
+    )
+    budget = Budget(plan)
+    thresholds = maxima = 0
+    for query in range(n):
+        if not budget.admits(may_need_argmax=True):
+            break
+        budget.spend_threshold()
+        thresholds += 1
+        if {"always": True, "never": False, "alternately": query % 2 == 0}[passes]:
+            budget.spend_argmax()  # must not be refused: the query was admitted
+            maxima += 1
+    assert thresholds > 0
+    if accounting == "binary":
+        assert thresholds <= n and maxima <= plan.n_gnmax
+        certified = flatten(plan.event)
+        assert (certified[plan.threshold.event], certified[plan.gnmax.event]) == (n, plan.n_gnmax)
+        return
+    spent = thresholds / Fraction(plan.threshold.sigma) ** 2 + 2 * maxima / Fraction(plan.gnmax.sigma) ** 2
+    cap = 1 / Fraction(plan.event.noise_multiplier) ** 2
+    one_more = 1 / Fraction(plan.threshold.sigma) ** 2 + 2 / Fraction(plan.gnmax.sigma) ** 2
+    assert spent <= cap < spent + one_more * (1 + Fraction(1, 10**9)) or thresholds == n
+
+
+def test_the_filter_is_refused_for_noise_that_is_not_gaussian():
+    with pytest.raises(ValueError, match="accounting='gdp' of FairPATEClassifier needs noise='gaussian'"):
+        fit("FairPATE-confident-2classes-gdp", noise="discrete_gaussian")
+    for mechanism in (NoisyThreshold(5.0, "discrete_gaussian", 10, 6.0), GNMax(5.0, "discrete_gaussian", 10, 2)):
+        with pytest.raises(ValueError, match="not exactly Gaussian-DP"):
+            _ = mechanism.mu_squared
+
+
+@pytest.mark.parametrize("name", ["FairPATE-soft-2classes", "FairPATE-confident-2classes-binary"])
+def test_the_ledger_is_written_before_the_first_draw(name, tmp_path):
+    """What is on record when noise is first drawn is what stays there if the process dies now."""
+    for path in (None, tmp_path / "ledger.jsonl"):
+        ledger = PrivacyLedger(epsilon=10.0, path=path)
+        on_record = []
+        original = NoiseSource.normal
+
+        def noting(source, size=1, ledger=ledger, on_record=on_record, original=original):
+            on_record.append(len(ledger.entries))
+            return original(source, size)
+
+        with no_student(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(NoiseSource, "normal", noting)
+            model = fit(name, ledger=ledger)
+        assert on_record and set(on_record) == {1}
+        (entry,) = ledger.entries
+        assert entry.event == model.privacy_.event
+        assert ledger.epsilon_spent == model.privacy_.epsilon
+
+
+def test_a_fit_the_ledger_cannot_afford_draws_nothing():
+    ledger = PrivacyLedger(epsilon=5.0)
+    with no_student():
+        fit("FairPATE-soft-2classes", ledger=ledger)
+    before = ledger.epsilon_spent
+    with recorded_noise() as log, pytest.raises(BudgetExceededError):
+        fit("FairPATE-soft-2classes", ledger=ledger)
+    assert not log
+    assert ledger.epsilon_spent == before and len(ledger.entries) == 1
+
+
+def test_seven_fits_of_a_search_are_seven_entries_and_their_composition():
+    world = make_world(2)
+    ledger = PrivacyLedger()
+    estimator = PATEClassifier(n_teachers=4, classes=[0, 1], random_state=0, max_queries=10, ledger=ledger)
+    search = GridSearchCV(estimator, {"epsilon": [0.5, 1.0]}, cv=KFold(3))
+    search.fit(world.X, world.y, X_public=world.public)
+    assert search.best_estimator_.ledger is ledger
+    assert len(ledger.entries) == 7
+    costs = [one.event for one in ledger.entries]
+    mu_squared = sum(times / leaf.noise_multiplier**2 for event in costs for leaf, times in flatten(event).items())
+    assert ledger.epsilon_spent == pytest.approx(epsilon_of(GaussianDpEvent(mu_squared**-0.5), 1e-5), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", FAIR)
+def test_seeded_noise_certifies_nothing(name):
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"), no_student():
+        model = fit(name, noise_seed=0)
+    assert model.privacy_.epsilon == math.inf
+    assert model.privacy_.mechanism_epsilon <= 4.0
