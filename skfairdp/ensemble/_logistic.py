@@ -99,8 +99,10 @@ class LogisticEnsemble:
         weights = self.coef.reshape(-1, n_features)
         chunk = max(1, _SCORES // (n_teachers * n_classes))
         for start in range(0, X.shape[0], chunk):
-            scores = weights @ X[start : start + chunk].T
-            scores = scores.reshape(n_teachers, n_classes, -1) + self.intercept[:, :, None]
+            # Entries near the largest float may overflow to a score without a sign; any vote will do there.
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = weights @ X[start : start + chunk].T
+                scores = scores.reshape(n_teachers, n_classes, -1) + self.intercept[:, :, None]
             out[:, start : start + chunk] = scores.argmax(axis=1)
         return out
 
@@ -163,16 +165,32 @@ def _newton(X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.boo
                 break
             weighted = A * np.sqrt(p * (1 - p))[:, :, None]
             hessian = np.matmul(weighted.transpose(0, 2, 1), weighted)
-            # The intercept has no penalty; where all weights underflow, this keeps the matrix invertible.
-            hessian[:, diagonal, diagonal] += penalty + 1e-10
-            step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+            hessian[:, diagonal, diagonal] += penalty
+            step = _solve(hessian, gradient)
             moved = np.matmul(A, step[:, :, None])[:, :, 0]
             share = _damping(eta, moved, y[active], beta[active], step, penalty, value)
-            beta[active] -= share[:, None] * step
-            eta = eta - share[:, None] * moved
+            # Not share * step: a refused step may be infinite.
+            taken = share > 0
+            beta[active[taken]] -= share[taken, None] * step[taken]
+            eta[taken] -= share[taken, None] * moved[taken]
             value = _objective(eta, y[active], beta[active], penalty)
     coef = beta[:, :-1]
     return (coef if basis is None else np.matmul(basis, coef[:, :, None])[:, :, 0]), beta[:, -1]
+
+
+def _solve(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
+
+    Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
+    teachers because of one. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the
+    solution.
+    """
+    diagonal = np.arange(hessian.shape[1])
+    scale = 1 / np.sqrt(np.maximum(hessian[:, diagonal, diagonal], np.finfo(float).tiny))
+    hessian *= scale[:, :, None] * scale[:, None, :]
+    hessian[:, diagonal, diagonal] += 1e-10
+    hessian[~np.isfinite(hessian).all(axis=(1, 2))] = np.eye(len(diagonal))
+    return scale * np.linalg.solve(hessian, (scale * gradient)[:, :, None])[:, :, 0]
 
 
 def _damping(eta: NDArray[np.float64], moved: NDArray[np.float64], y: NDArray[np.float64],
