@@ -167,8 +167,8 @@ def plan_votes(
     n_gnmax = min(n_queries, math.ceil(0.6 * n_queries) if max_gnmax is None else max_gnmax)
     if accounting == "gdp" and noise != "gaussian":
         raise ValueError(
-            f"accounting='gdp' of {owner} needs noise='gaussian': the discrete Gaussian is not exactly Gaussian-DP. Use "
-            "accounting='binary' or 'auto' with noise='discrete_gaussian'."
+            f"accounting='gdp' of {owner} needs noise='gaussian': the discrete Gaussian is not exactly Gaussian-DP. "
+            "Use accounting='binary' or 'auto' with noise='discrete_gaussian'."
         )
     use_filter = accounting == "gdp" or (accounting == "auto" and n_classes > 2 and noise == "gaussian")
     # Equal shares of the squared Gaussian cost for thresholds and maxima.

@@ -172,7 +172,11 @@ def _pld_bound(leaves: Leaves, delta: float) -> float | None:
     return dpa.epsilon_from_pld(total, delta)
 
 
-_ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {"gdp": _gdp_bound, "rdp": _rdp_bound, "pld": _pld_bound}
+_ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
+    "gdp": _gdp_bound,
+    "rdp": _rdp_bound,
+    "pld": _pld_bound,
+}
 
 
 def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
