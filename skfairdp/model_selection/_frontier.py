@@ -124,10 +124,18 @@ def frontier(
 
     Examples
     --------
-    >>> from skfairdp.model_selection import frontier
-    >>> table = frontier(FairPATEClassifier(), X, y, X_public=public, X_test=X_test, y_test=y_test,
-    ...                  sensitive_features_test=groups_test)                      # doctest: +SKIP
-    >>> table.attrs["epsilon_total"], table[table.non_dominated]                   # doctest: +SKIP
+    >>> from skfairdp import FairPATEClassifier, frontier
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> rows = make_biased_classification(4000, disparity=0.2, random_state=0)
+    >>> split = train_private_public_test_split(*rows, random_state=0)
+    >>> table = frontier(
+    ...     FairPATEClassifier(classes=[0, 1]), split.X, split.y, X_public=split.public, X_test=split.X_test,
+    ...     y_test=split.y_test, sensitive_features_test=split.sensitive_features_test,
+    ...     epsilons=(1.0, 2.0), gammas=(0.5, None), idp3=(False,), random_state=0)
+    >>> table.shape, table.attrs["protects"], table.attrs["n_fits"]
+    ((4, 14), 'record', 2)
+    >>> 2 < table.attrs["epsilon_total"] < 3  # less than 1 + 2: releases compose better than their ε add up
+    True
     """
     named = _named(estimators)
     public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, sensitive_features_public)
