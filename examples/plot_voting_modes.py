@@ -73,8 +73,10 @@ for voting, values in points.items():
     accuracies, gaps = zip(*values, strict=True)
     left.plot(EPSILONS, accuracies, marker="o", label=voting)
     right.plot(EPSILONS, gaps, marker="o", label=voting)
-left.set(xscale="log", xlabel="certified ε", ylabel="accuracy")
-right.set(xscale="log", xlabel="certified ε", ylabel="demographic disparity")
+for axes, quantity in ((left, "accuracy"), (right, "demographic disparity")):
+    axes.set(xscale="log", xlabel="certified ε", ylabel=quantity)
+    axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
 right.axhline(0.05, color="0.6", linewidth=1)
 left.legend(title="voting")
 
