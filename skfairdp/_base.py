@@ -51,7 +51,7 @@ class FairPrivateMixin:
         "X_public": True,
         "sensitive_features_public": True,
     }
-    __metadata_request__score = {"sensitive_features": False}
+    __metadata_request__score = {"sensitive_features": True}
 
     @property
     def epsilon_spent_(self) -> float:
@@ -166,11 +166,12 @@ class FairPrivateMixin:
         """
         owner = type(self).__name__
         if isinstance(X_public, PublicData):
-            if sensitive_features_public is not None:
+            if sensitive_features_public is None:
+                sensitive_features_public = X_public.sensitive_features
+            elif X_public.sensitive_features is not None:
                 raise ValueError(
                     f"{owner} got public groups twice: inside X_public (PublicData) and as sensitive_features_public."
                 )
-            sensitive_features_public = X_public.sensitive_features
             X_public = X_public.X
         if X_public is not None:
             public, groups = self._split_features(X_public, reset=False)

@@ -4,6 +4,7 @@ from typing import Any
 
 import joblib
 from numpy.typing import ArrayLike
+from sklearn.utils import metadata_routing
 
 from skfairdp.pate._base_pate import BasePATE
 from skfairdp.privacy import PrivacyLedger
@@ -120,7 +121,11 @@ class PATEClassifier(BasePATE):
     True
     """
 
-    __metadata_request__fit = {"sensitive_features_public": False}
+    # No groups: its fit takes none, so nothing may be routed there.
+    __metadata_request__fit = {
+        "sensitive_features": metadata_routing.UNUSED,
+        "sensitive_features_public": metadata_routing.UNUSED,
+    }
 
     def __init__(
         self,
