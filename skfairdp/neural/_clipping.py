@@ -1,0 +1,200 @@
+"""Clipped sums of per-sample gradients: one forward and one backward per batch."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
+from torch.func import functional_call, grad, vmap
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from skfairdp.neural._layers import rule_for
+
+__all__ = ["check_rows_stay_apart", "clipped_gradient_sum", "fused_layers"]
+
+PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+
+
+def check_rows_stay_apart(module: nn.Module) -> None:
+    """Refuse modules in which one row's output depends on the rest of the batch.
+
+    Raises
+    ------
+    ValueError
+        For batch normalisation, and instance normalisation with running statistics.
+    """
+    for name, child in module.named_modules():
+        if isinstance(child, _BatchNorm):
+            raise ValueError(
+                f"{type(child).__name__} ('{name}') makes each sample depend on its batch and cannot be trained with "
+                "differential privacy; use GroupNorm."
+            )
+        if isinstance(child, _InstanceNorm) and child.track_running_stats:
+            raise ValueError(
+                f"{type(child).__name__} ('{name}') keeps running statistics of private rows, which no noise covers; "
+                "use track_running_stats=False."
+            )
+
+
+def fused_layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """Layers of the fused path, or None where a trainable parameter has no rule or is shared between layers."""
+    layers, seen = [], set()
+    for name, child in module.named_modules():
+        own = [p for p in child.parameters(recurse=False) if p.requires_grad]
+        if not own:
+            continue
+        if rule_for(child) is None or any(id(p) in seen for p in own):
+            return None
+        seen.update(id(p) for p in own)
+        layers.append((name, child))
+    return layers
+
+
+def clipped_gradient_sum(
+    module: nn.Module,
+    loss: PerSampleLoss,
+    X: Tensor,
+    y: Tensor,
+    max_norm: float,
+    *,
+    fused: bool | None = None,
+) -> dict[str, Tensor]:
+    """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``.
+
+    The norm is taken over all trainable parameters of a sample together. Adding or removing one row moves the result
+    by at most ``max_norm``; a row whose gradient is not finite contributes nothing.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Rows must not interact (:func:`check_rows_stay_apart`).
+    loss : callable
+        (outputs, targets) → losses of shape (n_rows,), row by row.
+    X, y : Tensor
+        With rows first. An empty batch gives zeros.
+    max_norm : float
+        Clipping bound C > 0.
+    fused : bool or None, default=None
+        True takes norms and sums from layer inputs and output gradients, for Linear, Conv1d/2d, Embedding, LayerNorm
+        and GroupNorm; False forms every per-sample gradient (torch.func). None fuses where all layers allow it.
+
+    Returns
+    -------
+    dict of str → Tensor
+        By parameter name, for the trainable parameters.
+
+    Raises
+    ------
+    ValueError
+        ``fused=True`` for a module that cannot be; a layer that ran more than once; losses of the wrong shape.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import clipped_gradient_sum
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> loss = lambda out, y: 100 * out[:, 0]
+    >>> total = clipped_gradient_sum(net, loss, torch.eye(2), torch.zeros(2), max_norm=1.0)
+    >>> total["weight"].round(decimals=4)
+    tensor([[1., 1.]])
+    """
+    layers = fused_layers(module)
+    if fused and layers is None:
+        raise ValueError("This module has trainable layers without a fused rule or with shared weights; use fused=False.")
+    if len(X) == 0:
+        return {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
+    if layers is not None and fused is not False:
+        total = _fused_sum(module, layers, loss, X, y, max_norm)
+        if total is not None:
+            return total
+        if fused:
+            raise ValueError("A layer of this module ran more than once per forward; use fused=False.")
+    return _per_sample_sum(module, loss, X, y, max_norm)
+
+
+def _fused_sum(
+    module: nn.Module, layers: list[tuple[str, nn.Module]], loss: PerSampleLoss, X: Tensor, y: Tensor, max_norm: float
+) -> dict[str, Tensor] | None:
+    inputs: dict[str, tuple[Tensor, int]] = {}
+    edges = {}
+    repeated = False
+
+    def remember(name: str) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+            nonlocal repeated
+            repeated |= name in inputs
+            inputs[name] = (args[0].detach(), args[0]._version)
+            edges[name] = get_gradient_edge(output)  # taken now: a later in-place activation must not shift it
+
+        return hook
+
+    handles = [child.register_forward_hook(remember(name)) for name, child in layers]
+    try:
+        losses = loss(module(X), y)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if repeated:
+        return None
+    _check_losses(losses, X)
+    names = [name for name, _ in layers if name in inputs]
+    for name in names:
+        value, version = inputs[name]
+        if value._version != version:
+            raise ValueError(
+                f"The input of layer '{name}' was changed in place after it ran; make that operation out of place."
+            )
+    gradients = torch.autograd.grad(losses.sum(), [edges[name] for name in names], allow_unused=True)
+    children = dict(layers)
+    prepared = {}
+    for name, gradient in zip(names, gradients, strict=True):
+        if gradient is not None:
+            rule = rule_for(children[name])
+            assert rule is not None
+            prepared[name] = (rule, rule.prepare(children[name], inputs[name][0], gradient))
+    squared = torch.zeros(len(X), dtype=losses.dtype, device=losses.device)
+    for name, (rule, parts) in prepared.items():
+        squared += rule.squared_norms(children[name], parts)
+    finite = torch.isfinite(squared)
+    if not finite.all():
+        return clipped_gradient_sum(module, loss, X[finite], y[finite], max_norm)
+    weights = _clip_factors(squared.sqrt(), max_norm)
+    total = {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
+    for name, (rule, parts) in prepared.items():
+        for parameter, value in rule.weighted_sum(children[name], parts, weights).items():
+            total[f"{name}.{parameter}" if name else parameter] = value
+    return total
+
+
+def _per_sample_sum(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, max_norm: float) -> dict[str, Tensor]:
+    trainable = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
+    fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
+    buffers = dict(module.named_buffers())
+
+    def one(parameters: dict[str, Tensor], x: Tensor, target: Tensor) -> Tensor:
+        outputs = functional_call(module, (parameters, fixed, buffers), (x.unsqueeze(0),))
+        losses = loss(outputs, target.unsqueeze(0))
+        _check_losses(losses, x.unsqueeze(0))
+        return losses[0]
+
+    gradients = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(trainable, X, y)
+    squared = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0)
+    finite = torch.isfinite(squared)
+    if not finite.all():
+        gradients = {name: g[finite] for name, g in gradients.items()}
+        squared = squared[finite]
+    weights = _clip_factors(squared.sqrt(), max_norm)
+    return {name: torch.tensordot(weights, g, dims=1) for name, g in gradients.items()}
+
+
+def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:
+    """min(1, C/‖g‖), rounded towards zero so that float arithmetic cannot pass the bound."""
+    return (max_norm * (1 - 1e-5) / norms.clamp_min(1e-30)).clamp_max(1.0)
+
+
+def _check_losses(losses: Tensor, X: Tensor) -> None:
+    if losses.shape != (len(X),):
+        raise ValueError(
+            f"A per-sample loss must return one number per row: shape ({len(X)},). Got {tuple(losses.shape)} instead."
+        )

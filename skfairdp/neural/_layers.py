@@ -1,0 +1,182 @@
+"""Per-sample gradients of one layer, from its input and the gradient of its output: squared norms and weighted sums.
+
+A rule never forms the per-sample gradients it can avoid: for a linear layer ‖∇W‖² = ‖a‖²·‖b‖², with a the input and
+b the gradient of the output, and the weighted sum over samples is one matrix product.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["LayerRule", "rule_for"]
+
+
+@dataclass(frozen=True)
+class LayerRule:
+    """How one kind of layer gives its per-sample gradients.
+
+    Parameters
+    ----------
+    prepare : callable
+        (module, input, output gradient) → what the other two take; run once per batch.
+    squared_norms : callable
+        (module, prepared) → tensor of shape (n_samples,).
+    weighted_sum : callable
+        (module, prepared, weights of shape (n_samples,)) → dict of parameter name → tensor.
+    """
+
+    prepare: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]
+    squared_norms: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
+    weighted_sum: Callable[[nn.Module, tuple[Tensor, ...], Tensor], dict[str, Tensor]]
+
+
+def rule_for(module: nn.Module) -> LayerRule | None:
+    """Return the rule of a layer, or None where there is none (subclasses may compute something else)."""
+    return _RULES.get(type(module))
+
+
+def _trains(module: nn.Module, name: str) -> bool:
+    parameter = getattr(module, name, None)
+    return parameter is not None and parameter.requires_grad
+
+
+# ---------------------------------------------------------------- layers that are a matrix product at every position
+
+
+def _matrix_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    """Squared norms for inputs a of shape (n, positions, in) and gradients b of shape (n, positions, out)."""
+    a, b = prepared
+    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+    if _trains(module, "weight"):
+        if a.shape[1] == 1:
+            total += a.square().sum((1, 2)) * b.square().sum((1, 2))
+        elif a.shape[1] ** 2 <= a.shape[2] * b.shape[2]:
+            # Σ_{s,t} (a_s·a_t)(b_s·b_t): two small Gram matrices instead of an (in × out) gradient per sample
+            total += (torch.bmm(a, a.transpose(1, 2)) * torch.bmm(b, b.transpose(1, 2))).sum((1, 2)).clamp_min(0)
+        else:
+            total += torch.bmm(b.transpose(1, 2), a).square().sum((1, 2))
+    if _trains(module, "bias"):
+        total += b.sum(1).square().sum(1)
+    return total
+
+
+def _matrix_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
+    a, b = prepared
+    b = b * weights[:, None, None]
+    out = {}
+    if _trains(module, "weight"):
+        out["weight"] = b.flatten(0, 1).T @ a.flatten(0, 1)
+    if _trains(module, "bias"):
+        out["bias"] = b.sum((0, 1))
+    return out
+
+
+def _prepare_linear(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    return a.reshape(len(a), -1, a.shape[-1]), b.reshape(len(b), -1, b.shape[-1])
+
+
+def _prepare_conv(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """Unfold the input, so that the convolution is a matrix product at every position; channel groups get an axis."""
+    assert isinstance(module, nn.Conv1d | nn.Conv2d)
+    if isinstance(module, nn.Conv1d):
+        a, b = a.unsqueeze(2), b.unsqueeze(2)
+        kernel, dilation, stride = (1, *module.kernel_size), (1, *module.dilation), (1, *module.stride)
+    else:
+        kernel, dilation, stride = module.kernel_size, module.dilation, module.stride
+    # nn.Conv keeps its padding per side in this order: last axis first, both sides
+    mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+    sides = module._reversed_padding_repeated_twice
+    a = F.pad(a, [*sides, *([0, 0] if isinstance(module, nn.Conv1d) else [])], mode=mode) if any(sides) else a
+    patches = F.unfold(a, kernel, dilation=dilation, stride=stride)  # (n, in/groups·kernel·groups, positions)
+    n, g = len(a), module.groups
+    return (
+        patches.reshape(n, g, -1, patches.shape[-1]).transpose(2, 3),
+        b.reshape(n, g, b.shape[1] // g, -1).transpose(2, 3),
+    )
+
+
+def _conv_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    a, b = prepared
+    # Each channel group is a layer of its own: its squared norms add up over the groups.
+    return _matrix_norms(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
+
+
+def _conv_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
+    a, b = prepared
+    b = b * weights[:, None, None, None]
+    out = {}
+    if _trains(module, "weight"):
+        assert isinstance(module.weight, Tensor)
+        out["weight"] = torch.einsum("ngpo,ngpi->goi", b, a).reshape(module.weight.shape)
+    if _trains(module, "bias"):
+        out["bias"] = b.sum((0, 2)).flatten()
+    return out
+
+
+# ---------------------------------------------------------------- embeddings
+
+
+def _prepare_embedding(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    assert isinstance(module, nn.Embedding)
+    rows, gradient = a.reshape(len(a), -1), b.reshape(len(b), -1, b.shape[-1])
+    if module.padding_idx is not None:
+        gradient = gradient * (rows != module.padding_idx).unsqueeze(-1)
+    return rows, gradient
+
+
+def _embedding_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    rows, b = prepared
+    same = rows.unsqueeze(2) == rows.unsqueeze(1)  # positions of one sample that share a row of the table
+    return (torch.bmm(b, b.transpose(1, 2)) * same).sum((1, 2)).clamp_min(0)
+
+
+def _embedding_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
+    rows, b = prepared
+    assert isinstance(module.weight, Tensor)
+    table = torch.zeros_like(module.weight)
+    return {"weight": table.index_add_(0, rows.flatten(), (b * weights[:, None, None]).flatten(0, 1))}
+
+
+# ---------------------------------------------------------------- layers that scale each feature
+
+
+def _prepare_layer_norm(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    assert isinstance(module, nn.LayerNorm)
+    normal = F.layer_norm(a, module.normalized_shape, None, None, module.eps)
+    keep = len(module.normalized_shape)
+    # sum over the positions that share the scale
+    scale = (normal * b).reshape(len(a), -1, *a.shape[-keep:]).sum(1)
+    return scale, b.reshape(len(a), -1, *a.shape[-keep:]).sum(1)
+
+
+def _prepare_group_norm(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    assert isinstance(module, nn.GroupNorm)
+    normal = F.group_norm(a, module.num_groups, None, None, module.eps)
+    return (normal * b).flatten(2).sum(2) if a.ndim > 2 else normal * b, b.flatten(2).sum(2) if a.ndim > 2 else b
+
+
+def _scale_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    scale, shift = (part.flatten(1).square().sum(1) for part in prepared)
+    return _trains(module, "weight") * scale + _trains(module, "bias") * shift
+
+
+def _scale_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
+    return {
+        name: torch.tensordot(weights, part, dims=1)
+        for name, part in zip(("weight", "bias"), prepared, strict=True)
+        if _trains(module, name)
+    }
+
+
+_CONV = LayerRule(_prepare_conv, _conv_norms, _conv_sum)
+_RULES: dict[type[nn.Module], LayerRule] = {
+    nn.Linear: LayerRule(_prepare_linear, _matrix_norms, _matrix_sum),
+    nn.Conv1d: _CONV,
+    nn.Conv2d: _CONV,
+    nn.Embedding: LayerRule(_prepare_embedding, _embedding_norms, _embedding_sum),
+    nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_sum),
+    nn.GroupNorm: LayerRule(_prepare_group_norm, _scale_norms, _scale_sum),
+}
