@@ -119,6 +119,12 @@ def test_conditions_met_by_a_hair_give_no_nan():
     assert ((bound >= 0) & (bound <= np.array([1.0 + 1e-12, 1.5, 2.0]) / sigma**2)).all()
 
 
+def test_rounding_next_to_order_one_gives_nothing_negative():
+    orders = 1 + np.geomspace(1e-15, 1e-9, 30)
+    bound = data_dependent_rdp(-np.geomspace(1.1, 30, 200), 1e6, orders)
+    assert ((bound >= 0) & (bound <= orders / 1e12)).all()
+
+
 @pytest.mark.parametrize("log_q_", [0.0, -1e-300, -1e-12, -0.3, -0.69])
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 40.0])
 def test_a_likely_other_answer_falls_back(log_q_, sigma):
@@ -127,7 +133,9 @@ def test_a_likely_other_answer_falls_back(log_q_, sigma):
 
 
 def test_an_answer_that_cannot_change_costs_nothing():
-    np.testing.assert_array_equal(data_dependent_rdp([-np.inf], 40, [2, 100]), [[0.0, 0.0]])
+    bound = data_dependent_rdp([-1.0, -np.inf, -9.0], 40, [2, 100])
+    np.testing.assert_array_equal(bound[1], 0.0)
+    np.testing.assert_array_equal(bound[2], data_dependent_rdp([-9.0], 40, [2, 100])[0])
     assert log_q([[250]], 40)[0] == -np.inf
 
 

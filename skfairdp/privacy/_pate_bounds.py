@@ -5,6 +5,7 @@ good for a diagnostic, never for a certified ε and never for stopping.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +15,7 @@ __all__ = ["data_dependent_rdp", "log_q"]
 
 Array = NDArray[np.float64]
 
-# Values of one block of queries x orders: 100 kB, which stays in a core's second-level cache.
-_BLOCK = 12_800
-# exp overflows just above 709; below this no element of a block can.
+# exp overflows just above 709; below this no element can.
 _EXP_SAFE = 700.0
 
 
@@ -57,21 +56,21 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
             f"Got shape {votes.shape} and type {votes.dtype} instead."
         )
     _check_sigma(sigma)
-    # Small or unsigned integer types would wrap around.
-    votes = votes.astype(np.float64 if votes.dtype.kind == "f" else np.int64)
     n_queries, n_classes = votes.shape
     if n_classes == 1:
         return np.full(n_queries, -np.inf)
-    gaps = votes.max(axis=1, keepdims=True) - votes
+    # Small or unsigned integer types would wrap around. Classes come first: reducing over long rows is faster.
+    votes = np.ascontiguousarray(votes.T, dtype=np.float64 if votes.dtype.kind == "f" else np.int64)
+    gaps = votes.max(axis=0) - votes
     scale = math.sqrt(2.0) * sigma
     if gaps.dtype.kind == "i" and gaps.size and gaps.max() < gaps.size:
         # Whole votes take few distinct gaps: looking their tails up is ten times cheaper than computing each.
-        tails = log_ndtr(-np.arange(gaps.max() + 1) / scale)[gaps]
+        tails = np.take(log_ndtr(-np.arange(gaps.max() + 1) / scale), gaps)
     else:
         tails = log_ndtr(-gaps / scale)
-    tails[np.arange(n_queries), votes.argmax(axis=1)] = -np.inf  # the plurality itself; its ties stay
-    top = tails.max(axis=1)
-    union = top + np.log(np.exp(tails - top[:, None]).sum(axis=1))
+    tails[votes.argmax(axis=0), np.arange(n_queries)] = -np.inf  # the plurality itself; its ties stay
+    top = tails.max(axis=0)
+    union = top + np.log(np.exp(tails - top).sum(axis=0))
     return np.minimum(union, math.log1p(-1.0 / n_classes))
 
 
@@ -122,62 +121,58 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Arr
         raise ValueError("orders must be a one-dimensional array of finite numbers greater than 1.")
     _check_sigma(sigma)
     sigma = float(sigma)
-    # Equal votes cost equally; and with both sorted, what the theorem can improve is one rectangle a block.
+    # Equal votes cost equally; and sorted by q, the queries to which the theorem applies come first.
     levels, query = np.unique(log_q, return_inverse=True)
-    by_order = np.argsort(orders, kind="stable")
-    table = np.empty((levels.size, orders.size))
-    table[:] = orders[by_order] / sigma**2
-    table[np.isneginf(levels)] = 0.0
-    _improve(table, levels, sigma, orders[by_order])
-    if (by_order[1:] < by_order[:-1]).any():
-        table = np.take(table, np.argsort(by_order), axis=1)
-    return np.take(table, query, axis=0)
+    out = np.empty((orders.size, log_q.size))
+    for result, bound in zip(out, _bounds_by_order(levels, sigma, orders), strict=True):
+        np.take(bound, query, out=result, mode="clip")  # "clip" writes in place; no index is out of range
+    return out.T
 
 
-def _improve(table: Array, log_q: Array, sigma: float, orders: Array) -> None:
-    """Lower ``table`` (ascending ``log_q`` x ascending orders) to Theorem 6 where its conditions hold."""
-    independent = orders / sigma**2
+def _bounds_by_order(log_q: Array, sigma: float, orders: Array) -> Iterator[Array]:
+    """Yield one order's bounds after the other, for ascending ``log_q``, in one reused buffer.
+
+    With one order at a time every operation runs over contiguous queries in a core's cache, with a scalar: several
+    times faster than over a block of both.
+    """
     root = np.sqrt(-log_q)
     mu2 = sigma * root
-    # All conditions on q are lower limits on mu2, so they hold for a first stretch of the sorted rows. With
+    # All conditions on q are lower limits on mu2, so they hold for a first stretch of the sorted queries. With
     # mu2 > 1 the base of A is positive, for q exp(mu2 / sigma²) < 1 says mu2 < mu2².
     first, last = np.count_nonzero(np.isneginf(log_q)), np.count_nonzero(mu2 > 1)
-    # The bound grows with q only up to q = exp((mu2-1) eps2) / (mu1/(mu1-1) mu2/(mu2-1))^mu2.
+    # The bound grows with q only up to q = exp((mu2-1) eps2) / (mu1/(mu1-1) mu2/(mu2-1))^mu2. (Beyond, we have met
+    # no bound below order/sigma², but the theorem asks for it.)
     t = mu2[first:last]
     growing = log_q[first:last] <= (t - 1) * root[first:last] / sigma - t * np.log1p(2 / (t - 1))
-    rows = slice(first, first + int(np.logical_and.accumulate(growing).sum()))
-    table, log_q, root, mu2 = table[rows], log_q[rows], root[rows], mu2[rows]
-    # The order may not exceed mu1 = mu2 + 1.
-    n_columns = np.searchsorted(orders, mu2 + 1, side="right")
+    usable = slice(first, first + int(np.logical_and.accumulate(growing).sum()))
 
     # (1-q) A^(a-1) is exp(log1q + (a-1) log_a) and q B^(a-1) is exp(log_q + (a-1) log_b). In A,
     # (q exp(eps2))^(1 - 1/mu2) is exp(-((mu2-1)/sigma)²): a form that cannot cancel.
+    buffer = np.zeros(log_q.size)
+    log_q, root, mu2 = log_q[usable], root[usable], mu2[usable]
     log1q = _log1mexp(log_q)
     log_a = log1q - _log1mexp(-np.square((mu2 - 1) / sigma))
-    log_b = 2 * root / sigma + 1 / sigma**2
-    offset, slope = (log_q - log1q)[:, None], (log_b - log_a)[:, None]
-    log_a, log1q, above = log_a[:, None], log1q[:, None], orders - 1
-    step = max(1, _BLOCK // orders.size)
-    for begin in range(0, log_q.size, step):
-        at = slice(begin, begin + step)
-        narrow, wide = n_columns[at].min(), n_columns[at].max()
-        if wide == 0:
-            continue
-        bound = table[at, :wide]
-        np.multiply(slope[at], above[:wide], out=bound)
-        bound += offset[at]
-        # Linear in the order, so its largest value lies at an end.
-        if bound[:, [0, -1]].max() < _EXP_SAFE:
+    offset, slope = log_q - log1q, 2 * root / sigma + 1 / sigma**2 - log_a
+    highest, steepest = offset.max(initial=-np.inf), slope.max(initial=0.0)
+    # The order may not exceed mu1 = mu2 + 1, and mu2 descends.
+    n_valid = np.searchsorted(-mu2, 1 - orders, side="right")
+    for order, n in zip(orders, n_valid, strict=True):
+        independent, above = order / sigma**2, order - 1
+        buffer[first + n :] = independent
+        bound = buffer[first : first + n]
+        np.multiply(slope[:n], above, out=bound)
+        bound += offset[:n]
+        if highest + steepest * above < _EXP_SAFE:
             np.exp(bound, out=bound)
             np.log1p(bound, out=bound)
         else:
             np.logaddexp(0.0, bound, out=bound)
-        bound += log1q[at]
-        bound /= above[:wide]
-        bound += log_a[at]
-        np.clip(bound, 0.0, independent[:wide], out=bound)  # rounding can leave -1e-30 where q is tiny
-        outside = np.arange(narrow, wide) >= n_columns[at, None]
-        np.copyto(bound[:, narrow:], independent[narrow:wide], where=outside)
+        bound += log1q[:n]
+        bound /= above
+        bound += log_a[:n]
+        np.maximum(bound, 0.0, out=bound)  # rounding, divided by an order - 1 near 0, can fall below
+        np.minimum(bound, independent, out=bound)
+        yield buffer
 
 
 def _log1mexp(x: Array) -> Array:
