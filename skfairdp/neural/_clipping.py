@@ -101,7 +101,7 @@ def clipped_gradient_sum(
     """
     layers = fused_layers(module)
     if fused and layers is None:
-        raise ValueError("This module has trainable layers without a fused rule or with shared weights; use fused=False.")
+        raise ValueError("This module has trainable layers without a fused rule or or shared weights: use fused=False.")
     if len(X) == 0:
         return {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
     if layers is not None and fused is not False:
