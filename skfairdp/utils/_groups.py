@@ -1,6 +1,7 @@
 """Groups: reading the sensitive attribute in every form users have it, without ever printing it."""
 
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def encode_labels(
     index = {label: code for code, label in enumerate(domain.tolist())}
     if len(index) != len(domain):
         raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
-    codes = np.fromiter((index.get(value, -1) for value in values.tolist()), dtype=np.int64, count=len(values))
+    codes = np.fromiter(map(index.get, values.tolist(), repeat(-1)), dtype=np.int64, count=len(values))
     unseen = int(np.count_nonzero(codes < 0))
     if unseen:
         raise ValueError(
@@ -148,8 +149,8 @@ def encode_labels(
 
 
 def split_sensitive_columns(
-    X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str
-) -> tuple[Any, NDArray[np.object_]]:
+    X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str, read_groups: bool = True
+) -> tuple[Any, NDArray[np.object_] | None]:
     """Take the named columns out of X and read them as groups.
 
     Parameters
@@ -159,11 +160,13 @@ def split_sensitive_columns(
         Names need a DataFrame; indices count columns of X as given.
     owner : str
         Class name for the error message.
+    read_groups : bool, default=True
+        False leaves the columns unread, where nothing depends on them: they may then hold anything.
 
     Returns
     -------
     features : X without those columns, in X's container
-    groups : ndarray of shape (n_rows,), dtype object
+    groups : ndarray of shape (n_rows,), dtype object, or None
     """
     wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
     if not wanted:
@@ -189,6 +192,9 @@ def split_sensitive_columns(
     keep = [j for j in range(X.shape[1]) if j not in set(positions)]
     if not keep:
         raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    features = X.iloc[:, keep] if frame else X[:, keep]
+    if not read_groups:
+        return features, None
     table = X.iloc[:, positions] if frame else X[:, positions]
     groups = as_groups(
         table if len(positions) > 1 else (table.iloc[:, 0] if frame else table[:, 0]),
@@ -196,4 +202,4 @@ def split_sensitive_columns(
         owner=owner,
         name="sensitive_columns",
     )
-    return (X.iloc[:, keep] if frame else X[:, keep]), groups
+    return features, groups
