@@ -32,6 +32,20 @@ def test_linear_and_conv_layers_are_drawn_anew_and_the_rest_starts_as_given():
     assert weight.abs().max() <= 1 / np.sqrt(3)
 
 
+def test_frozen_parameters_are_neither_drawn_nor_trained():
+    module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    module[0].requires_grad_(False)
+    net = StackedModule(module, 2)
+    assert net.names == ["2.weight", "2.bias"] and net.n_parameters == 10
+    x = torch.eye(3)
+    params = train_stacked(net, np.eye(3), np.array([0, 1, 0]), np.array([3]), [0], epochs=2)
+    expected = torch.tanh(module[0](x)) @ params[0][0].T + params[1][0]
+    torch.testing.assert_close(net.logits(params, x)[0], expected.detach())
+    module.requires_grad_(False)
+    with pytest.raises(ValueError, match="no parameters to train"):
+        StackedModule(module, 2)
+
+
 def test_the_given_module_is_never_changed():
     module = Scaled()
     before = {name: value.clone() for name, value in module.state_dict().items()}

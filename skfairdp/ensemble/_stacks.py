@@ -137,7 +137,8 @@ class ModuleTeachers(_StackedTeachers):
     """Copies of a torch module as teachers, trained as stacks through ``torch.func``.
 
     Each copy draws the weights of its Linear and Conv layers anew from torch's default law with its own seed; all
-    other parameters start as they are in the module. BatchNorm and Dropout are refused (the errors say why).
+    other parameters start as they are in the module, and frozen ones stay so: what they hold must be public.
+    BatchNorm and Dropout are refused (the errors say why).
 
     Parameters
     ----------

@@ -57,8 +57,9 @@ class StackedMLP:
         params[-2:] = [p.transpose(1, 2).contiguous() for p in params[-2:]]
         return params
 
-    def backward(self, params: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
-        """Write the gradient of each network's weighted cross-entropy into ``grad`` of its parameters."""
+    def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
+                 weight: torch.Tensor) -> None:
+        """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         *hidden, last, bias = params
         activations = [x]
         for w, b in zip(hidden[::2], hidden[1::2], strict=True):
@@ -66,16 +67,16 @@ class StackedMLP:
         signal = torch.baddbmm(bias, last, activations[-1].transpose(1, 2)).softmax(dim=1)
         signal.scatter_add_(1, y[:, None, :], torch.full_like(y[:, None, :], -1, dtype=signal.dtype))
         signal.mul_(weight[:, None, :])
-        torch.bmm(signal, activations[-1], out=last.grad)
-        torch.sum(signal, 2, keepdim=True, out=bias.grad)
+        torch.bmm(signal, activations[-1], out=gradients[-2])
+        torch.sum(signal, 2, keepdim=True, out=gradients[-1])
         signal = signal.transpose(1, 2)
         above = last.transpose(1, 2)
         for layer in range(len(hidden) - 2, -1, -2):
             h, below = activations.pop(), activations[-1]
             # Activations are non-negative, so their sign is the derivative of the rectifier.
             signal = torch.bmm(signal, above.transpose(1, 2)).mul_(h.sign_())
-            torch.bmm(below.transpose(1, 2), signal, out=hidden[layer].grad)
-            torch.sum(signal, 1, keepdim=True, out=hidden[layer + 1].grad)
+            torch.bmm(below.transpose(1, 2), signal, out=gradients[layer])
+            torch.sum(signal, 1, keepdim=True, out=gradients[layer + 1])
             above = hidden[layer]
 
     def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:

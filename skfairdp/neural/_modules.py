@@ -21,7 +21,8 @@ class StackedModule:
     """The architecture of many copies of one torch module.
 
     Every copy re-draws the weights of its Linear and Conv layers from torch's default law with its own seed
-    (torch's global generator is not touched); all other parameters start as they are in ``module``.
+    (torch's global generator is not touched); all other parameters start as they are in ``module``. Frozen parameters
+    (``requires_grad=False``) stay as they are, so that a public, pre-trained part can be used.
 
     Parameters
     ----------
@@ -61,10 +62,13 @@ class StackedModule:
         self.module = copy.deepcopy(module)
         self.n_classes = n_classes
         self.owner = owner
-        self.names = [name for name, p in self.module.named_parameters()]
-        self.n_parameters = sum(p.numel() for p in self.module.parameters())
+        trained = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        self.names = list(trained)
+        self.n_parameters = sum(p.numel() for p in trained.values())
         self.widest = max(max(p.shape, default=1) for p in self.module.parameters())
-        self.buffers = {name: b.detach() for name, b in self.module.named_buffers()}
+        # Frozen parameters are shared by all copies, like buffers.
+        shared = {**dict(self.module.named_buffers()), **dict(self.module.named_parameters())}
+        self.shared = {name: t.detach() for name, t in shared.items() if name not in trained}
 
     def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
         """Draw one set of parameters per seed, in the order of ``module.named_parameters()``."""
@@ -74,25 +78,26 @@ class StackedModule:
         stacked, _ = stack_module_state(copies)
         return [stacked[name].detach() for name in self.names]
 
-    def backward(self, params: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
-        """Write the gradient of each network's weighted cross-entropy into ``grad`` of its parameters."""
+    def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
+                 weight: torch.Tensor) -> None:
+        """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         self.module.train()
-        gradients = vmap(grad(self._loss), in_dims=(0, None, 0, 0, 0))(
-            dict(zip(self.names, params, strict=True)), self._buffers_on(x.device), x, y, weight
+        computed = vmap(grad(self._loss), in_dims=(0, None, 0, 0, 0))(
+            dict(zip(self.names, params, strict=True)), self._shared_on(x.device), x, y, weight
         )
-        for name, p in zip(self.names, params, strict=True):
-            p.grad = gradients[name]
+        for name, gradient in zip(self.names, gradients, strict=True):
+            gradient.copy_(computed[name])
 
     def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...)."""
         self.module.eval()
         return vmap(self._forward, in_dims=(0, None, None))(
-            dict(zip(self.names, params, strict=True)), self._buffers_on(x.device), x
+            dict(zip(self.names, params, strict=True)), self._shared_on(x.device), x
         )
 
-    def _forward(self, params: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor],
+    def _forward(self, params: dict[str, torch.Tensor], shared: dict[str, torch.Tensor],
                  x: torch.Tensor) -> torch.Tensor:
-        out = functional_call(self.module, (params, buffers), (x,))
+        out = functional_call(self.module, (params, shared), (x,))
         if out.ndim != 2 or out.shape[1] != self.n_classes:
             raise ValueError(
                 f"The module of {self.owner} must return one logit per row and class, shape (rows, {self.n_classes}). "
@@ -100,17 +105,17 @@ class StackedModule:
             )
         return out
 
-    def _loss(self, params: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor], x: torch.Tensor,
+    def _loss(self, params: dict[str, torch.Tensor], shared: dict[str, torch.Tensor], x: torch.Tensor,
               y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        loss = nn.functional.cross_entropy(self._forward(params, buffers, x), y, reduction="none")
+        loss = nn.functional.cross_entropy(self._forward(params, shared, x), y, reduction="none")
         return (loss * weight).sum()
 
-    def _buffers_on(self, device: torch.device) -> dict[str, torch.Tensor]:
-        return {name: b.to(device) for name, b in self.buffers.items()}
+    def _shared_on(self, device: torch.device) -> dict[str, torch.Tensor]:
+        return {name: t.to(device) for name, t in self.shared.items()}
 
 
 def _refuse(module: nn.Module, owner: str) -> None:
-    if not any(p.numel() for p in module.parameters()):
+    if not any(p.numel() for p in module.parameters() if p.requires_grad):
         raise ValueError(f"The module of {owner} has no parameters to train.")
     for part in module.modules():
         if isinstance(part, _BATCH_NORMS) or (isinstance(part, _INSTANCE_NORMS) and part.track_running_stats):
@@ -131,5 +136,5 @@ def _redraw(module: nn.Module, rng: np.random.Generator) -> None:
         if isinstance(part, _REDRAWN):
             bound = 1 / math.sqrt(part.weight[0].numel())
             for p in (part.weight, part.bias):
-                if p is not None:
+                if p is not None and p.requires_grad:
                     p.copy_(torch.as_tensor(rng.uniform(-bound, bound, tuple(p.shape))))

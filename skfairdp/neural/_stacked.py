@@ -32,8 +32,9 @@ class StackedNet(Protocol):
     def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
         """Draw one set of parameters per seed; axis 0 of every tensor counts the networks."""
 
-    def backward(self, params: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> None:
-        """Write into ``grad`` of each parameter the gradient of each network's weighted cross-entropy.
+    def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
+                 weight: torch.Tensor) -> None:
+        """Write into ``gradients`` those of each network's weighted cross-entropy.
 
         ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows).
         """
@@ -108,17 +109,18 @@ def batch_stream(sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: 
         return
     first = np.cumsum(sizes) - sizes
     rngs = [np.random.default_rng(seed) for seed in seeds]
-    columns = np.arange(batch_size)
+    networks = np.arange(len(sizes))
+    shape = (len(sizes), int(per_epoch.max()), batch_size)
+    real = np.arange(shape[1] * batch_size).reshape(shape[1:]) < sizes[:, None, None]
+    weight = (real / np.maximum(real.sum(axis=2, keepdims=True), 1)).astype(np.float32)
     # An empty last network would point one past the end; weight zero makes the row it borrows irrelevant.
-    order = np.tile(np.minimum(first, sizes.sum() - 1)[:, None], (1, per_epoch.max() * batch_size))
+    order = np.tile(np.minimum(first, sizes.sum() - 1)[:, None], (1, shape[1] * batch_size))
+    batches = order.reshape(shape)
     for step in range(total.max()):
         position = step % np.maximum(per_epoch, 1)
         for k in np.flatnonzero((position == 0) & (step < total)):
             order[k, : sizes[k]] = first[k] + rngs[k].permutation(sizes[k])
-        slots = position[:, None] * batch_size + columns
-        real = slots < sizes[:, None]
-        weight = (real / np.maximum(real.sum(axis=1, keepdims=True), 1)).astype(np.float32)
-        yield np.take_along_axis(order, slots, axis=1), weight, np.flatnonzero(total == step + 1)
+        yield batches[networks, position], weight[networks, position], np.flatnonzero(total == step + 1)
 
 
 def train_stacked(net: StackedNet, X: NDArray[np.floating], y: NDArray[np.int64], sizes: NDArray[np.int64],
@@ -161,21 +163,25 @@ def train_stacked(net: StackedNet, X: NDArray[np.floating], y: NDArray[np.int64]
     >>> [tuple(p.shape) for p in params]
     [(2, 4, 8), (2, 1, 8), (2, 2, 8), (2, 2, 1)]
     """
-    params = [p.to(device) for p in net.initial(seeds)]
-    result = [p.clone() for p in params]
+    result = [p.to(device) for p in net.initial(seeds)]
     if not sizes.any():
         return [p.cpu() for p in result]
-    rows, codes = torch.as_tensor(X, device=device).to(params[0].dtype), torch.as_tensor(y, device=device)
-    for p in params:
-        p.grad = torch.zeros_like(p)
-    optimizer = torch.optim.Adam(params, lr=lr, weight_decay=weight_decay, fused=True)
+    rows, codes = torch.as_tensor(X, device=device).to(result[0].dtype), torch.as_tensor(y, device=device)
+    # The optimizer sees one long vector, the networks see views of it.
+    vector = torch.cat([p.ravel() for p in result])
+    vector.grad = torch.zeros_like(vector)
+    lengths = [p.numel() for p in result]
+    params, gradients = (
+        [part.view_as(p) for part, p in zip(v.split(lengths), result, strict=True)] for v in (vector, vector.grad)
+    )
+    optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
     steps = int((-(-sizes // batch_size)).max()) * epochs
     stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
     for index, weight, finished in tqdm(stream, total=steps, desc="steps", leave=False, disable=not progress):
         flat = torch.as_tensor(index.ravel(), device=device)
         x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
         target = codes.index_select(0, flat).view(index.shape)
-        net.backward(params, x, target, torch.as_tensor(weight, device=device).to(rows.dtype))
+        net.backward(params, gradients, x, target, torch.as_tensor(weight, device=device).to(rows.dtype))
         optimizer.step()
         if finished.size:
             # From here on the others may need more steps, in which these only idle: their result is taken now.
