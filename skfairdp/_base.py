@@ -91,13 +91,17 @@ class FairPrivateMixin:
 
     # ------------------------------------------------------------------ inputs
 
-    def _split_features(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
-        """Numeric features and, with ``sensitive_columns``, the groups among them."""
+    def _split_features(
+        self, X: Any, *, reset: bool = False, read_groups: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+        """Numeric features and, with ``sensitive_columns``, the groups among them if they are wanted."""
         columns = self.sensitive_columns  # type: ignore[attr-defined]
         try:
             if columns is None:
                 return validate_data(self, X, reset=reset, dtype=np.float64), None
-            features, groups = split_sensitive_columns(X, columns, owner=type(self).__name__)
+            features, groups = split_sensitive_columns(
+                X, columns, owner=type(self).__name__, read_groups=read_groups
+            )
             features = check_array(features, dtype=np.float64, estimator=self, input_name="X")
             validate_data(self, X, reset=reset, skip_check_array=True)
             return features, groups
@@ -173,8 +177,14 @@ class FairPrivateMixin:
                     f"{owner} got public groups twice: inside X_public (PublicData) and as sensitive_features_public."
                 )
             X_public = X_public.X
+        if self.sensitive_columns is not None and not (  # type: ignore[attr-defined]
+            sensitive_features is None and sensitive_features_public is None
+        ):
+            raise ValueError(
+                f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
+            )
         if X_public is not None:
-            public, groups = self._split_features(X_public, reset=False)
+            public, groups = self._split_features(X_public, read_groups=True)
             if sensitive_features_public is not None:
                 groups = as_groups(
                     sensitive_features_public, len(public), owner=owner, name="sensitive_features_public"

@@ -81,7 +81,8 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     ) -> "BasePATE":
         self._validate_params()
         self._check_parameters()
-        features, groups_in_X = self._split_features(X, reset=True)
+        # Private groups are read only where public rows are held out of the private ones.
+        features, groups_in_X = self._split_features(X, reset=True, read_groups=X_public is None)
         target = self._check_target(y, len(features))
         classes, codes = self._encode_classes(target)
         features, codes, public = self._public_rows(
@@ -292,7 +293,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self, "student_")
-        features, _ = self._split_features(X, reset=False)
+        features, _ = self._split_features(X)
         return self.classes_[np.asarray(self.student_.predict(features), dtype=np.int64)]
 
     @available_if(_student_has_proba)
@@ -308,7 +309,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
         """
         check_is_fitted(self, "student_")
-        features, _ = self._split_features(X, reset=False)
+        features, _ = self._split_features(X)
         probabilities = np.zeros((len(features), len(self.classes_)))
         probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
         return probabilities
