@@ -10,19 +10,15 @@ Rows of the table:
 - ``logistic``: batched Newton steps against a loop over scikit-learn's LogisticRegression with its defaults.
 - ``dask``: the same scikit-learn teachers on a two-worker LocalCluster and on joblib's loky with two workers.
 
-The sides run in turn within one process; the ratio of their medians is what counts, not the seconds. With --quick
+The sides run in turn within one process; the ratio of their medians is what counts, not the seconds. With --scaled
 the slow side trains fewer teachers and its seconds are scaled linearly; the table marks them with a "~".
 """
 
-import argparse
-import json
-import os
-import platform
 import statistics
 import time
 import warnings
-from pathlib import Path
 
+import _common as common
 import joblib
 import numpy as np
 import sklearn
@@ -31,10 +27,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-import skfairdp
 from skfairdp.ensemble import MLPTeachers, fit_teachers, position_partition
 
-RESULTS = Path(__file__).parent / "results"
 SETTINGS = {"batch_size": 32, "lr": 1e-3, "weight_decay": 0.0}
 
 
@@ -102,8 +96,8 @@ def bench_mlp(args):
     X, y, queries, answers = make_rows(n * args.rows, args.features, args.seed)
     assignment = position_partition(len(X), n, random_state=args.seed)
     parts = parts_of(assignment, n)
-    n_skorch = min(n, 10) if args.quick else n
-    n_sklearn = min(n, 50) if args.quick else n
+    n_skorch = min(n, 10) if args.scaled else n
+    n_sklearn = min(n, 50) if args.scaled else n
     threads = torch.get_num_threads()
 
     def batched():
@@ -144,7 +138,7 @@ def bench_logistic(args):
     X, queries = X.astype(float), queries.astype(float)
     assignment = position_partition(len(X), n, random_state=args.seed)
     parts = parts_of(assignment, n)
-    n_loop = min(n, 50) if args.quick else n
+    n_loop = min(n, 50) if args.scaled else n
 
     def batched():
         return fit_teachers("logistic", X, y, assignment, n_teachers=n, n_classes=2, random_state=args.seed)
@@ -164,7 +158,7 @@ def bench_logistic(args):
 def bench_dask(args):
     import distributed
 
-    n = min(args.teachers, 40 if args.quick else args.teachers)
+    n = min(args.teachers, 40 if args.scaled else args.teachers)
     X, y, queries, answers = make_rows(n * args.rows, args.features, args.seed)
     assignment = position_partition(len(X), n, random_state=args.seed)
 
@@ -202,22 +196,18 @@ def row(args, work, against, ours_seconds, theirs_seconds, n_theirs, *, ours, th
     }
 
 
-def processor():
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def print_table(results):
-    print(f"{'work':9} {'against':58} {'teachers':>8} {'seconds':>8} {'against':>9} {'ratio':>7} {'target':>7} "
-          f"{'accuracy':>8} {'against':>8}")
-    for r in results:
-        scaled = "~" if r["against_scaled_linearly"] else ""
-        print(f"{r['work']:9} {r['against']:58} {r['teachers']:8d} {r['seconds']:8.2f} "
-              f"{scaled + format(r['against_seconds'], '.2f'):>9} {r['ratio']:7.2f} {r['target'] or '-':>7} "
-              f"{r['accuracy']:8.3f} {r['against_accuracy']:8.3f}")
+def print_results(results):
+    common.print_table(
+        ["work", "against", "teachers", "seconds", "against", "ratio", "target", "accuracy", "against"],
+        [
+            [
+                r["work"], r["against"], r["teachers"], f"{r['seconds']:.2f}",
+                f"{'~' if r['against_scaled_linearly'] else ''}{r['against_seconds']:.2f}", f"{r['ratio']:.2f}",
+                r["target"] or "-", f"{r['accuracy']:.3f}", f"{r['against_accuracy']:.3f}",
+            ]
+            for r in results
+        ],
+    )
     for r in results:
         if r["against_scaled_linearly"]:
             print(f"~ {r['against']}: {r['against_teachers_trained']} of {r['teachers']} teachers trained, seconds "
@@ -227,7 +217,7 @@ def print_table(results):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = common.parser(__doc__, "teachers")
     parser.add_argument("--parts", nargs="+", choices=["mlp", "logistic", "dask"], default=["mlp", "logistic", "dask"])
     parser.add_argument("--teachers", type=int, default=250)
     parser.add_argument("--rows", type=int, default=130, help="rows per teacher")
@@ -235,24 +225,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each side, in turn; medians are reported")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="the slow side trains fewer teachers, scaled linearly")
-    parser.add_argument("--out", type=Path, default=RESULTS / "teachers.json")
+    parser.add_argument("--scaled", action="store_true", help="the slow side trains fewer teachers, scaled linearly")
     args = parser.parse_args()
-
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    if args.quick:
+        args.teachers, args.rows, args.epochs, args.repeats, args.features = 8, 40, 2, 1, 10
+    started = time.perf_counter()
     runs = {"mlp": bench_mlp, "logistic": bench_logistic, "dask": bench_dask}
     results = [r for part in args.parts for r in runs[part](args)]
-    print_table(results)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps({
-        "settings": {key: value for key, value in vars(args).items() if key != "out"} | SETTINGS | {"hidden": [64, 64]},
-        "results": results,
-        "versions": {"python": platform.python_version()} | {
-            module.__name__: module.__version__ for module in (skfairdp, np, sklearn, torch, joblib)
-        },
-        "machine": {"system": platform.platform(), "processor": processor(), "cores": os.cpu_count(),
-                    "load_before": load},
-    }, indent=1) + "\n")
+    print_results(results)
+    kept = ("teachers", "rows", "features", "epochs", "repeats", "scaled")
+    settings = {name: getattr(args, name) for name in kept} | SETTINGS | {"hidden": [64, 64]}
+    common.save(args, {"seeds": [args.seed], "settings": settings, "rows": results}, started=started)
 
 
 if __name__ == "__main__":
