@@ -19,12 +19,13 @@ class World:
 
 
 def make_world(n_classes: int, *, seed: int = 0) -> World:
-    """About one row in four is of the last class; groups of public rows differ in their features."""
+    """Classes of unequal size, the last the rarest; groups of public rows differ in their features."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N_ROWS, 2))
-    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=N_ROWS), np.linspace(-0.7, 0.6, n_classes)[1:])
+    X = 2 * rng.normal(size=(N_ROWS, 2))
+    cuts = [0.3] if n_classes == 2 else np.linspace(-0.3, 0.5, n_classes - 1)
+    y = np.digitize(X[:, 0] / 2 + 0.2 * rng.normal(size=N_ROWS), cuts)
     groups = np.arange(N_PUBLIC) % 2
-    X_public = rng.normal(size=(N_PUBLIC, 2)) + 0.5 * groups[:, None]
+    X_public = 2 * rng.normal(size=(N_PUBLIC, 2)) + groups[:, None]
     return World(X, y, PublicData(X_public, groups), n_classes)
 
 

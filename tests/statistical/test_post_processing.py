@@ -1,0 +1,178 @@
+"""After the release nothing private is read: labels, gate, student and post-processors see public and released values.
+
+Two ways of asking. *Replay*: the released votes of one fit are handed to a fit on entirely different private rows;
+every bit of the fitted state has to agree. *Taint*: arrays that reach a student are compared with the private rows.
+"""
+
+import contextlib
+import pickle
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp import IDP3, FairPATEClassifier
+from skfairdp.pate import SoftLabelStudent, _base_pate
+
+from .watching import fixed_entropy
+from .worlds import SETTINGS, World, make_estimator, make_world
+
+MODES = [name for name in SETTINGS if name.startswith("FairPATE") and "discrete" not in name]
+
+
+@contextlib.contextmanager
+def replayed_release() -> Iterator[None]:
+    """The first release inside is made; all later ones return it again, whatever the votes are."""
+    original, first = _base_pate.release_votes, []
+
+    def release_once(*args: Any, **kwargs: Any) -> Any:
+        if not first:
+            first.append(original(*args, **kwargs))
+        return first[0]
+
+    with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
+        patch.setattr(_base_pate, "release_votes", release_once)
+        yield
+
+
+def unrelated(world: World) -> World:
+    """Other private rows, as many of them; the public rows stay."""
+    rng = np.random.default_rng(99)
+    return World(100 + rng.normal(size=world.X.shape), rng.permutation(world.y), world.public, world.n_classes)
+
+
+class RecordingStudent(ClassifierMixin, BaseEstimator):
+    """Keeps what it is given, for the test to look at."""
+
+    seen: ClassVar[list[tuple[np.ndarray, np.ndarray]]] = []
+
+    def fit(self, X: Any, y: Any) -> "RecordingStudent":
+        self.seen.append((X, y))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize("student", [None, LogisticRegression()], ids=["built-in", "given"])
+@pytest.mark.parametrize("name", MODES)
+def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(name, student):
+    world = make_world(SETTINGS[name]["n_classes"])
+    states = []
+    with replayed_release():
+        for one in (world, unrelated(world)):
+            # epsilon large: labels of several classes are released, so the students have something to learn
+            model = make_estimator(SETTINGS[name], student=student, epsilon=200.0, gamma=0.5)
+            states.append(vars(model.fit(one.X, one.y, X_public=one.public)))
+            assert len(set(model.released_labels_[model.answered_mask_])) > 1
+    assert states[0].keys() == states[1].keys()
+    for attribute, value in states[0].items():
+        assert joblib.hash(value) == joblib.hash(states[1][attribute]), f"{attribute} depends on private rows"
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_student_is_given_public_rows_and_released_labels_only(name):
+    world = make_world(SETTINGS[name]["n_classes"])
+    RecordingStudent.seen.clear()
+    model = make_estimator(SETTINGS[name], student=RecordingStudent(), epsilon=200.0)
+    with fixed_entropy(0):
+        model.fit(world.X, world.y, X_public=world.public)
+    ((X, y),) = RecordingStudent.seen
+    np.testing.assert_array_equal(X, world.public.X[model.query_indices_][model.answered_mask_])
+    np.testing.assert_array_equal(y, model.released_labels_[model.answered_mask_].astype(int))
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_the_built_in_student_is_given_public_rows_and_released_votes_only(name):
+    world = make_world(SETTINGS[name]["n_classes"])
+    seen = []
+    original = SoftLabelStudent.fit
+
+    def noting(self, X, shares, **kwargs):
+        seen.append((X, shares, kwargs))
+        return original(self, X, shares, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
+        patch.setattr(SoftLabelStudent, "fit", noting)
+        model = make_estimator(SETTINGS[name], epsilon=200.0, gamma=0.5)
+        model.fit(world.X, world.y, X_public=world.public)
+    assert seen
+    for X, shares, kwargs in seen:
+        asked = world.public.X[model.query_indices_]
+        if "soft" in name:
+            np.testing.assert_array_equal(X, asked)
+            np.testing.assert_array_equal(shares, model.released_votes_)
+        else:
+            np.testing.assert_array_equal(X, asked[model.answered_mask_])
+            np.testing.assert_array_equal(shares.argmax(axis=1), model.released_votes_[model.answered_mask_])
+        np.testing.assert_array_equal(kwargs["X_public"], world.public.X)
+        np.testing.assert_array_equal(kwargs["groups"], world.public.sensitive_features)
+
+
+@pytest.mark.parametrize("teacher", [None, LogisticRegression()], ids=["built-in", "given"])
+@pytest.mark.parametrize("name", MODES)
+def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
+    world = make_world(SETTINGS[name]["n_classes"])
+    raw = []
+    original = _base_pate.vote_histogram
+
+    def noting(*args, **kwargs):
+        raw.append(original(*args, **kwargs))
+        return raw[-1]
+
+    with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
+        patch.setattr(_base_pate, "vote_histogram", noting)
+        model = make_estimator(SETTINGS[name], teacher=teacher, gamma=0.5)
+        model.fit(world.X, world.y, X_public=world.public)
+    stored = pickle.dumps(model, protocol=4)
+    assert world.public.X[model.query_indices_[0], 0].tobytes() in stored  # the scan finds what is there
+    for value in world.X.ravel():
+        assert value.tobytes() not in stored
+    (votes,) = raw
+    for kind in (np.int64, np.int32, np.float64):
+        for block in (votes, votes.T, votes / model.n_teachers_):
+            assert np.ascontiguousarray(block, dtype=kind).tobytes() not in stored
+    assert b"skfairdp.ensemble" not in stored, "a teacher is in the pickle"
+    if teacher is not None:  # the unfitted parameter is
+        assert stored.count(b"coef_") == pickle.dumps(model.student_, protocol=4).count(b"coef_")
+
+
+def test_idp3_keeps_and_counts_nothing_of_the_rows_its_model_was_fitted_on():
+    world = make_world(2)
+    with fixed_entropy(0):
+        model = make_estimator(SETTINGS["FairPATE-soft-2classes"], gamma=0.5)
+        model.fit(world.X, world.y, X_public=world.public)
+    states = []
+    for one, groups in ((world, np.arange(48) % 2), (unrelated(world), np.zeros(48, dtype=int))):
+        guard = IDP3(FrozenEstimator(model), gamma=0.1, groups=[0, 1]).fit(one.X, one.y, sensitive_features=groups)
+        assert guard.counts_.sum() == 0
+        states.append(joblib.hash({key: value for key, value in vars(guard).items() if key != "estimator"}))
+        stored = pickle.dumps(guard, protocol=4)
+        assert not any(value.tobytes() in stored for value in one.X.ravel())
+    assert states[0] == states[1]
+
+
+def test_idp3_around_a_private_fit_is_post_processing_of_that_fit():
+    """Model and post-processor fitted in one call, on rows of which a public share is held out."""
+    rng = np.random.default_rng(4)
+    X, y, groups = rng.normal(size=(200, 2)), rng.integers(2, size=200), np.arange(200) % 2
+    model = FairPATEClassifier(
+        epsilon=8.0, gamma=None, n_teachers=10, public_size=0.3, classes=[0, 1], random_state=0
+    )
+    idp = IDP3(model, gamma=0.2, min_count=5, groups=[0, 1])
+    states = []
+    with replayed_release():
+        idp.fit(X, y, sensitive_features=groups)
+        states.append(joblib.hash(vars(idp)))
+        public = (X[:, None] == idp.estimator_._public.X).all(axis=2).any(axis=1)
+        assert public.sum() == 60
+        X, y = np.where(public[:, None], X, -50 * X), np.where(public, y, 1 - y)
+        idp.fit(X, y, sensitive_features=np.where(public, groups, 1 - groups))
+        states.append(joblib.hash(vars(idp)))
+    assert states[0] == states[1]
