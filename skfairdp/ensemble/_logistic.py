@@ -15,7 +15,7 @@ __all__ = ["LogisticTeachers"]
 
 # Entries of the design matrices in one batch (2 MiB): they are read several times per step and should stay in cache.
 _BATCH_ENTRIES = 2**18
-_TEACHERS_PER_TASK = 64
+_TEACHERS_PER_TASK = 32
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
 _SCORES = 2**24
@@ -68,12 +68,14 @@ class LogisticTeachers(BaseEstimator):
         scored = np.zeros((n_teachers, n_classes), dtype=bool)
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
         intercept = np.zeros((n_teachers, n_classes))
-        starts = range(0, n_teachers, _TEACHERS_PER_TASK)
-        tasks = (self._task(X, y, parts.block(s, s + _TEACHERS_PER_TASK)) for s in starts)
-        results = run_tasks(_fit_block, tasks, len(starts), n_jobs=n_jobs, verbose=verbose)
-        for start, (owner, target, w, b) in zip(starts, results, strict=True):
+        blocks = parts.blocks(_TEACHERS_PER_TASK)
+        tasks = (self._task(X, y, block) for block in blocks)
+        results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
+        start = 0
+        for block, (owner, target, w, b) in zip(blocks, results, strict=True):
             scored[start + owner, target] = True
             coef[start + owner, target], intercept[start + owner, target] = w, b
+            start += len(block.seeds)
         # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
         baseline = parts.seen & ~scored
         return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)))

@@ -49,9 +49,15 @@ class Parts:
         """Teachers that have seen one class only, and answer it without any training."""
         return self.seen.sum(axis=1) == 1
 
-    def block(self, start: int, stop: int) -> "Parts":
-        """Teachers ``start`` to ``stop``, with the same row numbers."""
-        return Parts(self.rows[start:stop], self.seeds[start:stop], self.seen[start:stop])
+    def blocks(self, at_most: int) -> list["Parts"]:
+        """Cut into runs of teachers of even size, as few as ``at_most`` teachers a run allow.
+
+        Where the cuts fall depends on the number of teachers only, never on rows or on how many workers there are.
+        """
+        n_teachers = len(self.seeds)
+        size = -(-n_teachers // -(-n_teachers // at_most))
+        runs = (slice(start, start + size) for start in range(0, n_teachers, size))
+        return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
 
 
 def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_tasks: int, *, n_jobs: int | None,

@@ -53,15 +53,14 @@ class _StackedTeachers(BaseEstimator):
         import torch
 
         net = self._net(X, parts.seen.shape[1])
-        n_teachers = len(parts.rows)
-        # The size of a stack is a function of public figures only, and the same for every n_jobs.
         size = max(1, _STACK_PARAMETERS // net.n_parameters)
         if torch.device(self.device).type == "cpu":
             size = min(size, _STACK_NETWORKS)
-        starts = range(0, n_teachers, size)
-        tasks = (self._task(net, X, y, parts.block(s, s + size), verbose) for s in starts)
-        stacks = _run_stacks(_train_stack, tasks, len(starts), self.device, n_jobs=n_jobs, verbose=verbose)
-        return StackedEnsemble(net, stacks, size, parts.seen, self.device, X.shape[1:], type(self).__name__)
+        blocks = parts.blocks(size)
+        tasks = (self._task(net, X, y, block, verbose) for block in blocks)
+        stacks = _run_stacks(_train_stack, tasks, len(blocks), self.device, n_jobs=n_jobs, verbose=verbose)
+        seen = [block.seen for block in blocks]
+        return StackedEnsemble(net, stacks, seen, self.device, X.shape[1:], type(self).__name__)
 
     def _task(self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts,
               verbose: int) -> tuple[Any, ...]:
@@ -180,11 +179,10 @@ class ModuleTeachers(_StackedTeachers):
 class StackedEnsemble:
     """Trained stacks, and the classes each teacher may answer."""
 
-    def __init__(self, net: "StackedMLP | StackedModule", stacks: "list[list[torch.Tensor]]", size: int,
-                 seen: NDArray[np.bool_], device: str, row_shape: tuple[int, ...], owner: str) -> None:
+    def __init__(self, net: "StackedMLP | StackedModule", stacks: "list[list[torch.Tensor]]",
+                 seen: list[NDArray[np.bool_]], device: str, row_shape: tuple[int, ...], owner: str) -> None:
         self.net = net
         self.stacks = stacks
-        self.size = size
         self.seen = seen
         self.device = device
         self.row_shape = row_shape
@@ -195,9 +193,8 @@ class StackedEnsemble:
         X = numeric_rows(X, owner=self.owner, n_features=self.row_shape[0], allow_nd=True)
         if X.shape[1:] != self.row_shape:
             raise ValueError(f"Rows of X have shape {X.shape[1:]}, but {self.owner} was trained on {self.row_shape}.")
-        blocks = np.split(self.seen, range(self.size, len(self.seen), self.size))
-        tasks = ((self.net, params, X, seen, self.device) for params, seen in zip(self.stacks, blocks, strict=True))
-        return np.concatenate(_run_stacks(_predict_stack, tasks, len(blocks), self.device))
+        tasks = ((self.net, params, X, seen, self.device) for params, seen in zip(self.stacks, self.seen, strict=True))
+        return np.concatenate(_run_stacks(_predict_stack, tasks, len(self.stacks), self.device))
 
 
 def _run_stacks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_tasks: int, device: str, *,

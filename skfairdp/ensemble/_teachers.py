@@ -94,7 +94,8 @@ def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n
         Seeds initialisations and batch orders, one child seed per teacher; may be public.
     n_jobs : int or None, default=None
         Through joblib, and so on a cluster under ``joblib.parallel_config(backend="dask")``. None means 1, except
-        that torch engines then use as many threads as torch is set to use. The votes do not depend on it.
+        that torch engines then use as many threads as torch is set to use. The votes do not depend on it. Worker
+        processes may get large arrays of private rows through joblib's temporary files.
     memory : joblib.Memory, path or None, default=None
         Cache of trained teachers, so that a sweep over later parameters trains them once. **The cache holds private
         teachers** and joblib's metadata about the private arguments: keep it where the private data may be, and
