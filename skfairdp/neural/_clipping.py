@@ -59,6 +59,7 @@ def clipped_gradient_sum(
     max_norm: float,
     *,
     fused: bool | None = None,
+    shared: dict[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
     """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``.
 
@@ -78,6 +79,8 @@ def clipped_gradient_sum(
     fused : bool or None, default=None
         True takes norms and sums from layer inputs and output gradients, for Linear, Conv1d/2d, Embedding, LayerNorm
         and GroupNorm; False forms every per-sample gradient (torch.func). None fuses where all layers allow it.
+    shared : dict of str → Tensor or None, default=None
+        Added to every per-sample gradient before it is clipped; needs ``fused=False``.
 
     Returns
     -------
@@ -99,6 +102,8 @@ def clipped_gradient_sum(
     >>> total["weight"].round(decimals=4)
     tensor([[1., 1.]])
     """
+    if shared is not None and fused is not False:
+        raise ValueError("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
     layers = fused_layers(module)
     if fused and layers is None:
         raise ValueError("This module has trainable layers without a fused rule or or shared weights: use fused=False.")
@@ -110,7 +115,7 @@ def clipped_gradient_sum(
             return total
         if fused:
             raise ValueError("A layer of this module ran more than once per forward; use fused=False.")
-    return _per_sample_sum(module, loss, X, y, max_norm)
+    return _per_sample_sum(module, loss, X, y, max_norm, shared)
 
 
 def _fused_sum(
@@ -167,7 +172,14 @@ def _fused_sum(
     return total
 
 
-def _per_sample_sum(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, max_norm: float) -> dict[str, Tensor]:
+def _per_sample_sum(
+    module: nn.Module,
+    loss: PerSampleLoss,
+    X: Tensor,
+    y: Tensor,
+    max_norm: float,
+    shared: dict[str, Tensor] | None,
+) -> dict[str, Tensor]:
     trainable = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
     fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
     buffers = dict(module.named_buffers())
@@ -179,6 +191,8 @@ def _per_sample_sum(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor
         return losses[0]
 
     gradients = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(trainable, X, y)
+    if shared is not None:
+        gradients = {name: g + shared[name] for name, g in gradients.items()}
     squared = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0)
     finite = torch.isfinite(squared)
     if not finite.all():

@@ -76,17 +76,17 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     _check_delta(delta)
     if accountant not in ("auto", *_ACCOUNTANTS):
         raise ValueError(f"accountant must be 'auto', 'gdp', 'rdp' or 'pld'. Got {accountant!r} instead.")
-    bounds = _bounds(event, delta, tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,))
+    bounds = _bounds(event, delta, accountant)
     return min(bounds.values())
 
 
 def accountant_of(event: DpEvent, delta: float) -> str:
     """Name the accountant whose bound :func:`epsilon_of` returns: ``"gdp"``, ``"rdp"``, ``"pld"`` or ``"none"``."""
-    bounds = _bounds(event, delta, tuple(_ACCOUNTANTS))
+    bounds = _bounds(event, delta, "auto")
     return min(bounds, key=lambda kind: bounds[kind])
 
 
-def _bounds(event: DpEvent, delta: float, kinds: tuple[str, ...]) -> dict[str, float]:
+def _bounds(event: DpEvent, delta: float, accountant: str) -> dict[str, float]:
     leaves = flatten(event)
     if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
         return {"none": math.inf}
@@ -96,7 +96,14 @@ def _bounds(event: DpEvent, delta: float, kinds: tuple[str, ...]) -> dict[str, f
         if isinstance(leaf, PoissonSampledDpEvent) and not isinstance(leaf.event, GaussianDpEvent):
             raise ValueError("Only Gaussian releases can be Poisson-sampled here.")
     key = tuple(sorted(leaves.items(), key=repr))
-    bounds = {kind: value for kind in kinds if (value := _ACCOUNTANTS[kind](key, delta)) is not None}
+    kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
+    bounds: dict[str, float] = {}
+    for kind in kinds:
+        # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
+        if not (accountant == "auto" and kind == "rdp" and "pld" in bounds):
+            value = _ACCOUNTANTS[kind](key, delta)
+            if value is not None:
+                bounds[kind] = value
     if not bounds:
         names = sorted({type(leaf).__name__ for leaf in leaves})
         raise ValueError(f"The accountants tried ({', '.join(kinds)}) have no proof for {names} composed together.")
@@ -174,8 +181,8 @@ def _pld_bound(leaves: Leaves, delta: float) -> float | None:
 
 _ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
     "gdp": _gdp_bound,
-    "rdp": _rdp_bound,
     "pld": _pld_bound,
+    "rdp": _rdp_bound,
 }
 
 

@@ -64,6 +64,14 @@ class NoiseSource:
         half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
         return (sign * ndtri(half)).reshape(shape)
 
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """Independent coin flips that come up True with at most ``probability`` (rounded down by less than 2^-53)."""
+        if not 0 <= probability <= 1:
+            raise ValueError(f"probability must lie in [0, 1]. Got {probability!r} instead.")
+        if probability == 1:
+            return np.ones(size, dtype=bool)
+        return self._words(size) < np.uint64(int(probability * 2.0**53) << 11)
+
     def _below(self, n: int) -> int:
         """Uniform integer in [0, n)."""
         if self._seeded is None:

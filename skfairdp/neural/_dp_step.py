@@ -1,0 +1,126 @@
+"""One step of DP-SGD: sampler, clipping, noise and event in one frozen object, so that they cannot disagree."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from skfairdp.neural._clipping import PerSampleLoss, clipped_gradient_sum
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianDpEvent,
+    NoiseSource,
+    PoissonSampledDpEvent,
+    calibrate_noise,
+    repeat,
+)
+
+__all__ = ["DPStep"]
+
+
+@dataclass(frozen=True)
+class DPStep:
+    """The plan of a DP-SGD run, and its single step.
+
+    Each step draws a Poisson batch (every row with the same probability, independently, in secret), sums the clipped
+    per-sample gradients, adds Gaussian noise and divides by the *expected* batch size: the realised one is private. An
+    empty batch gives a step of pure noise, and counts.
+
+    Parameters
+    ----------
+    sampling_probability : float
+        In (0, 1].
+    noise_multiplier : float
+        Noise standard deviation over the clipping bound.
+    max_grad_norm : float
+        Clipping bound C: adding or removing one row moves the sum by at most C.
+    steps : int
+        Number of steps, fixed in advance.
+    expected_batch_size : float
+        The public divisor.
+
+    Examples
+    --------
+    >>> from skfairdp.neural import DPStep
+    >>> from skfairdp.privacy import epsilon_of
+    >>> round(epsilon_of(DPStep(0.01, 1.0, 1.0, 1000, 100.0).event, 1e-5), 3)
+    1.828
+    """
+
+    sampling_probability: float
+    noise_multiplier: float
+    max_grad_norm: float
+    steps: int
+    expected_batch_size: float
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("sampling_probability", self.sampling_probability),
+            ("noise_multiplier", self.noise_multiplier),
+            ("max_grad_norm", self.max_grad_norm),
+            ("expected_batch_size", self.expected_batch_size),
+        ):
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
+        if self.sampling_probability > 1:
+            raise ValueError(
+                f"sampling_probability of DPStep must be at most 1. Got {self.sampling_probability!r} instead."
+            )
+        if self.steps < 1:
+            raise ValueError(f"steps of DPStep must be at least 1. Got {self.steps!r} instead.")
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        n_rows: int,
+        batch_size: int,
+        epochs: float,
+        max_grad_norm: float,
+        noise_multiplier: float | None = None,
+    ) -> "DPStep":
+        """The plan for so many passes over the rows whose certified ε is at most ``epsilon``."""
+        probability = min(1.0, batch_size / n_rows)
+        steps = max(1, math.ceil(epochs / probability))
+        if noise_multiplier is None:
+            noise_multiplier = calibrate_noise(
+                lambda sigma: _event(probability, sigma, steps),
+                epsilon,
+                delta,
+                # a central-limit guess: q·sqrt(T)/σ ≈ μ, and μ ≈ ε/4 at usual δ
+                guess=max(0.6, 4 * probability * math.sqrt(steps) / max(epsilon, 0.05)),
+            )
+        return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows)
+
+    @property
+    def event(self) -> DpEvent:
+        """All steps together."""
+        return _event(self.sampling_probability, self.noise_multiplier, self.steps)
+
+    def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
+        """Positions of a fresh Poisson batch; private, never to be logged."""
+        return np.flatnonzero(source.bernoulli(self.sampling_probability, n_rows))
+
+    def release(
+        self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
+    ) -> dict[str, Tensor]:
+        """The noisy mean gradient of a batch, by parameter name."""
+        total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, **options)
+        scale = self.noise_multiplier * self.max_grad_norm
+        released = {}
+        for name, value in total.items():
+            noise = torch.from_numpy(scale * source.normal(tuple(value.shape))).to(value.device)
+            # added in double precision; the float32 it is stored in is post-processing
+            released[name] = ((value.double() + noise) / self.expected_batch_size).to(value.dtype)
+        return released
+
+
+def _event(probability: float, noise_multiplier: float, steps: int) -> DpEvent:
+    step: DpEvent = GaussianDpEvent(noise_multiplier)
+    return repeat(step if probability == 1 else PoissonSampledDpEvent(probability, step), steps)

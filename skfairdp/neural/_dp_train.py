@@ -1,0 +1,210 @@
+"""The DP-SGD loop: private gradients from a :class:`DPStep`, and a public fairness gradient beside them."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from skfairdp.neural._dp_step import DPStep
+from skfairdp.neural._penalties import demographic_disparity_penalty
+from skfairdp.neural._stacked import resolve_device
+from skfairdp.privacy import NoiseSource
+
+__all__ = ["PublicPenalty", "build_mlp", "predict_logits", "train_network", "train_privately"]
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class PublicPenalty:
+    """Weight and public rows of the demographic-parity term.
+
+    Parameters
+    ----------
+    lam : float
+    X : Tensor of shape (n_public, ...)
+    groups : Tensor of int of shape (n_public,)
+    n_groups : int
+    temperature : float
+    maximum : {"soft", "hard"}
+    """
+
+    lam: float
+    X: Tensor
+    groups: Tensor
+    n_groups: int
+    temperature: float
+    maximum: str
+
+    def of(self, module: nn.Module) -> Tensor:
+        """The weighted penalty at the module's present parameters."""
+        return self.lam * demographic_disparity_penalty(
+            module(self.X), self.groups, self.n_groups, temperature=self.temperature, maximum=self.maximum
+        )
+
+
+def build_mlp(n_features: int, hidden: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
+    """A plain network with tanh units (bounded activations lose least to clipping), initialised from ``generator``."""
+    layers: list[nn.Module] = []
+    sizes = (n_features, *hidden)
+    for size_in, size_out in pairwise(sizes):
+        layers += [nn.Linear(size_in, size_out), nn.Tanh()]
+    layers.append(nn.Linear(sizes[-1], n_classes))
+    module = nn.Sequential(*layers)
+    with torch.no_grad():
+        for layer in module:
+            if isinstance(layer, nn.Linear):
+                bound = layer.in_features**-0.5
+                layer.weight.copy_((torch.rand(layer.weight.shape, generator=generator) * 2 - 1) * bound)
+                layer.bias.zero_()
+        # start from equal logits: the first noisy steps then set the direction, not an accident of initialisation
+        assert isinstance(layers[-1], nn.Linear)
+        layers[-1].weight.zero_()
+    return module
+
+
+def train_privately(
+    module: nn.Module,
+    X: Tensor,
+    y: Tensor,
+    step: DPStep,
+    source: NoiseSource,
+    *,
+    lr: float,
+    momentum: float = 0.0,
+    penalty: PublicPenalty | None = None,
+    penalty_inside: bool = False,
+    average_last: float = 0.0,
+    verbose: int = 0,
+) -> None:
+    """Train ``module`` in place; nothing about the private rows is recorded.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Maps rows to logits.
+    X, y : Tensor
+        Private rows and class codes.
+    step : DPStep
+    source : NoiseSource
+    lr : float
+        Step size of plain SGD (post-processing of the released gradients).
+    momentum : float, default=0.0
+    penalty : PublicPenalty or None
+        Its gradient is computed apart, on public rows, unclipped and without noise.
+    penalty_inside : bool, default=False
+        Add the penalty to every per-sample loss instead, inside the clipping (Algorithm 6 as printed).
+    average_last : float, default=0.0
+        Share of the last iterates whose average is returned (post-processing).
+    verbose : int, default=0
+    """
+    loss_of = nn.functional.cross_entropy
+    parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    optimizer = torch.optim.SGD(parameters.values(), lr=lr, momentum=momentum)
+    first_averaged = step.steps - max(1, round(average_last * step.steps)) if average_last else step.steps
+    mean: dict[str, Tensor] = {}
+    module.train()
+    for t in tqdm(range(step.steps), desc="DP-SGD", disable=not verbose, leave=False):
+        rows = torch.from_numpy(step.sample(len(X), source)).to(X.device)
+        if penalty is not None and penalty_inside:
+            released = _release_with_penalty(module, X[rows], y[rows], step, source, penalty)
+        else:
+            released = step.release(
+                module, lambda out, target: loss_of(out, target, reduction="none"), X[rows], y[rows], source
+            )
+            if penalty is not None:
+                gradients = torch.autograd.grad(penalty.of(module), list(parameters.values()), allow_unused=True)
+                for name, gradient in zip(parameters, gradients, strict=True):
+                    if gradient is not None:
+                        released[name] = released[name] + gradient
+        for name, parameter in parameters.items():
+            parameter.grad = released[name]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if t >= first_averaged:
+            weight = 1.0 / (t - first_averaged + 1)
+            for name, parameter in parameters.items():
+                value = parameter.detach()
+                mean[name] = value.clone() if name not in mean else mean[name].lerp_(value, weight)
+    with torch.no_grad():
+        for name, value in mean.items():
+            parameters[name].copy_(value)
+    module.eval()
+
+
+def _release_with_penalty(
+    module: nn.Module, X: Tensor, y: Tensor, step: DPStep, source: NoiseSource, penalty: PublicPenalty
+) -> dict[str, Tensor]:
+    """Algorithm 6 as printed: every per-sample gradient carries the same penalty gradient r into the clipping.
+
+    ``clip(g_i + λr)`` needs each g_i, so the per-sample gradients are formed (torch.func).
+    """
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(penalty.of(module), parameters, allow_unused=True)
+    shared = {
+        name: torch.zeros_like(p) if g is None else g for name, p, g in zip(names, parameters, gradients, strict=True)
+    }
+    return step.release(
+        module,
+        lambda out, target: nn.functional.cross_entropy(out, target, reduction="none"),
+        X,
+        y,
+        source,
+        fused=False,
+        shared=shared,
+    )
+
+
+def train_network(
+    X: Array,
+    y: NDArray[np.int64],
+    n_classes: int,
+    step: DPStep,
+    source: NoiseSource,
+    *,
+    module: nn.Module | None,
+    hidden: tuple[int, ...],
+    seed: int,
+    device: str,
+    lam: float,
+    X_public: Array | None,
+    groups: NDArray[np.int64] | None,
+    n_groups: int,
+    temperature: float,
+    maximum: str,
+    **training: Any,
+) -> nn.Module:
+    """Train a network on arrays; see :func:`train_privately` for the rest of the arguments.
+
+    Returns the trained module, on the CPU and in evaluation mode.
+    """
+    where = resolve_device(device, owner="FairDPSGDClassifier")
+    if module is None:
+        module = build_mlp(X.shape[1], hidden, n_classes, torch.Generator().manual_seed(seed))
+    module = module.to(where)
+    penalty = None
+    if lam > 0:
+        assert X_public is not None and groups is not None
+        penalty = PublicPenalty(
+            lam, _rows(X_public, where), torch.from_numpy(groups).to(where), n_groups, temperature, maximum
+        )
+    train_privately(module, _rows(X, where), torch.from_numpy(y).to(where), step, source, penalty=penalty, **training)
+    return module.cpu()
+
+
+def _rows(X: Array, device: torch.device) -> Tensor:
+    return torch.as_tensor(X, dtype=torch.float32).to(device)
+
+
+@torch.no_grad()
+def predict_logits(module: nn.Module, X: Array, batch: int = 8192) -> Array:
+    """Logits of shape (n_rows, n_classes), in batches."""
+    rows = torch.as_tensor(X, dtype=torch.float32)
+    parts = [module(rows[i : i + batch]) for i in range(0, len(rows), batch)]
+    return torch.cat(parts).double().numpy()
