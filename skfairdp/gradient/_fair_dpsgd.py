@@ -28,9 +28,10 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     distributions of the Poisson-sampled Gaussian). It is no guarantee for *replacing* a row, which costs more.
 
     Each step is ``θ ← θ - η [ (Σ clip(g_i) + noise) / (qN) + λ ∇DPFR(θ; public) ]``. The fairness term reads public
-    rows and the present θ only, so it is post-processing: free, unbiased, unclipped, and computed apart from the private
-    gradients. (FairDP-SGD, Yaghini et al. 2023. Its Algorithm 6 clips the term together with each gradient and divides
-    by the realised batch size, which is private; ``regularizer_at="per_sample"`` clips it so, but divides by qN.)
+    rows and the present θ only, so it is post-processing: free, unbiased, unclipped, and computed apart from the
+    private gradients. (FairDP-SGD, Yaghini et al. 2023. Its Algorithm 6 clips the term together with each gradient and
+    divides by the realised batch size, which is private; ``regularizer_at="per_sample"`` clips it so, and divides by
+    qN.)
 
     Parameters
     ----------

@@ -39,7 +39,8 @@ def check_rows_stay_apart(module: nn.Module) -> None:
 
 def fused_layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
     """Layers of the fused path, or None where a trainable parameter has no rule or is shared between layers."""
-    layers, seen = [], set()
+    layers: list[tuple[str, nn.Module]] = []
+    seen: set[int] = set()
     for name, child in module.named_modules():
         own = [p for p in child.parameters(recurse=False) if p.requires_grad]
         if not own:

@@ -203,7 +203,7 @@ def _rows(X: Array, device: torch.device) -> Tensor:
 
 
 @torch.no_grad()
-def predict_logits(module: nn.Module, X: Array, batch: int = 8192) -> Array:
+def predict_logits(module: nn.Module, X: Array, batch: int = 8192) -> NDArray[np.float64]:
     """Logits of shape (n_rows, n_classes), in batches."""
     rows = torch.as_tensor(X, dtype=torch.float32)
     parts = [module(rows[i : i + batch]) for i in range(0, len(rows), batch)]
