@@ -185,6 +185,7 @@ class FairPrivateMixin:
             )
         if X_public is not None:
             public, groups = self._split_features(X_public, read_groups=True)
+            public = public.copy()  # a view would keep the array alive that it may share with private rows
             if sensitive_features_public is not None:
                 groups = as_groups(
                     sensitive_features_public, len(public), owner=owner, name="sensitive_features_public"

@@ -1,0 +1,245 @@
+"""Private state dies with fit: what a fitted estimator holds, and what its pickle contains."""
+
+import copy
+import gc
+import io
+import math
+import pickle
+import struct
+import weakref
+
+import cloudpickle
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import make_rows
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+import skfairdp.pate._base_pate as base_pate
+from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp.ensemble import MLPTeachers
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
+    pytest.mark.filterwarnings("ignore:The smallest demographic disparity"),
+]
+
+N, N_PUBLIC = 300, 100
+CANARIES = (98765.4321, -31415.92653, 27182.81828)  # of a magnitude that no feature, vote or weight has
+TAGS = ("canary-group-one", "canary-group-two")
+
+
+class Case:
+    """A fit under watch: its private rows, the raw votes, the teachers' numbers, and whether they are alive."""
+
+    def __init__(self, cls, monkeypatch, *, public_size=None, **settings):
+        X, y, groups = make_rows(N + N_PUBLIC, seed=3)
+        order = np.random.default_rng(0).permutation(N)  # what public_size does with random_state=0
+        held_out = np.sort(order[: math.ceil((public_size or 0) * N)])
+        kept = np.setdiff1d(np.arange(N), held_out)
+        # Few rows carry a canary, so that the teachers still learn.
+        X[kept[:3], [0, 1, 3]] = CANARIES
+        self.private, self.public = X[kept], X[N:]
+        labels, names = np.array(["no", "yes"])[y[:N]], np.array(["f", "m"], dtype=object)
+        self.secret_numbers, self.references = [], []
+        self._watch(monkeypatch)
+        self.estimator = cls(
+            n_teachers=9,
+            epsilon=50.0,
+            classes=["no", "yes"],
+            random_state=0,
+            noise_seed=0,
+            public_size=public_size,
+            **settings,
+        )
+        given = {} if public_size else {"X_public": PublicData(self.public, names[groups[N:]])}
+        if cls is FairPATEClassifier:
+            given["sensitive_features"] = np.array(TAGS, dtype=object)[groups[:N]]
+            given["sensitive_features"][held_out] = names[groups[:N][held_out]]
+        self.estimator.fit(X[:N], labels, **given)
+
+    def _watch(self, monkeypatch):
+        def fit_teachers(*args, **kwargs):
+            teachers = real_fit(*args, **kwargs)
+            for array in arrays_in(teachers):
+                self.secret_numbers.append(array.copy())
+            self.references.append(weakref.ref(teachers))
+            self.references.append(weakref.ref(teachers._ensemble))
+            return teachers
+
+        def vote_histogram(predictions, n_classes):
+            votes = real_votes(predictions, n_classes)
+            self.secret_numbers += [votes.copy(), votes / 9.0, np.ascontiguousarray(votes[:, 1]), predictions.copy()]
+            self.references += [weakref.ref(votes), weakref.ref(predictions)]
+            return votes
+
+        real_fit, real_votes = base_pate.fit_teachers, base_pate.vote_histogram
+        monkeypatch.setattr(base_pate, "fit_teachers", fit_teachers)
+        monkeypatch.setattr(base_pate, "vote_histogram", vote_histogram)
+
+
+def arrays_in(root):
+    """Every array, Series and DataFrame that an object holds, however deep."""
+    seen, stack, found = set(), [root], []
+    while stack:
+        value = stack.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float | type | None.__class__):
+            continue
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            found.append(value)
+            if value.base is not None:
+                stack.append(value.base)
+            if value.dtype == object:
+                stack.extend(value.ravel().tolist())
+        elif isinstance(value, pd.DataFrame | pd.Series):
+            found.append(value.to_numpy())
+        elif isinstance(value, dict):
+            stack.extend([*value.keys(), *value.values()])
+        elif isinstance(value, list | tuple | set | frozenset):
+            stack.extend(value)
+        elif hasattr(value, "numpy") and hasattr(value, "detach"):
+            found.append(value.detach().numpy())
+        elif callable(value) and getattr(value, "__closure__", None):
+            stack.extend(cell.cell_contents for cell in value.__closure__)
+        elif hasattr(value, "__dict__") and type(value).__module__.split(".")[0] != "builtins":
+            stack.extend(vars(value).values())
+            for slot in getattr(type(value), "__slots__", ()):
+                stack.append(getattr(value, slot, None))
+    return found
+
+
+def dumps(estimator):
+    """The bytes of every way to store an estimator."""
+    stored = io.BytesIO()
+    joblib.dump(estimator, stored)
+    pickles = [pickle.dumps(estimator), pickle.dumps(estimator, protocol=2), cloudpickle.dumps(estimator)]
+    return [*pickles, stored.getvalue()]
+
+
+def forms_of(number):
+    return [struct.pack(form, number) for form in ("<d", ">d", "<f", ">f")] + [repr(number).encode()]
+
+
+def check_nothing_private(estimator, case):
+    for stored in dumps(estimator):
+        for canary in CANARIES:
+            assert not any(form in stored for form in forms_of(canary))
+        for cell in case.private.ravel():
+            assert cell.tobytes() not in stored
+        for tag in TAGS:
+            assert tag.encode() not in stored and tag.encode("utf-32-le") not in stored
+        for secret in case.secret_numbers:
+            for dtype in (secret.dtype, np.int64, np.int32, np.float64, np.float32):
+                coded = secret.astype(dtype)
+                if coded.size >= 16 and len(np.unique(coded)) > 1:  # a row of zeros is nobody's secret
+                    assert coded.tobytes() not in stored and coded.tobytes(order="F") not in stored
+    rows = {row.tobytes() for row in case.private}
+    for array in arrays_in(estimator):
+        assert len(array) != len(case.private) if array.ndim else True
+        if array.ndim == 2 and array.shape[1] == case.private.shape[1]:
+            assert not any(np.ascontiguousarray(row, dtype=float).tobytes() in rows for row in array)
+
+
+settings = pytest.mark.parametrize(
+    ("cls", "more"),
+    [
+        pytest.param(PATEClassifier, {"voting": "soft"}, id="PATE-soft"),
+        pytest.param(PATEClassifier, {"voting": "confident"}, id="PATE-confident"),
+        pytest.param(PATEClassifier, {"voting": "gnmax", "public_size": 0.3}, id="PATE-gnmax-held-out"),
+        pytest.param(FairPATEClassifier, {"voting": "soft"}, id="Fair-soft"),
+        pytest.param(FairPATEClassifier, {"voting": "confident"}, id="Fair-confident"),
+        pytest.param(FairPATEClassifier, {"voting": "gnmax"}, id="Fair-gnmax"),
+        pytest.param(FairPATEClassifier, {"voting": "soft", "public_size": 0.3}, id="Fair-held-out"),
+        pytest.param(FairPATEClassifier, {"teacher": GaussianNB(), "student": LogisticRegression()}, id="Fair-given"),
+        pytest.param(
+            FairPATEClassifier,
+            {"voting": "confident", "student": LogisticRegression(), "teacher": MLPTeachers(hidden=(3,), epochs=1)},
+            id="Fair-mlp",
+        ),
+    ],
+)
+
+
+@settings
+@pytest.mark.filterwarnings("ignore:The smallest group")
+def test_no_private_number_is_held_or_stored(monkeypatch, cls, more):
+    case = Case(cls, monkeypatch, **more)
+    assert len(case.secret_numbers) >= 5  # the watch was on: teachers' weights and votes
+    check_nothing_private(case.estimator, case)
+    for student in (None, LogisticRegression()):
+        check_nothing_private(case.estimator.refit_student(student=student), case)
+    if more.get("voting") != "confident" and cls is FairPATEClassifier:
+        check_nothing_private(case.estimator.refit_student(gamma=0.5), case)
+
+
+@settings
+@pytest.mark.filterwarnings("ignore:The smallest group")
+def test_teachers_and_votes_are_dead_after_fit(monkeypatch, cls, more):
+    case = Case(cls, monkeypatch, **more)
+    gc.collect()
+    assert len(case.references) == 4
+    assert [reference() for reference in case.references] == [None] * 4
+
+
+@settings
+@pytest.mark.filterwarnings("ignore:The smallest group")
+def test_copies_predict_the_same_and_cost_nothing(monkeypatch, cls, more):
+    case = Case(cls, monkeypatch, **more)
+    original = case.estimator
+    for other in (*(pickle.loads(stored) for stored in dumps(original)[:3]), copy.deepcopy(original)):
+        np.testing.assert_array_equal(other.predict(case.public), original.predict(case.public))
+        np.testing.assert_array_equal(other.predict_proba(case.public), original.predict_proba(case.public))
+        assert other.privacy_ == original.privacy_ and other.get_params().keys() == original.get_params().keys()
+        again = other.refit_student(student=None)
+        np.testing.assert_array_equal(again.released_labels_, original.released_labels_)
+    assert not hasattr(clone(original), "student_")
+
+
+def test_the_scan_finds_what_it_looks_for(monkeypatch):
+    """Each check must fail on an estimator that keeps what it should not."""
+    case = Case(PATEClassifier, monkeypatch)
+    weights = next(secret for secret in case.secret_numbers if len(np.unique(secret)) > 9)
+    for leak in (
+        case.private,
+        case.private[:1].copy(),
+        {"row": case.private.astype(np.float32)},
+        [CANARIES[0]],
+        np.array([TAGS[0]]),
+        case.secret_numbers[-1],
+        weights.astype(np.float32),
+        weights.T.copy(),
+        f"value {CANARIES[1]!r}",
+    ):
+        leaky = copy.copy(case.estimator)
+        leaky.leak_ = leak
+        with pytest.raises(AssertionError):
+            check_nothing_private(leaky, case)
+    check_nothing_private(case.estimator, case)
+
+
+def test_private_labels_are_not_kept(monkeypatch):
+    """Labels are few different values, so what is looked for is a column of them, in any coding."""
+    case = Case(PATEClassifier, monkeypatch)
+    assert all(array.shape[0] != N for array in arrays_in(case.estimator) if array.ndim)
+    assert not any(array.ndim == 2 and N in array.shape for array in arrays_in(case.estimator))
+
+
+def test_a_pickle_shares_its_ledger(rows):
+    ledger = PrivacyLedger()
+    model = PATEClassifier(classes=[0, 1], n_teachers=5, ledger=ledger).fit(rows.X, rows.y, X_public=rows.X_public)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.ledger is ledger
+    copied.fit(rows.X, rows.y, X_public=rows.X_public)
+    assert len(ledger.entries) == 2
+
+
+def test_a_failed_fit_leaves_nothing_private_behind(rows):
+    model = PATEClassifier(classes=[0, 1], n_teachers=5, teacher="no such teacher")
+    with pytest.raises(ValueError, match="'teacher'"):
+        model.fit(rows.X, rows.y, X_public=rows.X_public)
+    assert not any(len(array) == len(rows.X) for array in arrays_in(model) if array.ndim)
+    assert not hasattr(model, "privacy_")
