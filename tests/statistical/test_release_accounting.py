@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import attr
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -23,12 +24,15 @@ from skfairdp.privacy import (
     NoiseSource,
     NoisyThreshold,
     ThresholdBit,
+    calibrate_noise,
     epsilon_of,
     flatten,
+    gdp_mu,
+    repeat,
 )
 
 from .watching import Release, fixed_entropy, no_student, recorded_noise, watched_releases
-from .worlds import SETTINGS, make_estimator, make_world
+from .worlds import N_PUBLIC, SETTINGS, make_estimator, make_world
 
 FAIR = [name for name in SETTINGS if name.startswith("FairPATE")]
 
@@ -66,9 +70,11 @@ def squared_cost(release: Release) -> Fraction:
 def test_every_release_is_covered_by_the_certified_event(name, threshold):
     """Thresholds that fail and answers that are never used are paid for like the others."""
     n_classes = SETTINGS[name]["n_classes"]
-    # Without a gate and with most queries passing, maxima or filter run dry before the queries do.
+    # No gate, and scales at which the filter pays for two thirds of the thresholds: maxima and filter run dry.
+    sigma = math.sqrt(N_PUBLIC / 1.5) / gdp_mu(4.0, 1e-5)
+    scales = {"sigma_threshold": sigma, "sigma_gnmax": sigma} if "gdp" in name else {}
     with no_student(), watched_releases() as log:
-        model = fit(name, threshold=threshold, gamma=None)
+        model = fit(name, threshold=threshold, gamma=None, **scales)
     certified = flatten(model.privacy_.event)
     if "gdp" in name:
         ((cap, times),) = certified.items()
@@ -132,20 +138,22 @@ def test_certified_guarantee_is_the_same_for_every_data_set_and_transcript(name)
 def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
     """Noise that drowns the votes gives unanimous and divided teachers the same outputs; the rest must agree too."""
     n = 60
+    sigma = math.sqrt(n) / gdp_mu(2.0, 1e-5) if accounting == "gdp" else None  # pays for half the queries or so
     plan = plan_votes(
-        voting="confident", epsilon=2.0, delta=1e-5, n_queries=n, n_teachers=20, n_classes=n_classes, threshold=0.6,
-        noise="gaussian", accounting=accounting, sigma_threshold=None, sigma_gnmax=None, max_gnmax=n // 4, owner="test",
+        voting="confident", epsilon=2.0, delta=1e-5, n_queries=n, n_teachers=2000, n_classes=n_classes, threshold=0.6,
+        noise="gaussian", accounting=accounting, sigma_threshold=sigma, sigma_gnmax=sigma, max_gnmax=n // 4, owner="",
     )
     unanimous = np.zeros((n, n_classes), dtype=np.int64)
-    unanimous[:, 0] = 20
+    unanimous[:, 0] = 2000
     divided = np.zeros_like(unanimous)
-    divided[:, :2] = [[11, 9]]
+    divided[:, :2] = [[1001, 999]]
     stops = []
     for votes in (unanimous, divided):
-        with watched_releases(0, scale=1e4) as log:
+        with watched_releases(0, scale=1e7) as log:
             released = _aggregate.release_votes(votes, plan, NoiseSource(), gate=None, groups=None, verbose=0)
         stops.append([(type(one.mechanism), one.output) for one in log])
-        assert 0 < (released.labels >= 0).sum() < n
+        n_thresholds = sum(isinstance(one.mechanism, NoisyThreshold) for one in log)
+        assert 0 < (released.labels >= 0).sum() < n_thresholds < n, "the budget should have run out"
     assert stops[0] == stops[1]
 
 
@@ -178,7 +186,21 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
     spent = thresholds / Fraction(plan.threshold.sigma) ** 2 + 2 * maxima / Fraction(plan.gnmax.sigma) ** 2
     cap = 1 / Fraction(plan.event.noise_multiplier) ** 2
     one_more = 1 / Fraction(plan.threshold.sigma) ** 2 + 2 / Fraction(plan.gnmax.sigma) ** 2
-    assert spent <= cap < spent + one_more * (1 + Fraction(1, 10**9)) or thresholds == n
+    assert spent <= cap
+    assert thresholds == n or cap < spent + one_more * (1 + Fraction(1, 10**9)), "the filter stopped early"
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("n", [1, 300])
+def test_calibrated_noise_costs_at_most_the_target(n, epsilon):
+    for event in (ThresholdBit(100, 60.0, 1.0), ArgmaxBit(100, 1.0), GaussianDpEvent(1.0)):
+        field = "noise_multiplier" if isinstance(event, GaussianDpEvent) else "sigma"
+
+        def at(noise, event=event, field=field):
+            return repeat(attr.evolve(event, **{field: noise}), n)
+
+        noise = calibrate_noise(at, epsilon, 1e-5, guess=3.0)
+        assert 0.98 * epsilon <= epsilon_of(at(noise), 1e-5) <= epsilon
 
 
 def test_the_filter_is_refused_for_noise_that_is_not_gaussian():

@@ -1,0 +1,336 @@
+"""Mistakes in the accounting: what is charged, when, and what is printed in the end."""
+
+import math
+
+import numpy as np
+from statistical.test_release_accounting import (
+    test_calibrated_noise_costs_at_most_the_target as calibration_is_kept,
+)
+from statistical.test_release_accounting import (
+    test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for as closed_form,
+)
+from statistical.test_release_accounting import (
+    test_certified_guarantee_is_the_same_for_every_data_set_and_transcript as certificate_is_constant,
+)
+from statistical.test_release_accounting import (
+    test_every_release_is_covered_by_the_certified_event as releases_are_covered,
+)
+from statistical.test_release_accounting import (
+    test_no_query_starts_that_the_budget_cannot_finish as budget_is_kept,
+)
+from statistical.test_release_accounting import (
+    test_seven_fits_of_a_search_are_seven_entries_and_their_composition as seven_fits,
+)
+from statistical.test_release_accounting import (
+    test_the_filter_is_refused_for_noise_that_is_not_gaussian as filter_is_refused,
+)
+from statistical.test_release_accounting import (
+    test_the_ledger_is_written_before_the_first_draw as ledger_comes_first,
+)
+from statistical.test_release_accounting import (
+    test_when_the_queries_stop_depends_on_outputs_only as stopping_is_public,
+)
+from statistical.test_zero_noise_differential import (
+    test_confident_votes_keep_their_sensitivity_along_noisy_transcripts as transcripts_agree,
+)
+from test_accounting import test_filter_never_passes_its_cap_by_any_amount as filter_is_kept
+from test_pate_bounds import VECTORS
+from test_pate_bounds import (
+    test_a_likely_other_answer_falls_back as likely_error_falls_back,
+)
+from test_pate_bounds import (
+    test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller as high_orders_fall_back,
+)
+from test_pate_bounds import test_reference_vectors_of_gnmax as reference_vectors
+
+from skfairdp.pate import _aggregate, _base_pate, _plan
+from skfairdp.privacy import (
+    ArgmaxBit,
+    GaussianDpEvent,
+    GDPFilter,
+    GNMax,
+    PrivacyLedger,
+    ThresholdBit,
+    _accountants,
+    _calibration,
+    data_dependent_rdp,
+    log_q,
+    repeat,
+)
+from skfairdp.privacy._mechanisms import _Noise
+
+from .harness import killed_by, mutant, replace_everywhere
+
+SOFT, SOFT_3 = "FairPATE-soft-2classes", "FairPATE-soft-3classes"
+GNMAX, GNMAX_3 = "FairPATE-gnmax-2classes", "FairPATE-gnmax-3classes"
+BINARY, GDP, GDP_3 = (f"FairPATE-confident-{kind}" for kind in ("2classes-binary", "2classes-gdp", "3classes-gdp"))
+
+
+@mutant(
+    5,
+    killed_by(releases_are_covered, name=SOFT, threshold=0.51),
+    killed_by(releases_are_covered, name=GNMAX, threshold=0.51),
+    killed_by(closed_form, name=SOFT_3, delta=1e-5),
+)
+def composition_left_out(patch):
+    """Found: the ε of one query is reported for all of them. Right: every query is counted."""
+    patch.setattr(_plan, "repeat", lambda event, times: event)
+
+
+@mutant(
+    14,
+    killed_by(releases_are_covered, name=GDP, threshold=1.0),
+    killed_by(budget_is_kept, accounting="gdp", passes="never"),
+    killed_by(budget_is_kept, accounting="gdp", passes="alternately"),
+)
+def failed_thresholds_are_free(patch):
+    """Found: a query whose outcome is "no answer" returns early and is not charged. Right: it is charged."""
+    spend_argmax = _plan.Budget.spend_argmax
+
+    def spend_threshold(self):
+        self._thresholds -= 1
+
+    def spend_both(self):
+        if self._filter is not None:
+            self._filter.spend(self._plan.threshold.mu_squared)
+        spend_argmax(self)
+
+    patch.setattr(_plan.Budget, "spend_threshold", spend_threshold)
+    patch.setattr(_plan.Budget, "spend_argmax", spend_both)
+
+
+@mutant(14, killed_by(releases_are_covered, name=BINARY, threshold=1.0))
+def only_answered_queries_are_declared(patch):
+    """The same with declared counts: the event has as many thresholds as answers are planned."""
+
+    def fewer(event, times):
+        return repeat(event, math.ceil(0.6 * times) if isinstance(event, ThresholdBit) else times)
+
+    patch.setattr(_plan, "repeat", fewer)
+
+
+@mutant(15, killed_by(closed_form, name=SOFT, delta=1e-9), killed_by(closed_form, name=GNMAX_3, delta=1e-9))
+def delta_is_ignored(patch):
+    """Found: the user's δ is accepted and 1e-5 is used. Right: what was asked for is what is reported."""
+    bounds = _accountants._bounds
+    patch.setattr(_accountants, "_bounds", lambda event, delta, kinds: bounds(event, 1e-5, kinds))
+
+
+def theorem_6(logs, sigma, orders, *, checked=True, first_exponent=None, logarithm=np.log):
+    """The data-dependent bound as printed, one query a row, without care for rounding."""
+    independent = np.asarray(orders) / sigma**2
+    with np.errstate(all="ignore"):
+        q = np.exp(logs)[:, None]
+        mu2 = (sigma * np.sqrt(-logs))[:, None]
+        first = (mu2 + 1) / sigma**2 if first_exponent is None else first_exponent(mu2, sigma)
+        a = (1 - q) / (1 - (q * np.exp(mu2 / sigma**2)) ** ((mu2 - 1) / mu2))
+        b = np.exp(first) / q ** (1 / mu2)
+        bound = logarithm((1 - q) * a ** (orders - 1) + q * b ** (orders - 1)) / (orders - 1)
+        if not checked:
+            return bound
+        largest_q = np.exp((mu2 - 1) * mu2 / sigma**2) / ((mu2 + 1) / mu2 * mu2 / (mu2 - 1)) ** mu2
+        holds = (mu2 > 1) & (orders <= mu2 + 1) & (q <= largest_q)
+        return np.where(holds, np.fmin(bound, independent), independent)
+
+
+def plant_theorem_6(patch, **slip):
+    def planted(log_q, sigma, orders):
+        logs, orders = np.atleast_1d(np.asarray(log_q, dtype=float)), np.atleast_1d(np.asarray(orders, dtype=float))
+        return theorem_6(logs, float(sigma), orders, **slip)
+
+    replace_everywhere(patch, data_dependent_rdp, planted)
+
+
+def vector(name):
+    (case,) = (case for case in VECTORS["gnmax"] if case["votes"] == name)
+    return case
+
+
+@mutant(12, killed_by(reference_vectors, case=vector([230, 20])))
+def bracket_slip_in_the_data_dependent_bound(patch):
+    """Found: ``2 λ l + 1`` where ``2 λ (l + 1)`` belongs. Here ``mu2/σ² + 1`` for ``(mu2 + 1)/σ²``.
+
+    Right: reference vectors at all orders, and the smaller of this and the data-independent bound.
+    """
+    plant_theorem_6(patch, first_exponent=lambda mu2, sigma: mu2 / sigma**2 + 1)
+
+
+@mutant(13, killed_by(reference_vectors, case=vector([230, 20])))
+def missing_logarithm_in_the_data_dependent_bound(patch):
+    """Found: the moment itself where its logarithm belongs. Right: as for the bracket."""
+    plant_theorem_6(patch, logarithm=lambda moment: moment)
+
+
+@mutant(
+    17,
+    killed_by(likely_error_falls_back, sigma=1.0, log_q_=-0.69),
+    killed_by(high_orders_fall_back),
+)
+def preconditions_of_the_data_dependent_bound(patch):
+    """Found: the data-dependent moment bound applied without its conditions, giving negative or undefined costs.
+
+    Right: where a condition fails, the data-independent bound.
+    """
+    plant_theorem_6(patch, checked=False)
+
+
+@mutant(
+    18,
+    killed_by(filter_is_kept),
+    killed_by(releases_are_covered, name=GDP_3, threshold=0.51),
+    killed_by(budget_is_kept, accounting="gdp", passes="always"),
+)
+def budget_checked_after_spending(patch):
+    """Found: ``while spent < budget: release; spent += cost``. Right: checked before, and never over by any amount."""
+
+    def spend(self, mu_squared):
+        self._spent += type(self._cap)(mu_squared)
+
+    patch.setattr(GDPFilter, "fits", lambda self, mu_squared: self._spent < self._cap)
+    patch.setattr(GDPFilter, "spend", spend)
+
+
+@mutant(19, killed_by(stopping_is_public, accounting="gdp", n_classes=2))
+def data_dependent_stopping(patch):
+    """Found: the data-dependent cost of the votes at hand drives the stopping rule, and the stop is an unpaid release.
+
+    Right: stopping is a function of public values and earlier outputs.
+    """
+    running = []
+    release = GNMax.release
+
+    class Budget(_plan.Budget):
+        def spend_argmax(self):
+            running[:] = [self]
+
+    def release_and_charge(self, counts, source, admissible=None):
+        cost = float(data_dependent_rdp(log_q(counts, self.sigma), self.sigma, [2.0])[0, 0])
+        for budget in running:
+            budget._filter.spend(cost)  # at order 2 the data-independent cost is the squared Gaussian one
+        return release(self, counts, source, admissible)
+
+    patch.setattr(_aggregate, "Budget", Budget)
+    patch.setattr(GNMax, "release", release_and_charge)
+
+
+@mutant(
+    34,
+    killed_by(releases_are_covered, name=GDP, threshold=0.51),
+    killed_by(budget_is_kept, accounting="gdp", passes="always"),
+)
+def expected_cost_instead_of_worst_case(patch):
+    """Found: cost of the threshold plus *probability of answering* times the cost of the argmax.
+
+    An expected Rényi divergence is none. Right: the argmax is paid in full whenever it is drawn.
+    """
+
+    def admits(self, *, may_need_argmax):
+        return self._filter.fits(self._plan.threshold.mu_squared + 0.5 * self._plan.gnmax.mu_squared)
+
+    patch.setattr(_plan.Budget, "admits", admits)
+    patch.setattr(_plan.Budget, "spend_argmax", lambda self: self._filter.spend(0.5 * self._plan.gnmax.mu_squared))
+
+
+@mutant(34, killed_by(releases_are_covered, name=BINARY, threshold=0.51))
+def expected_number_of_maxima_declared(patch):
+    """The same with declared counts: half of the permitted maxima are in the event, because half are expected."""
+
+    def expected(event, times):
+        return repeat(event, times // 2 if isinstance(event, ArgmaxBit) else times)
+
+    patch.setattr(_plan, "repeat", expected)
+
+
+@mutant(32, killed_by(calibration_is_kept, n=300, epsilon=1.0))
+def calibration_rounds_the_wrong_way(patch):
+    """Found: a search for the noise multiplier returns the end of its bracket whose ε is above the target.
+
+    Right: the point returned has been evaluated and costs at most the target.
+    """
+    epsilon_of = _calibration.epsilon_of
+    patch.setattr(_calibration, "epsilon_of", lambda event, delta: 0.999 * epsilon_of(event, delta))
+
+
+@mutant(None, killed_by(certificate_is_constant, name=GDP), killed_by(certificate_is_constant, name=GDP_3))
+def realised_spend_is_certified(patch):
+    """Found: an adaptive filter stops early, and the ε of what was really spent is printed.
+
+    Stopping when it pays makes that figure false. Right: the cap is certified, the same for every transcript.
+    """
+    budgets = []
+    report = _base_pate.BasePATE._report
+
+    class Budget(_plan.Budget):
+        def __init__(self, plan):
+            super().__init__(plan)
+            budgets[:] = [self]
+
+    def realised(self, event, source, **kwargs):
+        return report(self, GaussianDpEvent(float(budgets[0]._filter._spent) ** -0.5), source, **kwargs)
+
+    patch.setattr(_aggregate, "Budget", Budget)
+    patch.setattr(_base_pate.BasePATE, "_report", realised)
+
+
+@mutant(None, killed_by(transcripts_agree, name=GDP_3))
+def gate_peeks_at_the_true_plurality(patch):
+    """Found: the fairness check is made on the noiseless plurality; a query it rejects is neither asked nor charged.
+
+    Right: the gate decides on public counters; what the plurality is must be bought first.
+    """
+    release = _base_pate.release_votes
+
+    class Peeking:
+        def __init__(self, gate, votes):
+            self.gate, self.plurality = gate, iter(votes.argmax(axis=1))
+
+        def admissible(self, z):
+            mask = self.gate.admissible(z)
+            return mask if mask[next(self.plurality)] else np.zeros_like(mask)
+
+        def record(self, z, k):
+            self.gate.record(z, k)
+
+    def peeking(votes, plan, source, *, gate, **kwargs):
+        return release(votes, plan, source, gate=None if gate is None else Peeking(gate, votes), **kwargs)
+
+    patch.setattr(_base_pate, "release_votes", peeking)
+
+
+@mutant(None, killed_by(filter_is_refused))
+def discrete_noise_in_the_gaussian_filter(patch):
+    """Found in an earlier state of this package: discrete Gaussian noise certified as exactly Gaussian-DP."""
+    patch.setattr(_Noise, "_gaussian_cost", lambda self, sensitivity: (sensitivity / self.sigma) ** 2)
+
+
+@mutant(None, killed_by(seven_fits))
+def ledger_lost_on_clone(patch):
+    """Found: ``clone`` deep-copies the accountant, so that a search over seven fits reads zero spent.
+
+    Right: the ledger is shared by identity.
+    """
+    patch.setattr(PrivacyLedger, "__sklearn_clone__", lambda self: PrivacyLedger(self.epsilon, self.delta))
+
+
+@mutant(None, killed_by(ledger_comes_first, name=SOFT), killed_by(ledger_comes_first, name=BINARY))
+def ledger_written_after_the_release(patch):
+    """Found: the budget is debited when the results are in; a killed process has then released for nothing.
+
+    Right: the entry is on record before noise is drawn.
+    """
+    charge, report = _base_pate.BasePATE._charge, _base_pate.BasePATE._report
+    waiting = []
+
+    def postponed(self, event, *, dry_run, **kwargs):
+        if dry_run:
+            charge(self, event, dry_run=True, **kwargs)
+        else:
+            waiting.append(lambda: charge(self, event, dry_run=False, **kwargs))
+
+    def report_and_charge(self, *args, **kwargs):
+        while waiting:
+            waiting.pop()()
+        return report(self, *args, **kwargs)
+
+    patch.setattr(_base_pate.BasePATE, "_charge", postponed)
+    patch.setattr(_base_pate.BasePATE, "_report", report_and_charge)

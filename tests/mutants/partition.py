@@ -1,0 +1,214 @@
+"""Mistakes in who sees what: parts, teachers, student."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+from statistical.test_post_processing import (
+    test_a_student_is_given_public_rows_and_released_labels_only as given_student_is_clean,
+)
+from statistical.test_post_processing import (
+    test_the_built_in_student_is_given_public_rows_and_released_votes_only as built_in_student_is_clean,
+)
+from statistical.test_post_processing import (
+    test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows as replay_agrees,
+)
+from statistical.test_zero_noise_differential import (
+    test_every_part_has_its_one_vote_in_every_query as every_part_votes,
+)
+from statistical.test_zero_noise_differential import (
+    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
+)
+
+from skfairdp.ensemble import fit_teachers, position_partition
+from skfairdp.pate import _base_pate
+
+from .harness import killed_by, mutant
+
+SOFT = "FairPATE-soft-2classes"
+SOFT_3 = "FairPATE-soft-3classes"
+GNMAX = "FairPATE-gnmax-2classes"
+
+
+def teach(patch: Any, change: Any) -> None:
+    """Hand other rows to the teachers: ``change(X, y, assignment, n_teachers)`` returns the rows and their teachers."""
+
+    def planted(teacher: Any, X: Any, y: Any, assignment: Any, *, n_teachers: int, **kwargs: Any) -> Any:
+        X, y, assignment = change(X, y, assignment, n_teachers)
+        return fit_teachers(teacher, X, y, assignment, n_teachers=n_teachers, **kwargs)
+
+    patch.setattr(_base_pate, "fit_teachers", planted)
+
+
+@mutant(1, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+def no_partition(patch):
+    """Found: one discriminator for all "teachers", trained on all rows. Right: disjoint parts, fixed for the fit."""
+
+    def change(X, y, assignment, n_teachers):
+        return np.tile(X, (n_teachers, 1)), np.tile(y, n_teachers), np.repeat(np.arange(n_teachers), len(X))
+
+    teach(patch, change)
+
+
+@mutant(9, killed_by(sensitivity_holds, name=SOFT), killed_by(every_part_votes))
+def stale_loop_index(patch):
+    """Found: a loop variable left over from the partition loop, so that every teacher trains on the last part.
+
+    Right: every part is used, and one row changes at most one teacher.
+    """
+
+    def change(X, y, assignment, n_teachers):
+        last = np.flatnonzero(assignment == n_teachers - 1)
+        index = np.tile(last, n_teachers)
+        return X[index], y[index], np.repeat(np.arange(n_teachers), len(last))
+
+    teach(patch, change)
+
+
+@mutant(11, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+def new_partition_with_warm_teachers(patch):
+    """Found: rows dealt anew every round to teachers that keep what they learnt, so that a row reaches several.
+
+    Here the second half of the queries is answered by teachers that went on from the first deal with a second one.
+    Right: one deal for the whole fit (or a new deal and new teachers).
+    """
+
+    def planted(teacher, X, y, assignment, *, n_teachers, **kwargs):
+        again = position_partition(len(X), n_teachers, random_state=1)
+        first = fit_teachers(teacher, X, y, assignment, n_teachers=n_teachers, **kwargs)
+        warm = fit_teachers(teacher, np.vstack([X, X]), np.concatenate([y, y]), np.concatenate([assignment, again]),
+                            n_teachers=n_teachers, **kwargs)
+
+        class Rounds:
+            def predict(self, rows):
+                half = len(rows) // 2
+                return np.column_stack([first.predict(rows[:half]), warm.predict(rows[half:])])
+
+        return Rounds()
+
+    patch.setattr(_base_pate, "fit_teachers", planted)
+
+
+@mutant(24, killed_by(sensitivity_holds, name=SOFT))
+def wrap_around_partition(patch):
+    """Found: every teacher gets equally many rows of each class, and the rare class starts over when it runs out.
+
+    A rare row then sits in several parts. Right: disjoint parts, whatever their classes.
+    """
+
+    def change(X, y, assignment, n_teachers):
+        counts = np.bincount(y)
+        each = -(-counts.max() // n_teachers)
+        rows = [np.flatnonzero(y == label)[np.arange(n_teachers * each) % count]
+                for label, count in enumerate(counts) if count]
+        index = np.concatenate(rows)
+        return X[index], y[index], np.tile(np.repeat(np.arange(n_teachers), each), len(rows))
+
+    teach(patch, change)
+
+
+@mutant(25, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=SOFT_3))
+def stratified_partition(patch):
+    """Found: rows sorted by a private attribute and dealt round-robin, "so that every teacher sees every group".
+
+    One changed attribute moves all later rows by one teacher. Right: the deal is a function of the position alone.
+    """
+
+    def change(X, y, assignment, n_teachers):
+        dealt = np.empty(len(y), dtype=np.int64)
+        dealt[np.argsort(y, kind="stable")] = np.arange(len(y)) % n_teachers
+        return X, y, dealt
+
+    teach(patch, change)
+
+
+@mutant(None, killed_by(sensitivity_holds, name=SOFT_3))
+def partition_by_content_hash(patch):
+    """Found: the teacher of a row is a hash of its content, which is stable under removal, not under replacement.
+
+    A replaced row leaves one part and enters another: two votes move. Right: position, under the replace relation.
+    """
+
+    def change(X, y, assignment, n_teachers):
+        return X, y, np.array([zlib.crc32(row.tobytes()) % n_teachers for row in np.column_stack([X, y])])
+
+    teach(patch, change)
+
+
+@mutant(6, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+def scaled_by_private_range(patch):
+    """Found: features scaled to the smallest and largest value of the private table, unpaid.
+
+    One extreme row squeezes the rows of every teacher. Right: bounds are public or paid for.
+    """
+
+    def change(X, y, assignment, n_teachers):
+        low, high = X.min(axis=0), X.max(axis=0)
+        return (X - low) / (high - low), y, assignment
+
+    teach(patch, change)
+
+
+@mutant(21, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+def class_ratio_of_the_whole_table(patch):
+    """Found: sampling weights from group counts over the whole private table feed every teacher.
+
+    With the teachers' draws held fixed, one changed label changes the batches of several. Right: a teacher weighs with
+    the counts of its own part.
+    """
+
+    def change(X, y, assignment, n_teachers):
+        weights = (1 / np.maximum(np.bincount(y), 1))[y]
+        draws, index = np.random.default_rng(0).random((n_teachers, 12)), []
+        for teacher, uniform in enumerate(draws):
+            part = np.flatnonzero(assignment == teacher)
+            shares = weights[part].cumsum() / weights[part].sum()
+            index.append(part[np.searchsorted(shares, uniform).clip(max=len(part) - 1)])
+        return X[np.concatenate(index)], y[np.concatenate(index)], np.repeat(np.arange(n_teachers), 12)
+
+    teach(patch, change)
+
+
+@mutant(
+    16,
+    killed_by(replay_agrees, name=SOFT, student=None),
+    killed_by(built_in_student_is_clean, name=SOFT),
+    killed_by(built_in_student_is_clean, name=GNMAX),
+)
+def student_sees_private_rows(patch):
+    """Found: the student discriminator is trained on raw private rows beside the labelled ones.
+
+    Right: student (and generator) never see a private array.
+    """
+    leaked: dict[int, Any] = {}
+    teach_and_vote, fit_student = _base_pate.BasePATE._teach_and_vote, _base_pate.BasePATE._fit_default_student
+
+    def keeping(self, X, y, *args):
+        leaked[id(self)] = X, y
+        return teach_and_vote(self, X, y, *args)
+
+    def with_private_rows(self, X, shares, noise_std):
+        rows, labels = leaked[id(self)]
+        shares = np.vstack([shares, np.eye(shares.shape[1])[labels]])
+        return fit_student(self, np.vstack([X, rows]), shares, noise_std)
+
+    patch.setattr(_base_pate.BasePATE, "_teach_and_vote", keeping)
+    patch.setattr(_base_pate.BasePATE, "_fit_default_student", with_private_rows)
+
+
+@mutant(16, killed_by(given_student_is_clean, name=GNMAX))
+def given_student_gets_private_rows(patch):
+    """The same with a student of the user's own: private rows and their true labels are appended."""
+    leaked: dict[int, Any] = {}
+    teach_and_vote, fit_student = _base_pate.BasePATE._teach_and_vote, _base_pate.BasePATE._fit_given_student
+
+    def keeping(self, X, y, *args):
+        leaked[id(self)] = X, y
+        return teach_and_vote(self, X, y, *args)
+
+    def with_private_rows(self, X, labels):
+        rows, true = leaked[id(self)]
+        return fit_student(self, np.vstack([X, rows]), np.concatenate([labels, true]))
+
+    patch.setattr(_base_pate.BasePATE, "_teach_and_vote", keeping)
+    patch.setattr(_base_pate.BasePATE, "_fit_given_student", with_private_rows)
