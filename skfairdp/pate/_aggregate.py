@@ -60,7 +60,14 @@ def release_votes(
     Returns
     -------
     ReleasedVotes
+
+    Raises
+    ------
+    ValueError
+        More queries than the plan covers; nothing is released then.
     """
+    if len(votes) > plan.n_queries:
+        raise ValueError(f"The plan pays for {plan.n_queries} queries, but there are votes on {len(votes)}. Plan more.")
     if plan.voting == "soft":
         assert plan.soft is not None
         shares = plan.soft.release(votes, source) / plan.soft.n_teachers

@@ -190,6 +190,17 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
     assert thresholds == n or cap < spent + one_more * (1 + Fraction(1, 10**9)), "the filter stopped early"
 
 
+@pytest.mark.parametrize("voting", ["soft", "gnmax", "confident"])
+def test_votes_on_more_queries_than_planned_are_refused(voting):
+    plan = plan_votes(
+        voting=voting, epsilon=1.0, delta=1e-5, n_queries=5, n_teachers=10, n_classes=2, threshold=0.6, owner="",
+        noise="gaussian", accounting="auto", sigma_threshold=None, sigma_gnmax=None, max_gnmax=None,
+    )
+    with recorded_noise() as log, pytest.raises(ValueError, match="pays for 5 queries, but there are votes on 6"):
+        _aggregate.release_votes(np.full((6, 2), 5), plan, NoiseSource(), gate=None, groups=None, verbose=0)
+    assert not log
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("n", [1, 300])
 def test_calibrated_noise_costs_at_most_the_target(n, epsilon):
