@@ -25,6 +25,7 @@ from skfairdp.fairness import largest_disparity
 # With this little data and this much noise, now and then no student reaches gamma on the public rows.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The smallest demographic disparity"),
+    pytest.mark.filterwarnings("ignore:The gate of FairPATEClassifier ended"),
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
 ]
 

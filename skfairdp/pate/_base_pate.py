@@ -209,6 +209,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             counts = np.zeros((public.n_groups, n_classes), dtype=np.int64)
             np.add.at(counts, (groups[answered], labels[answered]), 1)
             self.gap_ = largest_disparity(counts, self.gap)
+            self._check_answers(public, counts)
             asked = np.bincount(groups, minlength=public.n_groups)
             refused = np.bincount(groups[~answered], minlength=public.n_groups)
             assert public.domain is not None
@@ -246,7 +247,10 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     def _check_groups(self, public: PublicRows) -> None:
         """Nothing to check without groups; FairPATEClassifier warns of groups too small for its claim."""
 
-    def _gate(self, public: PublicRows) -> FairnessGate | None:
+    def _check_answers(self, public: PublicRows, counts: NDArray[np.int64]) -> None:
+        """Nothing to check without a constraint; FairPATEClassifier warns where its gate had to stop answering."""
+
+    def _gate(self, public: PublicRows, counts: NDArray[np.int64] | None = None) -> FairnessGate | None:
         """A fresh gate over the public counters; None without a fairness constraint."""
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skfairdp._base import PublicRows
 from skfairdp.exceptions import FairnessWarning
@@ -146,7 +146,8 @@ class FairPATEClassifier(BasePATE):
     PrivacyLeakWarning
         Classes were read from private labels, or the noise is seeded.
     FairnessWarning
-        A group has fewer public rows than ``min_count``, or the student cannot reach ``gamma`` on the public rows.
+        A group has fewer public rows than ``min_count``, the gate came to a state in which no label is admissible, or
+        the student cannot reach ``gamma`` on the public rows.
 
     Examples
     --------
@@ -292,7 +293,18 @@ class FairPATEClassifier(BasePATE):
                 stacklevel=4,
             )
 
-    def _gate(self, public: PublicRows) -> FairnessGate | None:
+    def _check_answers(self, public: PublicRows, counts: NDArray[np.int64]) -> None:
+        gate = self._gate(public, counts)
+        if gate is not None and gate.is_stuck():
+            warnings.warn(
+                f"The gate of {type(self).__name__} ended where every further label would raise the disparity, so some "
+                f"queries went unanswered (gamma={self.gamma}, min_count={self.min_count}). Raise 'gamma' or "
+                "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
+                FairnessWarning,
+                stacklevel=5,
+            )
+
+    def _gate(self, public: PublicRows, counts: NDArray[np.int64] | None = None) -> FairnessGate | None:
         if not self._constrained:
             return None
         return FairnessGate(
@@ -302,6 +314,7 @@ class FairPATEClassifier(BasePATE):
             min_count=self.min_count,
             gap=self.gap,
             gate=self.gate,
+            counts=counts,
         )
 
     def _held_to_parity(self, student: Any) -> Any:
