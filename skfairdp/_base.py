@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
@@ -12,9 +13,20 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, PrivacySpent
-from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain, public_generator, split_sensitive_columns
+from skfairdp.utils import (
+    PublicData,
+    as_groups,
+    encode_labels,
+    given_domain,
+    group_domain,
+    public_generator,
+    split_sensitive_columns,
+    without_values,
+)
 
 __all__ = ["FairPrivateMixin", "PublicRows"]
+
+LARGEST_PUBLIC = 1e100
 
 
 class PublicRows:
@@ -105,24 +117,30 @@ class FairPrivateMixin:
             features = check_array(features, dtype=np.float64, estimator=self, input_name="X")
             validate_data(self, X, reset=reset, skip_check_array=True)
             return features, groups
-        except ValueError as error:
-            if "could not convert string to float" in str(error):
-                raise ValueError(
-                    f"X of {type(self).__name__} has columns that are not numbers. Encode them with a transformer "
-                    "fitted on public rows, for example PublicPreprocessor(make_tabular_encoder(), X_public)."
-                ) from None
-            raise
+        except (ValueError, TypeError, OverflowError) as error:
+            problem = without_values(error, owner=type(self).__name__)
+        raise problem
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, warn=True)
+        owner, problem = type(self).__name__, None
+        try:
+            y = column_or_1d(y, warn=True)
+        except (ValueError, TypeError) as error:
+            problem = without_values(error, owner=owner, name="y")
+        if problem is not None:
+            raise problem
         if len(y) != n_rows:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}")
-        if y.dtype.kind == "O" and any(value is None or value != value for value in y):
-            raise ValueError(f"y of {type(self).__name__} contains missing values (None or NaN).")
         if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
             raise ValueError("Input y contains NaN or infinity.")
+        if bool(pd.isna(y).any()):
+            raise ValueError(f"y of {owner} contains missing values (None or NaN).")
+        try:
+            np.unique(y)
+        except TypeError:
+            raise ValueError(f"Unknown label type: y of {owner} mixes labels that have no common order.") from None
         check_classification_targets(y)
         return y
 
@@ -144,13 +162,13 @@ class FairPrivateMixin:
                 stacklevel=4,
             )
             return classes, codes.astype(np.int64)
-        classes = np.asarray(given)
-        if classes.ndim != 1 or len(classes) == 0:
-            raise ValueError(f"The 'classes' parameter of {owner} must be a non-empty list of labels.")
-        order = np.argsort(classes, kind="stable")  # scikit-learn keeps classes_ sorted
-        classes = classes[order]
-        if len(np.unique(classes)) != len(classes):
-            raise ValueError(f"The 'classes' parameter of {owner} lists a label twice.")
+        labels = given_domain(given, owner=owner, parameter="classes").tolist()
+        try:
+            classes = np.asarray(sorted(labels))  # scikit-learn keeps classes_ sorted
+        except TypeError:
+            classes = np.empty((0, 0))
+        if classes.ndim != 1:
+            raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
         return classes, encode_labels(y, classes, owner=owner, name="y", parameter="classes")
 
     def _public_rows(
@@ -223,6 +241,11 @@ class FairPrivateMixin:
             public = X[held_out]
             groups = None if groups is None else groups[held_out]
             X, y = X[kept], y[kept]
+        if np.abs(public).max() > LARGEST_PUBLIC:
+            raise ValueError(
+                f"The public rows of {owner} hold numbers beyond {LARGEST_PUBLIC:g}, whose squares are no floats. "
+                "Scale the features."
+            )
         if use_groups == "ignored" or groups is None:
             return X, y, PublicRows(public)
         domain = self._group_domain(groups, required=use_groups == "required")
@@ -245,9 +268,7 @@ class FairPrivateMixin:
                     "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."
                 )
             return domain
-        domain = np.empty(len(given), dtype=object)
-        domain[:] = [tuple(g) if isinstance(g, list) else g for g in given]
-        return domain
+        return given_domain(given, owner=type(self).__name__, parameter="groups")
 
     # ------------------------------------------------------------------ budget
 

@@ -9,6 +9,7 @@ from skfairdp.utils._groups import (
 )
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
+from skfairdp.utils._validation import without_values
 
 __all__ = [
     "PublicData",
@@ -20,4 +21,5 @@ __all__ = [
     "group_domain",
     "public_generator",
     "split_sensitive_columns",
+    "without_values",
 ]
