@@ -15,6 +15,7 @@ from skfairdp._base import FairPrivateMixin, PublicRows
 from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate._aggregate import UNANSWERED, ReleasedVotes, gate_labels, release_votes
+from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._plan import VotePlan, plan_votes
 from skfairdp.pate._student import SoftLabelStudent
 from skfairdp.utils import public_generator
@@ -257,10 +258,10 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     def _fit_default_student(self, X: NDArray[np.float64], shares: NDArray[np.float64], noise_std: float) -> Any:
         public = self._public
         if len(self.classes_) < 2:
-            return _ConstantStudent()
+            return ConstantStudent()
         if not len(X):
             # Nothing was answered. Predicting the first class is as good as any data-free rule.
-            return _ConstantStudent(len(self.classes_))
+            return ConstantStudent(len(self.classes_))
         return SoftLabelStudent(gap=self.gap).fit(
             X, shares, noise_std=noise_std, X_public=public.X, groups=public.groups, n_groups=public.n_groups or None
         )
@@ -270,7 +271,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
 
     def _fit_given_student(self, X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
         if len(np.unique(labels)) < 2:
-            return _ConstantStudent(len(self.classes_), int(labels[0]) if len(labels) else 0)
+            return ConstantStudent(len(self.classes_), int(labels[0]) if len(labels) else 0)
         student = clone(self.student)
         if "random_state" in student.get_params() and student.get_params()["random_state"] is None:
             student.set_params(random_state=int(public_generator(self.random_state).integers(2**31 - 1)))
@@ -378,20 +379,3 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other._finish()
-
-
-class _ConstantStudent:
-    """Predicts one class. For a public domain of one class, or when no query was answered."""
-
-    def __init__(self, n_classes: int = 1, constant: int = 0) -> None:
-        self.classes_ = np.arange(n_classes)
-        self.constant = constant
-
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.full(len(X), self.constant, dtype=np.int64)
-
-    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.eye(len(self.classes_))[self.predict(X)]
-
-    def with_gamma(self, gamma: float | None) -> "_ConstantStudent":
-        return self
