@@ -16,6 +16,7 @@ from skfairdp.privacy import (
     NoiseSource,
     PoissonSampledDpEvent,
     calibrate_noise,
+    gdp_mu,
     repeat,
 )
 
@@ -93,8 +94,7 @@ class DPStep:
                 lambda sigma: _event(probability, sigma, steps),
                 epsilon,
                 delta,
-                # a central-limit guess: q·sqrt(T)/σ ≈ μ, and μ ≈ ε/4 at usual δ
-                guess=max(0.6, 4 * probability * math.sqrt(steps) / max(epsilon, 0.05)),
+                guess=_central_limit_noise(probability, steps, epsilon, delta),
             )
         return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows)
 
@@ -119,6 +119,12 @@ class DPStep:
             # added in double precision; the float32 it is stored in is post-processing
             released[name] = ((value.double() + noise) / self.expected_batch_size).to(value.dtype)
         return released
+
+
+def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
+    """Where the search starts: many sampled steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020)."""
+    per_step = gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
+    return 1.02 / math.sqrt(math.log1p(per_step**2))
 
 
 def _event(probability: float, noise_multiplier: float, steps: int) -> DpEvent:

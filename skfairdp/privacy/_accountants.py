@@ -28,7 +28,8 @@ RDP_ORDERS: NDArray[np.float64] = np.concatenate(
 )
 RDP_ORDERS.setflags(write=False)
 
-_GRID = 1e-4  # privacy-loss grid; ten times coarser overstated ε by up to 6 % after 20 000 steps
+_GRID = 1e-4  # privacy-loss grid of Laplace and randomised response, and the coarsest for bits
+_SAMPLED_GRIDS = (1e-5, 4e-3)  # finest and coarsest for Poisson-sampled Gaussians, whose own scale decides
 _STRIDE = 16  # orders per step of the coarse search: about the root of half their number
 _BITS = (ThresholdBit, ArgmaxBit)
 _SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent)
@@ -76,8 +77,12 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     _check_delta(delta)
     if accountant not in ("auto", *_ACCOUNTANTS):
         raise ValueError(f"accountant must be 'auto', 'gdp', 'rdp' or 'pld'. Got {accountant!r} instead.")
-    bounds = _bounds(event, delta, accountant)
-    return min(bounds.values())
+    return min(_bounds(event, delta, accountant).values())
+
+
+def quick_epsilon_of(event: DpEvent, delta: float) -> float:
+    """As :func:`epsilon_of`, sampled Gaussians on a grid twice as coarse: still an upper bound, for searches."""
+    return min(_bounds(event, delta, "auto", coarseness=2).values())
 
 
 def accountant_of(event: DpEvent, delta: float) -> str:
@@ -86,7 +91,7 @@ def accountant_of(event: DpEvent, delta: float) -> str:
     return min(bounds, key=lambda kind: bounds[kind])
 
 
-def _bounds(event: DpEvent, delta: float, accountant: str) -> dict[str, float]:
+def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) -> dict[str, float]:
     leaves = flatten(event)
     if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
         return {"none": math.inf}
@@ -101,7 +106,7 @@ def _bounds(event: DpEvent, delta: float, accountant: str) -> dict[str, float]:
     for kind in kinds:
         # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
         if not (accountant == "auto" and kind == "rdp" and "pld" in bounds):
-            value = _ACCOUNTANTS[kind](key, delta)
+            value = _pld_bound(key, delta, coarseness) if kind == "pld" else _ACCOUNTANTS[kind](key, delta)
             if value is not None:
                 bounds[kind] = value
     if not bounds:
@@ -150,12 +155,12 @@ def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _pld_bound(leaves: Leaves, delta: float) -> float | None:
+def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | None:
     if not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
     if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
         return None
-    grid = _grid(leaves)
+    grid = _grid(leaves, coarseness)
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared):
         return math.inf
@@ -235,12 +240,23 @@ def _mu_squared(leaves: Leaves) -> float | None:
     return math.fsum(costs)
 
 
-def _grid(leaves: Leaves) -> float:
-    """Grid of privacy losses: fine against the loss of the smallest bit, so that rounding up costs < 0.1 %."""
-    grid = _GRID
+def _grid(leaves: Leaves, coarseness: int = 1) -> float:
+    """Grid of privacy losses: fine against the loss of the smallest release, so that rounding up costs < 0.1 %.
+
+    What matters is the grid over the typical loss of *one* release, since rounding adds to its variance and both add up
+    over the steps: a twentieth overstates ε by about 2e-4 of it, at 400 steps as at 20 000.
+    """
+    grids = []
     for leaf, _ in leaves:
         if isinstance(leaf, _BITS):
             # order-2 divergence ≈ variance of the loss: its root is the typical size of one bit's loss
             typical = math.sqrt(float(bit_rdp(leaf, np.array([2.0]))[0]))
-            grid = min(grid, max(typical / 40, 1e-6))
-    return grid
+            grids.append(min(max(typical / 40, 1e-6), _GRID))
+        elif isinstance(leaf, PoissonSampledDpEvent):
+            exponent = min(leaf.event.noise_multiplier ** -2, 700.0) if leaf.event.noise_multiplier > 0 else 700.0
+            typical = leaf.sampling_probability * math.sqrt(math.expm1(exponent))
+            finest, coarsest = _SAMPLED_GRIDS
+            grids.append(coarseness * min(max(typical / 20, finest), coarsest))
+        elif not isinstance(leaf, GaussianDpEvent):
+            grids.append(_GRID)
+    return min(grids)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from skfairdp.privacy._accountants import epsilon_of
+from skfairdp.privacy._accountants import epsilon_of, quick_epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._gdp import _check_delta
 
@@ -32,8 +32,8 @@ def calibrate_noise(
     guess : float, default=1.0
         Where to start looking, for example the answer of a cheaper bound.
     rtol : float, default=1e-3
-        Width of the returned point's bracket. What is lost is utility, never privacy: the point returned has been
-        evaluated, and its ε is at most the target.
+        Stop within this share of the smallest such noise, or of the target. What is lost is utility, never privacy:
+        the point returned has been evaluated, and its ε is at most the target.
     max_noise : float, default=1e9
         Give up beyond this.
 
@@ -59,22 +59,31 @@ def calibrate_noise(
     if math.isinf(epsilon):
         return 0.0
 
-    def excess(noise: float) -> float:
-        return epsilon_of(event_at(noise), delta) - epsilon
+    # Nearly all of the way on the cheaper bound; what is returned has been evaluated on the one that is reported.
+    for epsilon_at, width in ((quick_epsilon_of, rtol / 4), (epsilon_of, rtol)):
+        guess = _search(lambda noise, f=epsilon_at: f(event_at(noise), delta) / epsilon - 1, guess, width, max_noise)
+        if guess > max_noise:
+            raise ValueError(
+                f"No noise up to {max_noise:g} brings epsilon down to {epsilon:g} at delta={delta:g}. "
+                "Plan fewer releases, or raise epsilon or delta."
+            )
+    return guess
 
+
+def _search(excess: Callable[[float], float], guess: float, rtol: float, max_noise: float) -> float:
+    """Smallest noise with ``excess(noise) <= 0``, up to ``rtol`` of it or of ε; inf where it would pass ``max_noise``."""
     high = guess
     high_excess = excess(high)
     step = 1.1  # a good guess is off by little; a bad one is left behind in doubling strides
+    if -rtol <= high_excess <= 0:
+        return high
     if high_excess > 0:
         while high_excess > 0:
             low, low_excess = high, high_excess
             high *= step
             step *= step
             if high > max_noise:
-                raise ValueError(
-                    f"No noise up to {max_noise:g} brings epsilon down to {epsilon:g} at delta={delta:g}. "
-                    "Plan fewer releases, or raise epsilon or delta."
-                )
+                return math.inf
             high_excess = excess(high)
     else:
         low, low_excess = high, high_excess
@@ -87,7 +96,7 @@ def calibrate_noise(
             low_excess = excess(low)
     # False position in logarithms needs few evaluations of a smooth curve; bisection guards it.
     for iteration in range(60):
-        if high <= low * (1 + rtol):
+        if high <= low * (1 + rtol) or high_excess >= -rtol:
             break
         if iteration % 3 < 2 and math.isfinite(low_excess):
             share = low_excess / (low_excess - high_excess) if low_excess > high_excess else 0.5
