@@ -26,6 +26,7 @@ __all__ = ["BasePATE"]
 # Chosen on Adult (benchmarks/bench_utility.py): more teachers drown the noise, until each sees too few rows.
 ROWS_PER_TEACHER = 130
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
+LARGEST_INT = 2**31 - 1
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
@@ -45,8 +46,8 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "voting": [StrOptions({"soft", "confident", "gnmax"})],
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
-        "sigma_threshold": [Interval(Real, 0, None, closed="neither"), None],
-        "sigma_gnmax": [Interval(Real, 0, None, closed="neither"), None],
+        "sigma_threshold": [Interval(Real, 1e-9, 1e9, closed="both"), None],
+        "sigma_gnmax": [Interval(Real, 1e-9, 1e9, closed="both"), None],
         "max_queries": [Interval(Integral, 1, None, closed="left"), None],
         "max_answers": [Interval(Integral, 1, None, closed="left"), None],
         "accounting": [StrOptions({"auto", "binary", "gdp"})],
@@ -136,7 +137,11 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         self._denoiser: Any = None
         if released.shares is not None:
             self._denoiser = self._fit_default_student(public.X[queries], released.shares, released.noise_std)
-        return self._finish()
+        try:
+            return self._finish()
+        except Exception as error:
+            error.add_note("The votes are released and paid for; refit_student(student=...) trains another from them.")
+            raise
 
     def _teach_and_vote(
         self,
@@ -223,6 +228,15 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ pieces
 
     def _check_parameters(self) -> None:
+        for name in sorted(self._parameter_constraints.keys() - {"random_state", "noise_seed", "verbose"}):
+            value = getattr(self, name)
+            if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) > LARGEST_INT):
+                raise ValueError(
+                    f"The '{name}' parameter of {type(self).__name__} must be neither a bool nor an integer beyond "
+                    f"{LARGEST_INT}."
+                )
+        if self.student is not None:
+            clone(self.student)  # raises where it is no estimator, before anything is spent
         if self.voting != "confident":
             ignored = {"sigma_threshold": self.sigma_threshold, "max_answers": self.max_answers}
             for name, value in ignored.items():
@@ -345,7 +359,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         ValueError
             The released votes do not determine the answer asked for.
         """
-        check_is_fitted(self, "student_")
+        check_is_fitted(self, "_released")
         changes: dict[str, Any] = {}
         if not isinstance(gamma, str):
             if self.voting == "confident":
