@@ -52,7 +52,7 @@ from skfairdp.privacy import (
     PrivacyLedger,
     ThresholdBit,
     _accountants,
-    _calibration,
+    calibrate_noise,
     data_dependent_rdp,
     log_q,
     repeat,
@@ -113,7 +113,7 @@ def only_answered_queries_are_declared(patch):
 def delta_is_ignored(patch):
     """Found: the user's δ is accepted and 1e-5 is used. Right: what was asked for is what is reported."""
     bounds = _accountants._bounds
-    patch.setattr(_accountants, "_bounds", lambda event, delta, kinds: bounds(event, 1e-5, kinds))
+    patch.setattr(_accountants, "_bounds", lambda event, delta, *args, **kwargs: bounds(event, 1e-5, *args, **kwargs))
 
 
 def theorem_6(logs, sigma, orders, *, checked=True, first_exponent=None, logarithm=np.log):
@@ -247,8 +247,7 @@ def calibration_rounds_the_wrong_way(patch):
 
     Right: the point returned has been evaluated and costs at most the target.
     """
-    epsilon_of = _calibration.epsilon_of
-    patch.setattr(_calibration, "epsilon_of", lambda event, delta: 0.999 * epsilon_of(event, delta))
+    replace_everywhere(patch, calibrate_noise, lambda *args, **kwargs: 0.995 * calibrate_noise(*args, **kwargs))
 
 
 @mutant(None, killed_by(certificate_is_constant, name=GDP), killed_by(certificate_is_constant, name=GDP_3))

@@ -183,14 +183,14 @@ def student_sees_private_rows(patch):
     leaked: dict[int, Any] = {}
     teach_and_vote, fit_student = _base_pate.BasePATE._teach_and_vote, _base_pate.BasePATE._fit_default_student
 
-    def keeping(self, X, y, *args):
+    def keeping(self, X, y, *args, **kwargs):
         leaked[id(self)] = X, y
-        return teach_and_vote(self, X, y, *args)
+        return teach_and_vote(self, X, y, *args, **kwargs)
 
-    def with_private_rows(self, X, shares, noise_std):
+    def with_private_rows(self, X, shares, *args, **kwargs):
         rows, labels = leaked[id(self)]
         shares = np.vstack([shares, np.eye(shares.shape[1])[labels]])
-        return fit_student(self, np.vstack([X, rows]), shares, noise_std)
+        return fit_student(self, np.vstack([X, rows]), shares, *args, **kwargs)
 
     patch.setattr(_base_pate.BasePATE, "_teach_and_vote", keeping)
     patch.setattr(_base_pate.BasePATE, "_fit_default_student", with_private_rows)
@@ -202,13 +202,13 @@ def given_student_gets_private_rows(patch):
     leaked: dict[int, Any] = {}
     teach_and_vote, fit_student = _base_pate.BasePATE._teach_and_vote, _base_pate.BasePATE._fit_given_student
 
-    def keeping(self, X, y, *args):
+    def keeping(self, X, y, *args, **kwargs):
         leaked[id(self)] = X, y
-        return teach_and_vote(self, X, y, *args)
+        return teach_and_vote(self, X, y, *args, **kwargs)
 
-    def with_private_rows(self, X, labels):
+    def with_private_rows(self, X, labels, *args, **kwargs):
         rows, true = leaked[id(self)]
-        return fit_student(self, np.vstack([X, rows]), np.concatenate([labels, true]))
+        return fit_student(self, np.vstack([X, rows]), np.concatenate([labels, true]), *args, **kwargs)
 
     patch.setattr(_base_pate.BasePATE, "_teach_and_vote", keeping)
     patch.setattr(_base_pate.BasePATE, "_fit_given_student", with_private_rows)

@@ -121,6 +121,6 @@ def recorded_noise() -> Iterator[list[tuple[Any, np.ndarray]]]:
 def no_student() -> Iterator[None]:
     """Stop a fit after its last release. What follows is post-processing (test_post_processing.py)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_base_pate.BasePATE, "_fit_default_student", lambda self, *_: None)
+        patch.setattr(_base_pate.BasePATE, "_fit_default_student", lambda self, *_, **__: None)
         patch.setattr(_base_pate.BasePATE, "_finish", lambda self: self)
         yield
