@@ -171,9 +171,18 @@ class ModuleTeachers(_StackedTeachers):
         self.device = device
 
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedModule":
+        import torch
+
         from skfairdp.neural import StackedModule
 
-        return StackedModule(self.module, n_classes, owner="ModuleTeachers")
+        net = StackedModule(self.module, n_classes, owner="ModuleTeachers")
+        try:  # before any teacher is trained, on a row of zeros: the module is public
+            net.logits(net.initial([0]), torch.zeros(1, *X.shape[1:]))
+        except RuntimeError as error:
+            raise ValueError(
+                f"The module of ModuleTeachers cannot read rows of shape {X.shape[1:]} ({error}); change its layers."
+            ) from None
+        return net
 
 
 class StackedEnsemble:
