@@ -1,7 +1,6 @@
 """FairDP-SGD: private gradients from the private rows, a fairness gradient from public ones."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.utils import PublicData, RandomStateLike, public_generator
+from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["FairDPSGDClassifier"]
@@ -50,13 +49,17 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         Beside the private gradient, or inside the clipping of every per-sample gradient.
     module : None or torch.nn.Module, default=None
         Maps float rows to one logit per class; it is copied. None is a network with tanh units and ``hidden`` layers.
-        Modules that mix rows (BatchNorm) are refused.
+        Modules that mix rows or keep something of them (BatchNorm) are refused. Dropout is allowed: its masks follow a
+        row's position in its batch and so must be secret; they come with the noise, not from ``random_state``.
     hidden : tuple of int, default=(64,)
         Hidden layers of the built-in network.
     epochs : float, default=20
         Expected passes over the private rows.
     batch_size : int, default=512
-        Expected size of a Poisson batch; the sampling probability is ``batch_size / n_rows``.
+        Expected size of a Poisson batch; the sampling probability is ``batch_size / n_rows``, at most 1.
+    n_rows : int, default=None
+        Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
+        It need not be exact. None counts them, and the count is then public: a row more would change all three.
     lr : float, default=1.0
         Step size.
     momentum : float, default=0.0
@@ -67,8 +70,12 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         Clipping bound of per-sample gradients.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
+    public_batch_size : int, default=None
+        Evaluate the fairness term on so many public rows, drawn afresh for every step. None takes all: exact, and
+        slower than the private step where the public rows outnumber the batch.
     public_size : float, default=None
-        Share of the rows given to ``fit`` to hold out as public, by position. **Those rows are not protected.**
+        Share of the rows given to ``fit`` to hold out as public, by position. **Those rows are not protected**, and
+        which rows they are, a function of ``random_state`` and the number of rows, is public too.
     classes : array-like, default=None
         All class labels. None reads them from y, which is a release; a PrivacyLeakWarning says so.
     groups : list, default=None
@@ -78,7 +85,8 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     device : str, default="cpu"
         Where to train, for example "cuda".
     random_state : int, RandomState, Generator or None, default=None
-        Public randomness: the initial weights. Never batches or noise.
+        Public randomness: the initial weights of the built-in network, the public batches. Never private batches,
+        dropout or noise.
     noise_seed : int, default=None
         Makes batches and noise reproducible for research and tests; ``privacy_.epsilon`` is then inf.
     ledger : PrivacyLedger, default=None
@@ -134,11 +142,13 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         "hidden": [tuple, list],
         "epochs": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_rows": [Interval(Integral, 1, None, closed="left"), None],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
+        "public_batch_size": [Interval(Integral, 2, None, closed="left"), None],
         "public_size": [Interval(Real, 0, 1, closed="neither"), None],
         "classes": ["array-like", None],
         "groups": ["array-like", None],
@@ -163,11 +173,13 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         hidden: Sequence[int] = (64,),
         epochs: float = 20,
         batch_size: int = 512,
+        n_rows: int | None = None,
         lr: float = 1.0,
         momentum: float = 0.0,
         average_last: float = 0.25,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,
+        public_batch_size: int | None = None,
         public_size: float | None = None,
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
@@ -188,11 +200,13 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         self.hidden = hidden
         self.epochs = epochs
         self.batch_size = batch_size
+        self.n_rows = n_rows
         self.lr = lr
         self.momentum = momentum
         self.average_last = average_last
         self.max_grad_norm = max_grad_norm
         self.noise_multiplier = noise_multiplier
+        self.public_batch_size = public_batch_size
         self.public_size = public_size
         self.classes = classes
         self.groups = groups
@@ -231,11 +245,11 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        from skfairdp.neural import DPStep, check_rows_stay_apart, train_network
+        import torch
+
+        from skfairdp.neural import DPStep, PublicPenalty, prepare_network
 
         self._validate_params()
-        if self.module is not None:
-            check_rows_stay_apart(self.module)
         features, groups_in_X = self._split_features(X, reset=True, read_groups=self.public_size is not None)
         target = self._check_target(y, len(features))
         classes, codes = self._encode_classes(target)
@@ -250,10 +264,33 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
                 sensitive_features_public,
                 use_groups="required" if self.lam > 0 else "optional",
             )
+        seeds = child_seeds(public_generator(self.random_state), 2)
+        network = prepare_network(
+            self.module,
+            features.shape[1],
+            len(classes),
+            hidden=tuple(self.hidden),
+            seed=int(seeds[0]),
+            device=self.device,
+            owner=type(self).__name__,
+        )
+        penalty = None
+        if self.lam > 0:
+            assert public is not None and public.groups is not None
+            penalty = PublicPenalty(
+                self.lam,
+                network.tensor(public.X),
+                torch.from_numpy(public.groups).to(network.device),
+                public.n_groups,
+                self.temperature,
+                self.maximum,
+                self.public_batch_size,
+                torch.Generator().manual_seed(int(seeds[1])),
+            )
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
-            n_rows=len(features),
+            n_rows=len(features) if self.n_rows is None else self.n_rows,
             batch_size=self.batch_size,
             epochs=self.epochs,
             max_grad_norm=self.max_grad_norm,
@@ -268,6 +305,7 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             public=(
                 "sampling probability",
                 "number of steps",
+                *(() if self.n_rows is not None else ("number of private rows",)),
                 "classes",
                 "public rows and their groups",
                 "all constructor parameters",
@@ -281,27 +319,17 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             )
         self._charge(step.event, **guarantee, releases=(f"{step.steps} noisy clipped gradient sums",), dry_run=False)
         # From here on the ledger says it all, also if the training is interrupted.
-        self.net_ = train_network(
+        self.net_ = network.trained(
             features,
             codes,
-            len(classes),
             step,
             source,
-            module=deepcopy(self.module),
-            hidden=tuple(self.hidden),
-            seed=int(public_generator(self.random_state).integers(2**31 - 1)),
             lr=self.lr,
             momentum=self.momentum,
             average_last=self.average_last,
-            lam=self.lam,
-            temperature=self.temperature,
-            maximum=self.maximum,
+            penalty=penalty,
             penalty_inside=self.regularizer_at == "per_sample",
-            device=self.device,
             verbose=self.verbose,
-            X_public=None if public is None else public.X,
-            groups=None if public is None else public.groups,
-            n_groups=0 if public is None else public.n_groups,
         )
         self.classes_ = classes
         self.privacy_ = privacy

@@ -5,28 +5,38 @@ This room imports torch when it is imported; ``skfairdp.ensemble`` loads it on f
 
 from skfairdp.neural._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp.neural._dp_step import DPStep
-from skfairdp.neural._dp_train import PublicPenalty, build_mlp, predict_logits, train_network, train_privately
+from skfairdp.neural._dp_train import (
+    Network,
+    PublicPenalty,
+    build_mlp,
+    predict_logits,
+    prepare_network,
+    train_privately,
+)
 from skfairdp.neural._mlp import StackedMLP
 from skfairdp.neural._modules import StackedModule
 from skfairdp.neural._penalties import demographic_disparity_penalty
+from skfairdp.neural._probe import check_network
 from skfairdp.neural._stacked import StackedNet, batch_stream, predict_stacked, resolve_device, train_stacked
 
 __all__ = [
     "DPStep",
+    "Network",
     "PublicPenalty",
     "StackedMLP",
     "StackedModule",
     "StackedNet",
     "batch_stream",
     "build_mlp",
+    "check_network",
     "check_rows_stay_apart",
     "clipped_gradient_sum",
     "demographic_disparity_penalty",
     "fused_layers",
     "predict_logits",
     "predict_stacked",
+    "prepare_network",
     "resolve_device",
-    "train_network",
     "train_privately",
     "train_stacked",
 ]

@@ -22,7 +22,7 @@ def check_rows_stay_apart(module: nn.Module) -> None:
     Raises
     ------
     ValueError
-        For batch normalisation, and instance normalisation with running statistics.
+        For batch normalisation, instance normalisation with running statistics, embeddings with ``max_norm``.
     """
     for name, child in module.named_modules():
         if isinstance(child, _BatchNorm):
@@ -35,19 +35,25 @@ def check_rows_stay_apart(module: nn.Module) -> None:
                 f"{type(child).__name__} ('{name}') keeps running statistics of private rows, which no noise covers; "
                 "use track_running_stats=False."
             )
+        if isinstance(child, nn.Embedding | nn.EmbeddingBag) and child.max_norm is not None:
+            raise ValueError(
+                f"{type(child).__name__} ('{name}') with max_norm rescales the rows of its table that a private batch "
+                "looks up, which no noise covers; use max_norm=None."
+            )
 
 
 def fused_layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
     """Layers of the fused path, or None where a trainable parameter has no rule or is shared between layers."""
     layers: list[tuple[str, nn.Module]] = []
     seen: set[int] = set()
-    for name, child in module.named_modules():
-        own = [p for p in child.parameters(recurse=False) if p.requires_grad]
+    for name, child in module.named_modules(remove_duplicate=False):
+        own = {key: p for key, p in child.named_parameters(recurse=False) if p.requires_grad}
         if not own:
             continue
-        if rule_for(child) is None or any(id(p) in seen for p in own):
+        # other names than these are a layer that computes its weight from them
+        if rule_for(child) is None or own.keys() - {"weight", "bias"} or any(id(p) in seen for p in own.values()):
             return None
-        seen.update(id(p) for p in own)
+        seen.update(id(p) for p in own.values())
         layers.append((name, child))
     return layers
 
@@ -107,7 +113,7 @@ def clipped_gradient_sum(
         raise ValueError("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
     layers = fused_layers(module)
     if fused and layers is None:
-        raise ValueError("This module has trainable layers without a fused rule or or shared weights: use fused=False.")
+        raise ValueError("This module has trainable layers without a fused rule or shared weights: use fused=False.")
     if len(X) == 0:
         return {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
     if layers is not None and fused is not False:
@@ -164,7 +170,9 @@ def _fused_sum(
         squared += rule.squared_norms(children[name], parts)
     finite = torch.isfinite(squared)
     if not finite.all():
-        return clipped_gradient_sum(module, loss, X[finite], y[finite], max_norm)
+        # Left out of what is there: running the others again would give them other dropout masks.
+        prepared = {name: (rule, tuple(part[finite] for part in parts)) for name, (rule, parts) in prepared.items()}
+        squared = squared[finite]
     weights = _clip_factors(squared.sqrt(), max_norm)
     total = {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
     for name, (rule, parts) in prepared.items():

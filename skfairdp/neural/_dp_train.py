@@ -1,5 +1,6 @@
 """The DP-SGD loop: private gradients from a :class:`DPStep`, and a public fairness gradient beside them."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,10 +13,11 @@ from tqdm.auto import tqdm
 
 from skfairdp.neural._dp_step import DPStep
 from skfairdp.neural._penalties import demographic_disparity_penalty
+from skfairdp.neural._probe import check_network, input_dtype
 from skfairdp.neural._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
 
-__all__ = ["PublicPenalty", "build_mlp", "predict_logits", "train_network", "train_privately"]
+__all__ = ["Network", "PublicPenalty", "build_mlp", "predict_logits", "prepare_network", "train_privately"]
 
 Array = NDArray[np.floating[Any]]
 
@@ -32,6 +34,10 @@ class PublicPenalty:
     n_groups : int
     temperature : float
     maximum : {"soft", "hard"}
+    batch_size : int or None, default=None
+        Evaluate it on so many rows, drawn afresh for every step; None takes all.
+    generator : torch.Generator or None, default=None
+        Public randomness of those draws.
     """
 
     lam: float
@@ -40,11 +46,17 @@ class PublicPenalty:
     n_groups: int
     temperature: float
     maximum: str
+    batch_size: int | None = None
+    generator: torch.Generator | None = None
 
     def of(self, module: nn.Module) -> Tensor:
         """The weighted penalty at the module's present parameters."""
+        X, groups = self.X, self.groups
+        if self.batch_size is not None and self.batch_size < len(X):
+            rows = torch.randperm(len(X), generator=self.generator)[: self.batch_size].to(X.device)
+            X, groups = X[rows], groups[rows]
         return self.lam * demographic_disparity_penalty(
-            module(self.X), self.groups, self.n_groups, temperature=self.temperature, maximum=self.maximum
+            module(X), groups, self.n_groups, temperature=self.temperature, maximum=self.maximum
         )
 
 
@@ -80,9 +92,14 @@ def train_privately(
     penalty: PublicPenalty | None = None,
     penalty_inside: bool = False,
     average_last: float = 0.0,
+    fused: bool | None = None,
     verbose: int = 0,
 ) -> None:
     """Train ``module`` in place; nothing about the private rows is recorded.
+
+    Dropout draws its masks by the position of a row in its batch, so that one row more would give all later rows other
+    masks: harmless while the masks are as secret as the batches, and only then. They come from torch's global
+    generators, seeded from ``source`` for the time of the training and put back afterwards.
 
     Parameters
     ----------
@@ -101,8 +118,30 @@ def train_privately(
         Add the penalty to every per-sample loss instead, inside the clipping (Algorithm 6 as printed).
     average_last : float, default=0.0
         Share of the last iterates whose average is returned (post-processing).
+    fused : bool or None, default=None
+        See :func:`clipped_gradient_sum`.
     verbose : int, default=0
     """
+    devices = [X.device] if X.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(source.seed())
+        _train(module, X, y, step, source, lr, momentum, penalty, penalty_inside, average_last, fused, verbose)
+
+
+def _train(
+    module: nn.Module,
+    X: Tensor,
+    y: Tensor,
+    step: DPStep,
+    source: NoiseSource,
+    lr: float,
+    momentum: float,
+    penalty: PublicPenalty | None,
+    penalty_inside: bool,
+    average_last: float,
+    fused: bool | None,
+    verbose: int,
+) -> None:
     loss_of = nn.functional.cross_entropy
     parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
     optimizer = torch.optim.SGD(parameters.values(), lr=lr, momentum=momentum)
@@ -115,7 +154,12 @@ def train_privately(
             released = _release_with_penalty(module, X[rows], y[rows], step, source, penalty)
         else:
             released = step.release(
-                module, lambda out, target: loss_of(out, target, reduction="none"), X[rows], y[rows], source
+                module,
+                lambda out, target: loss_of(out, target, reduction="none"),
+                X[rows],
+                y[rows],
+                source,
+                fused=fused,
             )
             if penalty is not None:
                 gradients = torch.autograd.grad(penalty.of(module), list(parameters.values()), allow_unused=True)
@@ -161,50 +205,75 @@ def _release_with_penalty(
     )
 
 
-def train_network(
-    X: Array,
-    y: NDArray[np.int64],
-    n_classes: int,
-    step: DPStep,
-    source: NoiseSource,
-    *,
+@dataclass(frozen=True)
+class Network:
+    """A network that has been found fit for private training, and how it is to be trained.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Untrained; nobody else holds it.
+    device : torch.device
+    fused : bool or None
+        See :func:`clipped_gradient_sum`.
+    """
+
+    module: nn.Module
+    device: torch.device
+    fused: bool | None
+
+    def tensor(self, X: Array) -> Tensor:
+        """Rows in the precision and at the place of the parameters."""
+        return torch.as_tensor(X, dtype=input_dtype(self.module)).to(self.device)
+
+    def trained(
+        self, X: Array, y: NDArray[np.int64], step: DPStep, source: NoiseSource, **training: Any
+    ) -> nn.Module:
+        """Train a copy on arrays; see :func:`train_privately`. Returned on the CPU, in evaluation mode.
+
+        Only parameters and buffers leave the training: what else a module may have put on itself while it saw private
+        rows stays behind.
+        """
+        module = deepcopy(self.module).to(self.device)
+        y_there = torch.from_numpy(y).to(self.device)
+        train_privately(module, self.tensor(X), y_there, step, source, fused=self.fused, **training)
+        result = deepcopy(self.module)
+        result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
+        return result.eval()
+
+
+def prepare_network(
     module: nn.Module | None,
+    n_features: int,
+    n_classes: int,
+    *,
     hidden: tuple[int, ...],
     seed: int,
     device: str,
-    lam: float,
-    X_public: Array | None,
-    groups: NDArray[np.int64] | None,
-    n_groups: int,
-    temperature: float,
-    maximum: str,
-    **training: Any,
-) -> nn.Module:
-    """Train a network on arrays; see :func:`train_privately` for the rest of the arguments.
+    owner: str,
+) -> Network:
+    """Build a network, or copy the given one, after every check that can be made before anything is spent.
 
-    Returns the trained module, on the CPU and in evaluation mode.
+    Raises
+    ------
+    ValueError
+        See :func:`check_network` and :func:`resolve_device`; ``hidden`` that does not list positive integers.
     """
-    where = resolve_device(device, owner="FairDPSGDClassifier")
+    where = resolve_device(device, owner=owner)
     if module is None:
-        module = build_mlp(X.shape[1], hidden, n_classes, torch.Generator().manual_seed(seed))
-    module = module.to(where)
-    penalty = None
-    if lam > 0:
-        assert X_public is not None and groups is not None
-        penalty = PublicPenalty(
-            lam, _rows(X_public, where), torch.from_numpy(groups).to(where), n_groups, temperature, maximum
-        )
-    train_privately(module, _rows(X, where), torch.from_numpy(y).to(where), step, source, penalty=penalty, **training)
-    return module.cpu()
-
-
-def _rows(X: Array, device: torch.device) -> Tensor:
-    return torch.as_tensor(X, dtype=torch.float32).to(device)
+        if not all(isinstance(size, int | np.integer) and size >= 1 for size in hidden):
+            raise ValueError(f"The 'hidden' parameter of {owner} must list positive integers. Got {hidden!r} instead.")
+        built = build_mlp(n_features, hidden, n_classes, torch.Generator().manual_seed(seed))
+        return Network(built, where, fused=None)
+    fused = check_network(module, n_features, n_classes, owner=owner)
+    copy = deepcopy(module).cpu()
+    copy.zero_grad(set_to_none=True)
+    return Network(copy, where, fused)
 
 
 @torch.no_grad()
 def predict_logits(module: nn.Module, X: Array, batch: int = 8192) -> NDArray[np.float64]:
     """Logits of shape (n_rows, n_classes), in batches."""
-    rows = torch.as_tensor(X, dtype=torch.float32)
+    rows = torch.as_tensor(X, dtype=input_dtype(module))
     parts = [module(rows[i : i + batch]) for i in range(0, len(rows), batch)]
     return torch.cat(parts).double().numpy()

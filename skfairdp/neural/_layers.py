@@ -56,11 +56,21 @@ def _matrix_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
         elif a.shape[1] ** 2 <= a.shape[2] * b.shape[2]:
             # Σ_{s,t} (a_s·a_t)(b_s·b_t): two small Gram matrices instead of an (in × out) gradient per sample
             total += (torch.bmm(a, a.transpose(1, 2)) * torch.bmm(b, b.transpose(1, 2))).sum((1, 2)).clamp_min(0)
+            total += _cancellation(a.square().sum(2).sqrt() * b.square().sum(2).sqrt(), a.shape[2] + b.shape[2])
         else:
             total += torch.bmm(b.transpose(1, 2), a).square().sum((1, 2))
     if _trains(module, "bias"):
         total += b.sum(1).square().sum(1)
     return total
+
+
+def _cancellation(sizes: Tensor, terms: int) -> Tensor:
+    """What rounding may have taken from a squared norm that was summed from products of both signs.
+
+    Positions that cancel (sizes of shape (n, positions)) leave a true norm that the sum cannot resolve: it may come out
+    as 0 for a gradient that has to be clipped.
+    """
+    return (terms + 4) * torch.finfo(sizes.dtype).eps * sizes.sum(1).square()
 
 
 def _matrix_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
@@ -130,7 +140,8 @@ def _prepare_embedding(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor,
 def _embedding_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
     rows, b = prepared
     same = rows.unsqueeze(2) == rows.unsqueeze(1)  # positions of one sample that share a row of the table
-    return (torch.bmm(b, b.transpose(1, 2)) * same).sum((1, 2)).clamp_min(0)
+    total = (torch.bmm(b, b.transpose(1, 2)) * same).sum((1, 2)).clamp_min(0)
+    return total + _cancellation(b.square().sum(2).sqrt(), b.shape[2])
 
 
 def _embedding_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:

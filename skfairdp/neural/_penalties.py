@@ -37,7 +37,8 @@ def demographic_disparity_penalty(
     >>> float(demographic_disparity_penalty(logits, torch.tensor([0, 0, 1, 1]), 2, maximum="hard"))
     0.5
     """
-    predictions = torch.softmax(logits / temperature, dim=1)
+    # the largest logit goes first, so that no temperature overflows
+    predictions = torch.softmax((logits - logits.detach().amax(1, keepdim=True)) / temperature, dim=1)
     member = torch.nn.functional.one_hot(groups, n_groups).to(predictions.dtype)
     size = member.sum(0)
     inside = member.T @ predictions

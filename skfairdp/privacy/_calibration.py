@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from skfairdp.privacy._accountants import epsilon_of, quick_epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
@@ -61,7 +62,7 @@ def calibrate_noise(
 
     # Nearly all of the way on the cheaper bound; what is returned has been evaluated on the one that is reported.
     for epsilon_at, width in ((quick_epsilon_of, rtol / 4), (epsilon_of, rtol)):
-        guess = _search(lambda noise, f=epsilon_at: f(event_at(noise), delta) / epsilon - 1, guess, width, max_noise)
+        guess = _search(partial(_excess, epsilon_at, event_at, epsilon, delta), guess, width, max_noise)
         if guess > max_noise:
             raise ValueError(
                 f"No noise up to {max_noise:g} brings epsilon down to {epsilon:g} at delta={delta:g}. "
@@ -70,11 +71,21 @@ def calibrate_noise(
     return guess
 
 
+def _excess(
+    epsilon_at: Callable[[DpEvent, float], float],
+    event_at: Callable[[float], DpEvent],
+    epsilon: float,
+    delta: float,
+    noise: float,
+) -> float:
+    return epsilon_at(event_at(noise), delta) / epsilon - 1
+
+
 def _search(excess: Callable[[float], float], guess: float, rtol: float, max_noise: float) -> float:
-    """Smallest noise with ``excess(noise) <= 0``, up to ``rtol`` of it or of ε; inf where it would pass ``max_noise``."""
+    """Smallest noise with ``excess(noise) <= 0``, up to ``rtol`` of it or of ε; inf beyond ``max_noise``."""
     high = guess
     high_excess = excess(high)
-    step = 1.1  # a good guess is off by little; a bad one is left behind in doubling strides
+    step = 1.02 if abs(high_excess) < 0.02 else 1.1  # a bad guess is left behind in doubling strides
     if -rtol <= high_excess <= 0:
         return high
     if high_excess > 0:
