@@ -9,7 +9,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
-from tqdm import tqdm
+
+from skfairdp.utils import progress_bar
 
 __all__ = ["Parts", "run_tasks"]
 
@@ -72,4 +73,4 @@ def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_
         n_jobs = default_threads
     parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
     results = parallel(delayed(function)(*task) for task in tasks)
-    return list(tqdm(results, total=n_tasks, desc="teachers", disable=not verbose))
+    return list(progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))

@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tqdm import tqdm
+
+from skfairdp.utils import progress_bar
 
 __all__ = ["StackedNet", "batch_stream", "predict_stacked", "resolve_device", "train_stacked"]
 
@@ -177,7 +178,7 @@ def train_stacked(net: StackedNet, X: NDArray[np.floating], y: NDArray[np.int64]
     optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
     steps = int((-(-sizes // batch_size)).max()) * epochs
     stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
-    for index, weight, finished in tqdm(stream, total=steps, desc="steps", leave=False, disable=not progress):
+    for index, weight, finished in progress_bar(stream, total=steps, desc="steps", verbose=int(progress)):
         flat = torch.as_tensor(index.ravel(), device=device)
         x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
         target = codes.index_select(0, flat).view(index.shape)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._plan import Budget, VotePlan
 from skfairdp.privacy import NoiseSource
+from skfairdp.utils import progress_bar
 
 __all__ = ["UNANSWERED", "ReleasedVotes", "gate_labels", "release_votes"]
 
@@ -73,7 +73,7 @@ def release_votes(
         shares = plan.soft.release(votes, source) / plan.soft.n_teachers
         return ReleasedVotes(None, shares, plan.soft.sigma / plan.soft.n_teachers)
     labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
-    progress = tqdm(range(len(votes)), desc="voting", disable=not verbose, leave=False)
+    progress = progress_bar(range(len(votes)), desc="voting", verbose=verbose)
     if plan.voting == "gnmax":
         assert plan.gnmax is not None
         for i in progress:

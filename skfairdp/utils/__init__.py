@@ -7,6 +7,7 @@ from skfairdp.utils._groups import (
     group_domain,
     split_sensitive_columns,
 )
+from skfairdp.utils._progress import progress_bar
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._validation import without_values
@@ -19,6 +20,7 @@ __all__ = [
     "encode_labels",
     "given_domain",
     "group_domain",
+    "progress_bar",
     "public_generator",
     "split_sensitive_columns",
     "without_values",
