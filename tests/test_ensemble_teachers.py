@@ -228,7 +228,8 @@ def test_verbose_shows_a_bar_and_quiet_shows_nothing(teacher, blobs, capsys):
     assert capsys.readouterr() == ("", "")
     fit(teacher, *blobs, verbose=2)
     out, err = capsys.readouterr()
-    assert out == "" and "teachers: 100%" in err
+    assert out == "" and "teachers:" in err
+    assert "it/s" not in err and "s/it" not in err  # how long a part took may depend on its rows
 
 
 def test_logistic_teachers_need_no_torch():
