@@ -169,7 +169,7 @@ def utility(record: Record) -> str:
             [
                 row["method"] if private else f"*{row['method']}*",
                 f"{row['epsilon_certified']:.3f}" if private else "∞",
-                gamma + (" and IDP3" if row["idp3"] else ""),
+                gamma if row["idp3"] is None else f"{gamma}; IDP3 {row['idp3']:g}",
                 *(value(row[name]) for name in ("accuracy", "disparity")),
                 short(row["largest_disparity"], 3),
                 *(value(row[name]) for name in ("eo_disparity", "coverage")),
