@@ -93,7 +93,13 @@ class FairPrivateMixin:
         -------
         float
         """
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))  # type: ignore[attr-defined]
+        predicted = self.predict(X)  # type: ignore[attr-defined]
+        y = self._check_target(y, len(predicted))
+        try:
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        except (ValueError, TypeError) as error:
+            problem = without_values(error, owner=type(self).__name__, name="y")
+        raise problem
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -8,7 +8,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp.utils import PublicData
+from skfairdp.utils import PublicData, without_values
 
 __all__ = ["PublicPreprocessor"]
 
@@ -116,7 +116,11 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         _require_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.transformer_.transform(X)
+        try:
+            return self.transformer_.transform(X)
+        except (ValueError, TypeError, OverflowError) as error:
+            problem = without_values(error, owner="PublicPreprocessor")
+        raise problem
 
     @available_if(lambda self: hasattr(self.transformer, "inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:

@@ -35,6 +35,10 @@ def without_values(error: Exception, *, owner: str, name: str = "X") -> Exceptio
         )
     if said.startswith("Complex data not supported"):
         return ValueError(f"Complex data not supported: {name} of {owner} must hold real numbers.")
+    if said.startswith("Mix of label input types"):
+        return ValueError(f"{name} of {owner} has labels of another type than the predictions.")
+    if said.startswith("Found unknown categories") and "in column" in said:
+        return ValueError(f"{name} of {owner} has categories unknown to the encoder. Set its handle_unknown='ignore'.")
     if isinstance(error, OverflowError):
         return ValueError(f"{name} of {owner} has numbers that are too large for a float.")
     # numpy says which dtypes cannot be one table ("The DType ..."), or quotes the entry it stumbled over.

@@ -1,0 +1,266 @@
+"""What errors say of private rows: nothing. And no input raises anything but a clear error."""
+
+import functools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+
+from skfairdp import FairPATEClassifier, PublicPreprocessor
+from skfairdp.exceptions import BudgetExceededError
+
+NAMES = ["a", "b", "c", "d"]
+SECRET = "-".join(("canary", "of", "a", "row"))
+NUMBER = 987654.25
+TRACES = (SECRET, "987654", "9.87654")
+
+
+def said_by(error):
+    """All that an error and those behind it say, printed or not."""
+    seen = []
+    while error is not None:
+        seen += [str(error), repr(error.args), *getattr(error, "__notes__", [])]
+        error = error.__cause__ or error.__context__
+    return "\n".join(seen)
+
+
+def changed(table, value, dtype=float):
+    table = np.array(table, dtype=dtype)
+    table[3, 1] = value
+    return table
+
+
+def marked(X):
+    return np.column_stack([np.full(400, SECRET, dtype=object), X])
+
+
+def secretive(*entries):
+    return np.array([*entries, *["x"] * (400 - len(entries))], dtype=object)
+
+
+CASES = {
+    "X string": {"X": lambda r: changed(r.X, SECRET, object)},
+    "X bytes": {"X": lambda r: changed(r.X, SECRET.encode(), object)},
+    "X strings": {"X": lambda r: np.full((400, 4), SECRET)},
+    "X frame": {"X": lambda r: pd.DataFrame(r.X, columns=NAMES).assign(b=SECRET)},
+    "X categories": {"X": lambda r: pd.DataFrame(r.X, columns=NAMES).assign(b=pd.Categorical([SECRET] * 400))},
+    "X complex": {"X": lambda r: r.X + NUMBER * 1j},
+    "X complex entry": {"X": lambda r: changed(r.X, NUMBER * 1j, object)},
+    "X column": {"X": lambda r: r.X[:, 0] + NUMBER},
+    "X row": {"X": lambda r: [NUMBER]},
+    "X scalar": {"X": lambda r: NUMBER},
+    "X word": {"X": lambda r: SECRET},
+    "X list": {"X": lambda r: [*changed(r.X, NUMBER, object).tolist()[:3], [NUMBER]]},
+    "X dict": {"X": lambda r: changed(r.X, {SECRET: NUMBER}, object)},
+    "X infinite": {"X": lambda r: changed(r.X + NUMBER, np.inf)},
+    "y unknown": {"y": lambda r: secretive(SECRET), "classes": ["x", "z"]},
+    "y mixed": {"y": lambda r: secretive(SECRET, NUMBER)},
+    "y complex": {"y": lambda r: r.y + NUMBER * 1j},
+    "y continuous": {"y": lambda r: r.y + NUMBER + 0.1},
+    "y missing": {"y": lambda r: secretive(SECRET, None)},
+    "y table": {"y": lambda r: np.full((400, 2), SECRET)},
+    "y scalar": {"y": lambda r: SECRET},
+    "group unseen": {"held_out": lambda r: secretive(*[SECRET] * 200), "groups": ["x", "z"]},
+    "group missing": {"held_out": lambda r: secretive(SECRET, None)},
+    "group list": {"held_out": lambda r: secretive([SECRET])},
+    "groups short": {"held_out": lambda r: [SECRET] * 3},
+    "groups one": {"held_out": lambda r: [SECRET] * 400},
+    "column unseen": {"X": lambda r: marked(r.X), "sensitive_columns": 0},
+    "column string": {"X": lambda r: marked(r.X), "sensitive_columns": 1},
+}
+
+
+def error_of(call):
+    """All that the failing call says, warnings included."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            call()
+        except (ValueError, TypeError) as error:
+            return said_by(error) + "".join(str(warning.message) for warning in caught)
+    return pytest.fail("no error")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_errors_repeat_nothing_of_a_private_row(rows, case):
+    case = dict(case)
+    X, y = (case.pop(name, lambda r, name=name: getattr(r, name))(rows) for name in ("X", "y"))
+    fit = {"X_public": rows.public}
+    if "held_out" in case or "sensitive_columns" in case:
+        fit = {"sensitive_features": case.pop("held_out")(rows)} if "held_out" in case else {}
+        case["public_size"] = 0.5
+    said = error_of(lambda: FairPATEClassifier(n_teachers=5, random_state=0, **case).fit(X, y, **fit))
+    assert not any(trace in said for trace in TRACES), said
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_prediction_errors_repeat_nothing_either(rows):
+    model = FairPATEClassifier(n_teachers=5, random_state=0, classes=[0, 1]).fit(rows.X, rows.y, X_public=rows.public)
+    for X in (changed(rows.X, SECRET, object), rows.X[:, 0] + NUMBER, rows.X + NUMBER * 1j):
+        for method in (model.predict, model.predict_proba):
+            said = error_of(lambda method=method, X=X: method(X))
+            assert not any(trace in said for trace in TRACES), said
+
+
+@pytest.mark.parametrize(
+    ("transformer", "message"),
+    [(StandardScaler(), "not numbers"), (OneHotEncoder(), "categories unknown"), (MinMaxScaler(), "not numbers")],
+)
+def test_a_preprocessor_repeats_nothing_of_the_rows_it_transforms(transformer, message):
+    public = np.array([[0.0, 1.0], [1.0, 2.0]])
+    X = np.array([[0.0, SECRET]], dtype=object)
+    fitted = PublicPreprocessor(transformer, public).fit(X)
+    said = error_of(lambda: fitted.transform(X))
+    assert message in said and SECRET not in said
+
+
+# ---- anything at all -----------------------------------------------------------------------------------------
+ODD = [None, -1, 0, 1.5, 10**400, float("nan"), float("inf"), True, np.float32(0.3), np.array(1.0), "x", "", b"a"]
+odd = st.sampled_from([*ODD, (), [], {}, ["a"], 1j, pd.NA, pd.NaT, object(), int])
+
+
+def number(low, high, *extremes):
+    return st.one_of(st.floats(low, high), st.sampled_from(extremes))
+
+
+def option(*names):
+    return st.sampled_from(names)
+
+
+domain = st.lists(st.sampled_from([0, 1, 2, "a", "b", None, (0, 1), 0.5, True]), max_size=4)
+#: For each parameter, values that mostly get past its own check: what then meets the others is what is tried.
+PLAUSIBLE = {
+    "epsilon": number(1e-2, 50, 1e-300, 1e-9, 1e-5, 1e3, 1e9, 1e10),
+    "delta": number(1e-9, 0.5, 1e-320, 1e-100, 0.999999),
+    "gamma": st.one_of(st.none(), number(0, 1, 1e-320, 1e300)),
+    "min_count": st.integers(0, 20),
+    "gap": option("others", "overall", "between"),
+    "gate": option("excess", "local"),
+    "constraint_at": option("aggregation", None),
+    "n_teachers": st.one_of(st.integers(1, 14), st.just("auto")),
+    "voting": option("soft", "confident", "gnmax"),
+    "threshold": number(0.5, 1, 0.5000001),
+    "sigma_threshold": number(0.1, 100, 1e-9, 1e9, 1e-10, 3e5),
+    "sigma_gnmax": number(0.1, 100, 1e-9, 1e9, 1e-10, 3e5),
+    "max_queries": st.integers(1, 20),
+    "max_answers": st.integers(1, 20),
+    "accounting": option("auto", "binary", "gdp"),
+    "noise": option("gaussian", "discrete_gaussian"),
+    "public_size": st.one_of(st.none(), number(0.01, 0.99, 1e-300, 1 - 1e-16)),
+    "classes": st.one_of(st.none(), domain),
+    "groups": st.one_of(st.none(), domain),
+    "sensitive_columns": st.one_of(st.integers(-3, 3), st.lists(st.integers(-3, 3), max_size=3)),
+    "random_state": st.one_of(st.none(), st.integers(0, 2**32 - 1)),
+}
+#: These run or keep what they are given: an error of theirs is their own.
+NOT_TRIED = {"memory", "ledger", "noise_seed", "teacher", "student", "n_jobs", "verbose"}
+parameters = st.sets(st.sampled_from(sorted(PLAUSIBLE)), min_size=1, max_size=4).flatmap(
+    lambda names: st.fixed_dictionaries({name: PLAUSIBLE[name] for name in sorted(names)})
+)
+entry = st.one_of(st.floats(-3, 3), st.floats(), st.sampled_from([1e100, -1e308, 0.0]), st.just(SECRET), odd)
+
+
+def mostly(usual, *others):
+    """Three times in four the usual; one_of alone would weigh by the number of branches inside."""
+    rest = st.integers(0, len(others) - 1).flatmap(others.__getitem__)
+    return st.integers(0, 3).flatmap(lambda k: usual if k else rest)
+
+
+def table(n):
+    """Mostly n rows of two numbers; or with an entry of any kind, or huge, or nothing like a table."""
+    floats = st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=n, max_size=n)
+    huge = st.lists(st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)), min_size=n, max_size=n)
+    spoilt = st.tuples(floats, st.integers(0, n - 1), st.lists(entry, min_size=2, max_size=2)).map(
+        lambda drawn: [*drawn[0][: drawn[1]], tuple(drawn[2]), *drawn[0][drawn[1] + 1 :]]
+    )
+    anything = st.one_of(entry, st.lists(st.lists(entry, max_size=3), max_size=5))
+    return mostly(floats.map(np.array), huge.map(np.array), spoilt, spoilt.map(pd.DataFrame), anything)
+
+
+def column(n):
+    """Mostly n labels of two kinds; or with an entry of any kind, or nothing like a column."""
+    codes = st.lists(st.integers(0, 1), min_size=n, max_size=n)
+    words = st.lists(st.sampled_from(["no", "yes", SECRET]), min_size=n, max_size=n)
+    spoilt = st.tuples(codes, entry).map(lambda drawn: [*drawn[0][1:], drawn[1]])
+    crossed = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=n, max_size=n)
+    anything = st.one_of(entry, st.lists(entry, max_size=9))
+    return mostly(codes, words, crossed, spoilt, spoilt.map(lambda v: pd.Series(v, dtype=object)), anything)
+
+
+calls = st.tuples(st.integers(6, 12), st.integers(4, 8)).flatmap(
+    lambda n: st.fixed_dictionaries(
+        {
+            "X": table(n[0]),
+            "y": column(n[0]),
+            "sensitive_features": mostly(column(n[0]), st.none()),
+            "X_public": mostly(table(n[1]), st.none()),
+            "sensitive_features_public": mostly(column(n[1]), st.none()),
+        }
+    )
+)
+calm = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def test_every_parameter_is_tried():
+    assert set(PLAUSIBLE) | NOT_TRIED == set(FairPATEClassifier().get_params())
+
+
+def only_clear_errors(call):
+    """Run it; what it raises may quote parameters, which are public, but no entry of a row."""
+    said = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except (ValueError, TypeError, BudgetExceededError) as error:
+            said = said_by(error)
+    assert SECRET not in said
+
+
+@calm
+@given(parameters, st.one_of(st.none(), st.tuples(st.sampled_from(sorted(PLAUSIBLE)), odd)), st.booleans())
+def test_no_parameters_raise_anything_else(parameters, strange, hold_out):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(28, 2)), np.arange(28) % 2
+    y = (X[:, 0] > 0).astype(int)
+    given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "min_count": 1, "public_size": 0.5}
+    given |= parameters | ({} if strange is None else {strange[0]: strange[1]})
+    public = None if hold_out else X[14:]
+    in_X = given.get("sensitive_columns") is not None
+    fit = {
+        "sensitive_features": None if in_X else groups[:14],
+        "sensitive_features_public": None if in_X or hold_out else groups[14:],
+    }
+    only_clear_errors(lambda: FairPATEClassifier(**given).fit(X[:14], y[:14], X_public=public, **fit))
+
+
+@calm
+@given(calls, PLAUSIBLE["voting"], st.booleans())
+def test_no_arguments_raise_anything_else(call, voting, fair):
+    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, min_count=1, public_size=0.5, voting=voting, random_state=0)
+    model.set_params(gamma=0.3 if fair else None)
+    if call["X_public"] is None:
+        call["sensitive_features_public"] = None
+    only_clear_errors(lambda: model.fit(**call))
+    if hasattr(model, "student_"):
+        only_clear_errors(lambda: model.predict_proba(call["X"]))
+
+
+@functools.cache
+def fitted():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 2))
+    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, classes=[0, 1], gamma=None, random_state=0)
+    return model.fit(rows, (rows[:, 0] > 0).astype(int), X_public=rows[:5])
+
+
+@calm
+@given(table(6), column(6))
+def test_no_predictions_raise_anything_else(X, y):
+    model = fitted()
+    for call in (model.predict, model.predict_proba, lambda X: model.score(X, y, sensitive_features=y)):
+        only_clear_errors(lambda call=call: call(X))
