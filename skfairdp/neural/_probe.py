@@ -65,8 +65,8 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
         batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
         for X in batches:
             _check_outputs(copy, X, n_classes, owner)
-        _check_rows(copy, batches[0], owner)
         _check_state(copy, batches, owner)
+        _check_rows(copy, batches[0], owner)
         return _fuses(copy.eval(), batches, n_classes)
 
 
