@@ -186,7 +186,8 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,)."""
-        return self.classes_[_decide(self._scores(X))]
+        scores = self._scores(X)
+        return self.classes_[_decide(scores)]
 
     def predict_proba(self, X: Array) -> Array:
         """Estimated vote shares of shape (n_rows, n_classes)."""
