@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "BudgetExceededError": "exceptions",
+    "FairDPSGDClassifier": "gradient",
     "FairPATEClassifier": "pate",
     "FairnessWarning": "exceptions",
     "IDP3": "postprocessing",
@@ -29,6 +30,7 @@ _ROOMS = [
     "ensemble",
     "exceptions",
     "fairness",
+    "gradient",
     "inspection",
     "metrics",
     "model_selection",

@@ -2,6 +2,7 @@ from skfairdp import datasets as datasets
 from skfairdp import ensemble as ensemble
 from skfairdp import exceptions as exceptions
 from skfairdp import fairness as fairness
+from skfairdp import gradient as gradient
 from skfairdp import inspection as inspection
 from skfairdp import metrics as metrics
 from skfairdp import model_selection as model_selection
@@ -15,6 +16,7 @@ from skfairdp.exceptions import BudgetExceededError as BudgetExceededError
 from skfairdp.exceptions import FairnessWarning as FairnessWarning
 from skfairdp.exceptions import LedgerError as LedgerError
 from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
+from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
 from skfairdp.model_selection import frontier as frontier
 from skfairdp.model_selection import pareto_frontier as pareto_frontier
