@@ -280,7 +280,7 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             penalty = PublicPenalty(
                 self.lam,
                 network.tensor(public.X),
-                torch.from_numpy(public.groups).to(network.device),
+                torch.tensor(public.groups, device=network.device),
                 public.n_groups,
                 self.temperature,
                 self.maximum,
@@ -357,7 +357,8 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
         """
-        return self.classes_[self._logits(X).argmax(axis=1)]
+        codes = self._logits(X).argmax(axis=1)
+        return self.classes_[codes]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities, the softmax of the network's logits.

@@ -223,8 +223,8 @@ class Network:
     fused: bool | None
 
     def tensor(self, X: Array) -> Tensor:
-        """Rows in the precision and at the place of the parameters."""
-        return torch.as_tensor(X, dtype=input_dtype(self.module)).to(self.device)
+        """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
+        return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
 
     def trained(
         self, X: Array, y: NDArray[np.int64], step: DPStep, source: NoiseSource, **training: Any
@@ -235,8 +235,9 @@ class Network:
         rows stays behind.
         """
         module = deepcopy(self.module).to(self.device)
-        y_there = torch.from_numpy(y).to(self.device)
-        train_privately(module, self.tensor(X), y_there, step, source, fused=self.fused, **training)
+        train_privately(
+            module, self.tensor(X), _copied(y).to(self.device), step, source, fused=self.fused, **training
+        )
         result = deepcopy(self.module)
         result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
         return result.eval()
@@ -271,9 +272,13 @@ def prepare_network(
     return Network(copy, where, fused)
 
 
+def _copied(values: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(np.array(values))  # arrays from a memory map cannot be written to
+
+
 @torch.no_grad()
 def predict_logits(module: nn.Module, X: Array, batch: int = 8192) -> NDArray[np.float64]:
     """Logits of shape (n_rows, n_classes), in batches."""
-    rows = torch.as_tensor(X, dtype=input_dtype(module))
+    rows = _copied(X).to(input_dtype(module))
     parts = [module(rows[i : i + batch]) for i in range(0, len(rows), batch)]
     return torch.cat(parts).double().numpy()
