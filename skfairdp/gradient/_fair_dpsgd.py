@@ -245,9 +245,7 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        import torch
-
-        from skfairdp.neural import DPStep, PublicPenalty, prepare_network
+        from skfairdp.neural import DPStep, prepare_network
 
         self._validate_params()
         features, groups_in_X = self._split_features(X, reset=True, read_groups=self.public_size is not None)
@@ -277,15 +275,15 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         penalty = None
         if self.lam > 0:
             assert public is not None and public.groups is not None
-            penalty = PublicPenalty(
-                self.lam,
-                network.tensor(public.X),
-                torch.tensor(public.groups, device=network.device),
+            penalty = network.penalty(
+                public.X,
+                public.groups,
                 public.n_groups,
-                self.temperature,
-                self.maximum,
-                self.public_batch_size,
-                torch.Generator().manual_seed(int(seeds[1])),
+                lam=self.lam,
+                temperature=self.temperature,
+                maximum=self.maximum,
+                batch_size=self.public_batch_size,
+                seed=int(seeds[1]),
             )
         step = DPStep.calibrated(
             epsilon=self.epsilon,

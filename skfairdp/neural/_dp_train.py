@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -9,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from skfairdp.neural._dp_step import DPStep
-from skfairdp.neural._penalties import demographic_disparity_penalty
+from skfairdp.neural._penalties import disparity_of_contrasts, group_contrasts
 from skfairdp.neural._probe import check_network, input_dtype
 from skfairdp.neural._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
+from skfairdp.utils import progress_bar
 
 __all__ = ["Network", "PublicPenalty", "build_mlp", "predict_logits", "prepare_network", "train_privately"]
 
@@ -51,22 +52,27 @@ class PublicPenalty:
 
     def of(self, module: nn.Module) -> Tensor:
         """The weighted penalty at the module's present parameters."""
-        X, groups = self.X, self.groups
+        X, contrasts = self.X, self._contrasts
         if self.batch_size is not None and self.batch_size < len(X):
             rows = torch.randperm(len(X), generator=self.generator)[: self.batch_size].to(X.device)
-            X, groups = X[rows], groups[rows]
-        return self.lam * demographic_disparity_penalty(
-            module(X), groups, self.n_groups, temperature=self.temperature, maximum=self.maximum
+            X, contrasts = X[rows], group_contrasts(self.groups[rows], self.n_groups, contrasts.dtype)
+        return self.lam * disparity_of_contrasts(
+            module(X), contrasts, temperature=self.temperature, maximum=self.maximum
         )
+
+    @cached_property
+    def _contrasts(self) -> Tensor:
+        return group_contrasts(self.groups, self.n_groups, self.X.dtype)
 
 
 def build_mlp(n_features: int, hidden: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
     """A plain network with tanh units (bounded activations lose least to clipping), initialised from ``generator``."""
     layers: list[nn.Module] = []
     sizes = (n_features, *hidden)
+    # A plain nn.Linear() would draw weights of its own from the global generator.
     for size_in, size_out in pairwise(sizes):
-        layers += [nn.Linear(size_in, size_out), nn.Tanh()]
-    layers.append(nn.Linear(sizes[-1], n_classes))
+        layers += [nn.utils.skip_init(nn.Linear, size_in, size_out), nn.Tanh()]
+    layers.append(nn.utils.skip_init(nn.Linear, sizes[-1], n_classes))
     module = nn.Sequential(*layers)
     with torch.no_grad():
         for layer in module:
@@ -148,7 +154,7 @@ def _train(
     first_averaged = step.steps - max(1, round(average_last * step.steps)) if average_last else step.steps
     mean: dict[str, Tensor] = {}
     module.train()
-    for t in tqdm(range(step.steps), desc="DP-SGD", disable=not verbose, leave=False):
+    for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
         rows = torch.from_numpy(step.sample(len(X), source)).to(X.device)
         if penalty is not None and penalty_inside:
             released = _release_with_penalty(module, X[rows], y[rows], step, source, penalty)
@@ -225,6 +231,23 @@ class Network:
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
+
+    def penalty(
+        self,
+        X: Array,
+        groups: NDArray[np.int64],
+        n_groups: int,
+        *,
+        lam: float,
+        temperature: float,
+        maximum: str,
+        batch_size: int | None,
+        seed: int,
+    ) -> PublicPenalty:
+        """The parity term on public arrays, where the network can read them."""
+        codes = _copied(groups).to(self.device)
+        generator = torch.Generator().manual_seed(seed)
+        return PublicPenalty(lam, self.tensor(X), codes, n_groups, temperature, maximum, batch_size, generator)
 
     def trained(
         self, X: Array, y: NDArray[np.int64], step: DPStep, source: NoiseSource, **training: Any
