@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_rows
-from harness import groups_of
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_pickles import arrays_in, dumps, forms_of
 from torch import nn
 
@@ -239,7 +237,7 @@ def test_lam_zero_is_plain_dpsgd_bit_for_bit(monkeypatch):
         raise AssertionError("the penalty was entered")
 
     fair = weights(FairDPSGDClassifier(**given, lam=1.0).fit(X, y, X_public=public))
-    monkeypatch.setattr(_dp_train, "demographic_disparity_penalty", never)
+    monkeypatch.setattr(_dp_train, "disparity_of_contrasts", never)
     monkeypatch.setattr(_dp_train.PublicPenalty, "__init__", never)
     for regularizer_at in ("aggregate", "per_sample"):
         for X_public in (None, public):
@@ -551,27 +549,6 @@ def test_grid_search_over_lam():
     search = GridSearchCV(FairDPSGDClassifier(**QUICK, ledger=ledger), {"lam": [0.0, 1.0]}, cv=KFold(2))
     search.fit(X, y, X_public=public)
     assert search.best_params_["lam"] in (0.0, 1.0) and len(ledger.entries) == 5
-
-
-class FairDPSGDOfColumnZero(FairDPSGDClassifier):
-    def fit(self, X, y):
-        return super().fit(X, y, sensitive_features=groups_of(X))
-
-
-SUITE = {"epsilon": 1000.0, "batch_size": 1000, "epochs": 30, "hidden": (8,), "noise_seed": 0, "random_state": 0}
-
-
-@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
-@parametrize_with_checks([FairDPSGDOfColumnZero(**SUITE, lam=0.1, public_size=0.4)])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
-@parametrize_with_checks([FairDPSGDClassifier(**SUITE, lam=0.0)])
-def test_scikit_learns_checks_without_fairness(estimator, check):
-    check(estimator)
 
 
 # ---- which path a module takes ---------------------------------------------------------------------------------

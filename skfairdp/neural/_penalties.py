@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-__all__ = ["demographic_disparity_penalty"]
+__all__ = ["demographic_disparity_penalty", "disparity_of_contrasts", "group_contrasts"]
 
 
 def demographic_disparity_penalty(
@@ -37,17 +37,29 @@ def demographic_disparity_penalty(
     >>> float(demographic_disparity_penalty(logits, torch.tensor([0, 0, 1, 1]), 2, maximum="hard"))
     0.5
     """
+    contrasts = group_contrasts(groups, n_groups, logits.dtype)
+    return disparity_of_contrasts(logits, contrasts, temperature=temperature, maximum=maximum)
+
+
+def group_contrasts(groups: Tensor, n_groups: int, dtype: torch.dtype) -> Tensor:
+    """Weights of shape (n_compared, n_rows) that take the mean of a group minus the mean of all others.
+
+    One line for each group that has rows and does not have them all.
+    """
+    member = torch.nn.functional.one_hot(groups, n_groups).to(dtype).T
+    size = member.sum(1, keepdim=True)
+    compared = ((size > 0) & (size < len(groups)))[:, 0]
+    member, size = member[compared], size[compared]
+    return member / size - (1 - member) / (len(groups) - size)
+
+
+def disparity_of_contrasts(logits: Tensor, contrasts: Tensor, *, temperature: float, maximum: str) -> Tensor:
+    """:func:`demographic_disparity_penalty` for contrasts made once."""
     # the largest logit goes first, so that no temperature overflows
     predictions = torch.softmax((logits - logits.detach().amax(1, keepdim=True)) / temperature, dim=1)
-    member = torch.nn.functional.one_hot(groups, n_groups).to(predictions.dtype)
-    size = member.sum(0)
-    inside = member.T @ predictions
-    everyone = predictions.sum(0, keepdim=True)
-    both = (size > 0) & (size < len(groups))
-    if not bool(both.any()):
+    disparity = (contrasts @ predictions).flatten()
+    if len(disparity) == 0:
         return predictions.sum() * 0.0
-    inside, size = inside[both], size[both, None]
-    disparity = (inside / size - (everyone - inside) / (len(groups) - size)).flatten()
     if maximum == "hard":
         return disparity.max()
-    return (torch.softmax(disparity / temperature, dim=0) * disparity).sum()
+    return torch.softmax(disparity / temperature, dim=0) @ disparity

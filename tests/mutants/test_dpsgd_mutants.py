@@ -1,0 +1,204 @@
+"""Known mistakes in private SGD, planted one at a time; the tests named here must turn red on each."""
+
+import numpy as np
+import pytest
+import torch
+from test_fair_dpsgd import (
+    test_calibrated_steps_cost_at_most_the_target as calibration_is_kept,
+)
+from test_fair_dpsgd import (
+    test_dropout_is_secret_and_the_global_generator_is_untouched as dropout_is_secret,
+)
+from test_fair_dpsgd import (
+    test_empty_batches_are_steps_of_pure_noise_and_count as empty_batches_count,
+)
+from test_fair_dpsgd import (
+    test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label as draws_are_uniform,
+)
+from test_fair_dpsgd import (
+    test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed as bound_holds,
+)
+from test_fair_dpsgd import (
+    test_the_fairness_gradient_is_added_whole_beside_the_private_one as penalty_is_whole,
+)
+from test_fair_dpsgd import (
+    test_the_noise_of_a_fit_has_the_accounted_scale as scale_is_accounted,
+)
+from test_fair_dpsgd import (
+    test_the_sum_is_divided_by_the_expected_batch_size as divisor_is_public,
+)
+
+from skfairdp.neural import DPStep, PublicPenalty, _clipping, _dp_step
+
+from .harness import Mutant, killed_by
+
+MUTANTS = []
+
+
+def mutant(trap, *killers):
+    """As the decorator of the harness, with a list of its own."""
+
+    def register(plant):
+        assert plant.__doc__ and killers
+        MUTANTS.append(Mutant(trap, plant, killers))
+        return plant
+
+    return register
+
+
+@mutant(26, killed_by(bound_holds, name="aggregate"), killed_by(penalty_is_whole))
+def public_batch_through_the_per_sample_path(patch):
+    """Found: public rows pass the same hooks, so their gradients are added to private rows by index before clipping.
+
+    Removing one private row pairs all later ones anew. Right: the public term is computed apart and added afterwards.
+    """
+    seen = {}
+
+    def remember(self, module):
+        seen["X"] = self.X
+        return 0.0 * sum(p.sum() for p in module.parameters())
+
+    def release(self, module, loss, X, y, source, **options):
+        named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        total = {name: torch.zeros_like(p) for name, p in named.items()}
+        for j in range(len(X)):
+            value = loss(module(X[j : j + 1]), y[j : j + 1]).sum()
+            if j < len(seen.get("X", ())):
+                value = value + 2.0 * torch.tanh(module(seen["X"][j : j + 1])[0, 1])
+            gradients = torch.autograd.grad(value, list(named.values()))
+            norm = torch.sqrt(sum(g.square().sum() for g in gradients))
+            for name, g in zip(named, gradients, strict=True):
+                total[name] += g * min(1.0, self.max_grad_norm * (1 - 1e-5) / float(norm))
+        return {
+            name: (value + torch.from_numpy(source.normal(tuple(value.shape))).float()) / self.expected_batch_size
+            for name, value in total.items()
+        }
+
+    patch.setattr(PublicPenalty, "of", remember)
+    patch.setattr(DPStep, "release", release)
+
+
+@mutant(
+    27, killed_by(bound_holds, name="aggregate"), killed_by(bound_holds, name="per sample"),
+    killed_by(divisor_is_public),
+)
+def division_by_the_realised_batch_size(patch):
+    """Found: the noisy sum is divided by the size of the Poisson batch, which is itself private. Right: by qN."""
+    release = DPStep.release
+
+    def realised(self, module, loss, X, y, source, **options):
+        out = release(self, module, loss, X, y, source, **options)
+        return {name: value * self.expected_batch_size / max(len(X), 1) for name, value in out.items()}
+
+    patch.setattr(DPStep, "release", realised)
+
+
+@mutant(31, killed_by(draws_are_uniform))
+def weighted_sampler_accounted_as_uniform(patch):
+    """Found: rows of small groups are drawn more often, and the accountant is told of uniform Poisson sampling.
+
+    Right: every row with the accounted probability.
+    """
+
+    def sample(self, n_rows, source):
+        chances = self.sampling_probability * np.where(np.arange(n_rows) % 5 == 0, 1.8, 0.8)
+        return np.array([i for i, p in enumerate(chances) if source.bernoulli(p, 1)[0]], dtype=np.int64)
+
+    patch.setattr(DPStep, "sample", sample)
+
+
+@mutant(31, killed_by(draws_are_uniform))
+def batches_of_a_fixed_size(patch):
+    """Found: shuffled batches of one size, accounted as Poisson samples. Right: independent coin flips."""
+
+    def sample(self, n_rows, source):
+        return np.argsort(source.normal(n_rows))[: round(self.sampling_probability * n_rows)]
+
+    patch.setattr(DPStep, "sample", sample)
+
+
+@mutant(32, *(killed_by(calibration_is_kept, q=q, steps=t, epsilon=e) for q, t, e in [(0.01, 1000, 1.0)]))
+def noise_search_stops_above_the_target(patch):
+    """Found: a search that returns the lower end of its last bracket. Right: a point whose ε was seen to be enough."""
+    calibrate = _dp_step.calibrate_noise
+    patch.setattr(_dp_step, "calibrate_noise", lambda *args, **kwargs: calibrate(*args, **kwargs) * 0.998)
+
+
+@mutant(None, killed_by(bound_holds, name="aggregate"))
+def clipping_layer_by_layer(patch):
+    """Each parameter clipped to C by itself, where the bound C is declared for all of them together."""
+    original = _clipping._fused_sum
+
+    def per_layer(module, layers, loss, X, y, max_norm):
+        total = original(module, layers, loss, X, y, max_norm)
+        out = {}
+        for name, child in layers:
+            rest = [c for other, c in layers if other != name]
+            frozen = [p for c in rest for p in c.parameters(recurse=False)]
+            for p in frozen:
+                p.requires_grad_(False)
+            alone = original(module, [(name, child)], loss, X, y, max_norm)
+            for p in frozen:
+                p.requires_grad_(True)
+            out.update({key: value for key, value in alone.items() if key in total})
+        return out
+
+    patch.setattr(_clipping, "_fused_sum", per_layer)
+
+
+@mutant(None, killed_by(empty_batches_count))
+def empty_batches_skipped(patch):
+    """Found: a step whose Poisson batch is empty adds no noise. Right: a step of pure noise, which counts."""
+    release = DPStep.release
+
+    def skipping(self, module, loss, X, y, source, **options):
+        if len(X) == 0:
+            return {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
+        return release(self, module, loss, X, y, source, **options)
+
+    patch.setattr(DPStep, "release", skipping)
+
+
+@mutant(10, killed_by(scale_is_accounted))
+def noise_without_the_clipping_bound(patch):
+    """Noise of standard deviation σ where σC is accounted."""
+    release = DPStep.release
+
+    class Weaker:
+        def __init__(self, source, factor):
+            self._source, self._factor = source, factor
+
+        def normal(self, size):
+            return self._source.normal(size) * self._factor
+
+    def weak(self, module, loss, X, y, source, **options):
+        return release(self, module, loss, X, y, Weaker(source, 1 / self.max_grad_norm), **options)
+
+    patch.setattr(DPStep, "release", weak)
+
+
+@mutant(None, killed_by(dropout_is_secret))
+def dropout_from_a_public_seed(patch):
+    """Masks go by batch position: from a seed anyone knows, one row more gives all later rows other masks."""
+    manual_seed = torch.manual_seed
+    patch.setattr(torch, "manual_seed", lambda seed: manual_seed(0 if seed in (1, 2) else seed))
+
+
+KILLERS = list({killer.id: killer for mutant in MUTANTS for killer in mutant.killers}.values())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+@pytest.mark.parametrize("killer", KILLERS, ids=lambda killer: killer.id)
+def test_the_named_test_passes_on_the_package(killer, tmp_path):
+    killer.run(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+def test_the_suite_fails_on(mutant, tmp_path):
+    for killer in mutant.killers:
+        with mutant.planted():
+            noticed = killer.notices(tmp_path)
+        assert noticed, f"{killer.id} passes with this mistake planted: {mutant.plant.__doc__}"
