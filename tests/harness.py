@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import skfairdp
-from skfairdp import IDP3, FairPATEClassifier, PATEClassifier
+from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier
 from skfairdp._base import FairPrivateMixin
 from skfairdp.preprocessing import PublicPreprocessor
 
@@ -44,6 +44,11 @@ class FairPATEOfColumnZero(FairPATEClassifier):
         return super().fit(X, y, sensitive_features=groups_of(X))
 
 
+class FairDPSGDOfColumnZero(FairDPSGDClassifier):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
 class IDP3OfColumnZero(IDP3):
     def fit(self, X, y=None):
         return super().fit(X, y, sensitive_features=groups_of(X))
@@ -63,6 +68,7 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
 
 
 SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0}
+DPSGD = {"epsilon": 1000.0, "batch_size": 1000, "epochs": 30, "hidden": (8,), "noise_seed": 0, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
 
 
@@ -82,6 +88,8 @@ def slow_instances():
         PATEClassifier(voting="gnmax", **SEEDED),
         FairPATEOfColumnZero(voting="gnmax", **FAIR),
         FairPATEOfColumnZero(**{**FAIR, "gamma": None}),
+        FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public_size=0.4),
+        FairDPSGDClassifier(**DPSGD, lam=0.0),
     ]
 
 

@@ -119,9 +119,14 @@ OWN = {"default_rng", "Generator", "RandomState", "SeedSequence", "BitGenerator"
 
 
 def global_randomness(tree):
-    """Uses of a generator that the whole process shares."""
-    found = []
+    """Uses of a generator that the whole process shares; torch's may be seeded where it is put back afterwards."""
+    found, restored = [], set()
     for node in ast.walk(tree):
+        if isinstance(node, ast.With) and any("fork_rng" in ast.dump(item) for item in node.items):
+            restored.update(ast.walk(node))
+    for node in ast.walk(tree):
+        if node in restored:
+            continue
         name = dotted(node) if isinstance(node, ast.Attribute) else ""
         for prefix in ("np.random.", "numpy.random."):
             if name.startswith(prefix) and name.removeprefix(prefix).split(".")[0] not in OWN:
@@ -165,6 +170,9 @@ def test_the_scans_find_what_they_look_for():
         "import numpy.random.shuffle",
     }
     assert generators_made_at_import(bad) == ["np.random.default_rng"]
+    put_back = "with torch.random.fork_rng():\n    torch.manual_seed(0)\n"
+    assert global_randomness(ast.parse(put_back)) == []
+    assert global_randomness(ast.parse(put_back + "torch.manual_seed(0)\n")) == ["torch.manual_seed"]
     assert private_sklearn_names(ast.parse((PACKAGE / "utils" / "_sklearn.py").read_text()))
 
 
