@@ -292,6 +292,11 @@ def test_parameters_that_do_not_fit_together(rows, parameters, message):
         attempt(rows, **parameters)
 
 
+def test_a_student_that_is_a_class_is_refused_before_anything_is_spent(rows):
+    with pytest.raises(TypeError, match="instance of scikit-learn estimator instead of a class"):
+        attempt(rows, student=LogisticRegression, epsilon=1e4)
+
+
 def test_more_teachers_than_rows_counts_the_rows_that_stay_private(rows):
     with pytest.raises(ValueError, match=r"'n_teachers'.* is 250, more teachers than rows.*n_samples = 200"):
         attempt(rows, n_teachers=250, public_size=0.5, gamma=None, fit={"X_public": None})
