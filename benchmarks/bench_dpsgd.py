@@ -125,6 +125,11 @@ def main() -> None:
     # the median turn: the machine may be busy with other things
     median = {name: float(np.median(values)) for name, values in seconds.items()}
     ratios = {f"{name} over plain": median[name] / median["plain"] for name in sides if name.startswith("fair")}
+    ratios |= {
+        f"{name} over plain, with the drawing of the batch": (median[name] + sampling) / (median["plain"] + sampling)
+        for name in sides
+        if name.startswith("fair")
+    }
     for name in ("hooks", "ghost"):
         if f"opacus {name}" in median:
             ratios[f"plain over opacus {name}"] = median["plain"] / median[f"opacus {name}"]
