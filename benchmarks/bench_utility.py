@@ -154,6 +154,7 @@ def summarise(points: list[dict]) -> list[dict]:
             if name in mine[0]:
                 row[name] = common.summary([point[name] for point in mine])
         row["largest_disparity"] = max(point["disparity"] for point in mine)
+        row["by_seed"] = {name: [round(p[name], 5) for p in mine] for name in ("accuracy", "disparity", "coverage")}
         rows.append(row)
     return rows
 
@@ -247,7 +248,6 @@ def main() -> None:
             "hypervolume_reference": {"accuracy": common.summary(list(majority.values())), "fairness": FAIREST},
             "memory": memory,
             "floor": floor,
-            "points": points,
         },
         started=started,
         name=f"utility_{data}",

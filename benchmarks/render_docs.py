@@ -272,6 +272,25 @@ def sweep(record: Record) -> str:
     )
 
 
+def dpsgd(record: Record) -> str:
+    bars = "; ".join(f"{name} at most {bar:g}" for name, bar in record["to_reach"].items())
+    return blocks(
+        "### One step of DP-SGD",
+        prose(
+            f"A network of {' × '.join(map(str, record['network']))} units, batches of {record['batch_size']} rows,",
+            f"{record['threads']} thread(s), all sides in turn on the same",
+            "rows; the penalty of the fair step reads the public",
+            f"rows named. To reach: {bars}.",
+        ),
+        table(
+            ["step", "milliseconds"],
+            [[name, f"{1000 * seconds:.1f}"] for name, seconds in record["seconds_per_step"].items()],
+        ),
+        table(["ratio", ""], [[name, f"{ratio:.2f}"] for name, ratio in record["ratios"].items()]),
+        provenance(record),
+    )
+
+
 def idp3(record: Record) -> str:
     rates = record["decisions_per_second"]
     engines = [engine for engine in ("python", "numba") if f"gate_{engine}" in rates[0]]
@@ -446,6 +465,7 @@ SPEED: dict[str, Callable[[Record], str]] = {
     "data_dependent": data_dependent,
     "calibration": calibration,
     "scaling": scaling,
+    "dpsgd": dpsgd,
 }
 
 if __name__ == "__main__":

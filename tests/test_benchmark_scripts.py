@@ -1,0 +1,76 @@
+"""The benchmark scripts run as their help says, and the page of tables is what they wrote."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
+IDS = [path.stem for path in SCRIPTS]
+NEEDS = {"bench_dpsgd": ["opacus"], "bench_utility": ["fairlearn"]}
+# A cluster and worker processes that import torch take minutes on a busy machine, and have tests of their own.
+ONLY = {"bench_teachers": ["--parts", "logistic"]}
+
+
+def run(script, *arguments):
+    environment = {key: value for key, value in os.environ.items() if key != "SKFAIRDP_DATA"}  # data made on the spot
+    return subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=ROOT,
+        env=environment,
+    )
+
+
+def results():
+    return sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=IDS)
+def test_script_says_how_it_is_used(script):
+    done = run(script, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--quick" in done.stdout
+    assert "--out" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=IDS)
+def test_quick_run_prints_a_table_and_writes_json_with_command_versions_and_machine(script, tmp_path):
+    for module in NEEDS.get(script.stem, []):
+        if find_spec(module) is None:
+            pytest.skip(f"needs {module}")
+    out = tmp_path / "result.json"
+    arguments = ["--quick", *ONLY.get(script.stem, [])]
+    done = run(script, *arguments, "--out", out)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert record["command"] == " ".join(["python", f"benchmarks/{script.name}", *arguments])
+    assert record["versions"]["skfairdp"]
+    assert record["machine"]["cores"] == os.cpu_count()
+    assert str(tmp_path) not in json.dumps(record)
+    assert len(done.stdout.splitlines()) >= 3
+
+
+def test_results_name_their_command_seeds_versions_and_machine():
+    for path in results():
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert record["benchmark"] == path.stem
+        assert record["command"].startswith("python benchmarks/bench_"), path.name
+        assert "--quick" not in record["command"], f"{path.name} holds the figures of a quick run"
+        assert record["versions"]["python"]
+        assert record["machine"]["processor"]
+
+
+def test_page_of_tables_is_what_the_results_say():
+    done = run(ROOT / "benchmarks" / "render_docs.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
