@@ -222,7 +222,7 @@ class FairPrivateMixin:
         else:
             if self.public_size is None:  # type: ignore[attr-defined]
                 raise ValueError(
-                    f"{owner} needs public rows to label: pass X_public to fit, or set 'public_size' to hold out a "
+                    f"{owner} needs public rows: pass X_public to fit, or set 'public_size' to hold out a "
                     "share of X that will not be protected."
                 )
             if sensitive_features_public is not None:

@@ -2,9 +2,11 @@
 
 import pytest
 
-from . import accounting, noise, partition  # noqa: F401  (importing registers the mutants)
+from . import accounting, gradient, noise, partition  # noqa: F401  (importing registers the mutants)
 from .harness import MUTANTS, Mutant
 from .traps import ELSEWHERE, TRAPS
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
 MUTANTS.sort(key=lambda mutant: mutant.id.replace("also", "z"))
 PAIRS = [(mutant, killer) for mutant in MUTANTS for killer in mutant.killers]

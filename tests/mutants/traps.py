@@ -43,9 +43,6 @@ ELSEWHERE = {
     8: "planted as 21",
     20: "no generator here",
     23: "no generator here",
-    26: "no per-sample gradients here",
-    27: "no Poisson sampling here",
-    28: "no Poisson sampling here",
+    28: "no noisy constraint of private groups here",
     29: "no multipliers here",
-    31: "no weighted sampling here",
 }

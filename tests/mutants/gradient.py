@@ -1,7 +1,6 @@
-"""Known mistakes in private SGD, planted one at a time; the tests named here must turn red on each."""
+"""Mistakes in private SGD: what a step releases, how its batch is drawn, what its noise is scaled to."""
 
 import numpy as np
-import pytest
 import torch
 from test_fair_dpsgd import (
     test_calibrated_steps_cost_at_most_the_target as calibration_is_kept,
@@ -30,20 +29,7 @@ from test_fair_dpsgd import (
 
 from skfairdp.neural import DPStep, PublicPenalty, _clipping, _dp_step
 
-from .harness import Mutant, killed_by
-
-MUTANTS = []
-
-
-def mutant(trap, *killers):
-    """As the decorator of the harness, with a list of its own."""
-
-    def register(plant):
-        assert plant.__doc__ and killers
-        MUTANTS.append(Mutant(trap, plant, killers))
-        return plant
-
-    return register
+from .harness import killed_by, mutant
 
 
 @mutant(26, killed_by(bound_holds, name="aggregate"), killed_by(penalty_is_whole))
@@ -182,23 +168,3 @@ def dropout_from_a_public_seed(patch):
     """Masks go by batch position: from a seed anyone knows, one row more gives all later rows other masks."""
     manual_seed = torch.manual_seed
     patch.setattr(torch, "manual_seed", lambda seed: manual_seed(0 if seed in (1, 2) else seed))
-
-
-KILLERS = list({killer.id: killer for mutant in MUTANTS for killer in mutant.killers}.values())
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
-@pytest.mark.parametrize("killer", KILLERS, ids=lambda killer: killer.id)
-def test_the_named_test_passes_on_the_package(killer, tmp_path):
-    killer.run(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
-def test_the_suite_fails_on(mutant, tmp_path):
-    for killer in mutant.killers:
-        with mutant.planted():
-            noticed = killer.notices(tmp_path)
-        assert noticed, f"{killer.id} passes with this mistake planted: {mutant.plant.__doc__}"
