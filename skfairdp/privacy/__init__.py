@@ -26,6 +26,7 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
+from skfairdp.privacy._group import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource
@@ -74,6 +75,7 @@ __all__ = [
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",
+    "group_privacy",
     "log_q",
     "rdp_of",
     "rdp_to_epsilon",
