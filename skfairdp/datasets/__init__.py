@@ -2,6 +2,7 @@
 
 from skfairdp.datasets._fetch import fetch_adult, fetch_bank, fetch_credit, fetch_parkinsons
 from skfairdp.datasets._files import data_file
+from skfairdp.datasets._images import fetch_mnist, make_color_mnist
 from skfairdp.datasets._make import make_biased_classification
 from skfairdp.datasets._split import PrivatePublicTestSplit, train_private_public_test_split
 
@@ -11,7 +12,9 @@ __all__ = [
     "fetch_adult",
     "fetch_bank",
     "fetch_credit",
+    "fetch_mnist",
     "fetch_parkinsons",
     "make_biased_classification",
+    "make_color_mnist",
     "train_private_public_test_split",
 ]

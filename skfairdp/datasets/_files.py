@@ -39,12 +39,12 @@ class Source:
 def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the local file of a benchmark data set, or None where there is none.
 
-    Looks for ``NAME.csv.gz`` and then ``NAME.csv`` in ``data_home`` and, where that is None, in the folder
+    Looks for ``NAME.csv.gz``, ``NAME.csv`` and ``NAME.npz`` in ``data_home`` and, where that is None, in the folder
     named by the environment variable ``SKFAIRDP_DATA``.
 
     Parameters
     ----------
-    name : {"adult", "bank", "credit", "parkinsons"}
+    name : {"adult", "bank", "credit", "parkinsons", "mnist"}
     data_home : path-like, default=None
 
     Returns
@@ -60,7 +60,7 @@ def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Pat
     folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
     if not folder:
         return None
-    for suffix in (".csv.gz", ".csv"):
+    for suffix in (".csv.gz", ".csv", ".npz"):
         path = Path(folder).expanduser() / f"{name}{suffix}"
         if path.is_file():
             return path

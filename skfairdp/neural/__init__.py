@@ -4,10 +4,10 @@ This room imports torch when it is imported; ``skfairdp.ensemble`` loads it on f
 """
 
 from skfairdp.neural._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp.neural._cnn import build_cnn
 from skfairdp.neural._dp_step import DPStep
 from skfairdp.neural._dp_train import (
     Network,
-    PublicPenalty,
     build_mlp,
     predict_logits,
     prepare_network,
@@ -15,7 +15,7 @@ from skfairdp.neural._dp_train import (
 )
 from skfairdp.neural._mlp import StackedMLP
 from skfairdp.neural._modules import StackedModule
-from skfairdp.neural._penalties import demographic_disparity_penalty
+from skfairdp.neural._penalties import PublicPenalty, demographic_disparity_penalty, disparity_and_slope, group_contrasts
 from skfairdp.neural._probe import check_network
 from skfairdp.neural._stacked import StackedNet, batch_stream, predict_stacked, resolve_device, train_stacked
 
@@ -27,12 +27,15 @@ __all__ = [
     "StackedModule",
     "StackedNet",
     "batch_stream",
+    "build_cnn",
     "build_mlp",
     "check_network",
     "check_rows_stay_apart",
     "clipped_gradient_sum",
     "demographic_disparity_penalty",
+    "disparity_and_slope",
     "fused_layers",
+    "group_contrasts",
     "predict_logits",
     "predict_stacked",
     "prepare_network",
