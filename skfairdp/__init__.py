@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "BudgetExceededError": "exceptions",
+    "DemographicParityFilter": "preprocessing",
     "FairDPSGDClassifier": "gradient",
     "FairPATEClassifier": "pate",
     "FairnessWarning": "exceptions",

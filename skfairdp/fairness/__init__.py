@@ -3,6 +3,7 @@
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity
 from skfairdp.fairness._gate import FairnessGate
 from skfairdp.fairness._notions import AccuracyParity, DemographicParity, EqualizedOdds
+from skfairdp.fairness._tally import rejection_rates, tally
 
 __all__ = [
     "GAPS",
@@ -12,4 +13,6 @@ __all__ = [
     "FairnessGate",
     "disparities",
     "largest_disparity",
+    "rejection_rates",
+    "tally",
 ]
