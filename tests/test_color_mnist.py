@@ -32,6 +32,15 @@ def test_gap_of_the_labels_is_the_one_stated_within_sampling_error(bias):
     assert abs(largest_disparity(table(colored)) - colored.disparity) < 4 * np.sqrt(0.09 * 2 / 20_000)
 
 
+def test_share_of_red_in_each_class_is_its_rate_within_sampling_error():
+    images, labels = grey(60_000, side=1)
+    colored = make_color_mnist(images, labels, bias=np.linspace(0.1, 0.9, 10), random_state=0)
+    red = colored.sensitive_features == "red"
+    assert abs(red.mean() - 0.5) < 4 * np.sqrt(0.25 / 60_000)
+    shares = [red[colored.target == k].mean() for k in range(10)]
+    np.testing.assert_allclose(shares, colored.red_rates, atol=4 * np.sqrt(0.25 / 5_800))
+
+
 def test_stated_gap_is_computed_exactly_from_class_counts_and_bias():
     labels = np.repeat([0, 1, 2], [500, 300, 200])
     colored = make_color_mnist(np.zeros((1000, 2, 2)), labels, bias=[0.8, 0.5, 0.1], random_state=0)
