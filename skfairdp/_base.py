@@ -264,6 +264,41 @@ class FairPrivateMixin:
             )
         return X, y, PublicRows(public, codes, domain)
 
+    def _private_groups(
+        self, groups_in_X: NDArray[np.object_] | None, sensitive_features: Any, n_rows: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+        """Group codes of private rows, and the domain: given, or inferred with a warning."""
+        owner = type(self).__name__
+        if groups_in_X is not None and sensitive_features is not None:
+            raise ValueError(
+                f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
+            )
+        if sensitive_features is not None:
+            groups_in_X = as_groups(sensitive_features, n_rows, owner=owner)
+        if groups_in_X is None:
+            raise ValueError(
+                f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
+                "of X that hold them with 'sensitive_columns'."
+            )
+        given = self.groups  # type: ignore[attr-defined]
+        if given is not None:
+            domain = given_domain(given, owner=owner, parameter="groups")
+        else:
+            domain = group_domain(groups_in_X)
+            if len(domain) < 2:
+                raise ValueError(
+                    f"{owner} found only one group, so every fairness statement would be vacuous. If that is no "
+                    "mistake, give the groups with the 'groups' parameter."
+                )
+            warnings.warn(
+                f"{owner} read its groups from the private rows, which reveals them outside the guarantee. Give them "
+                "with the 'groups' parameter.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+        codes = encode_labels(groups_in_X, domain, owner=owner, name="sensitive_features", parameter="groups")
+        return codes, domain
+
     def _group_domain(self, public_groups: NDArray[np.object_], *, required: bool) -> NDArray[np.object_]:
         given = self.groups  # type: ignore[attr-defined]
         if given is None:

@@ -1,6 +1,10 @@
 """Fixtures that several test modules share."""
 
+import os
 from types import SimpleNamespace
+
+# Tests run on all cores at once: a second thread inside each of these small tensors costs more than it gives.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest

@@ -203,7 +203,8 @@ def test_empty_batches_are_steps_of_pure_noise_and_count():
         model = FairDPSGDClassifier(**{**QUICK, "batch_size": 1, "lam": 0.5, "regularizer_at": regularizer_at})
         trace = trace_of(model, X, y, public, source)
         assert len(trace.gradients) == model.n_steps_ == 16 == model.privacy_.event.count
-        assert len(source.shapes) == 16 * 4  # two weights and two biases: noise for every step, empty or not
+        n_parameters = sum(p.numel() for p in model.net_.parameters())
+        assert source.shapes == [(n_parameters,)] * 16  # noise for every step and parameter, batch empty or not
     plain = trace_of(FairDPSGDClassifier(**{**QUICK, "batch_size": 1, "lam": 0.0}), X, y, None, FixedSource(members))
     assert not plain.gradients[1].any() and plain.gradients[0].any()
 
@@ -237,7 +238,7 @@ def test_lam_zero_is_plain_dpsgd_bit_for_bit(monkeypatch):
         raise AssertionError("the penalty was entered")
 
     fair = weights(FairDPSGDClassifier(**given, lam=1.0).fit(X, y, X_public=public))
-    monkeypatch.setattr(_dp_train, "disparity_of_contrasts", never)
+    monkeypatch.setattr(_dp_train.PublicPenalty, "gradients", never)
     monkeypatch.setattr(_dp_train.PublicPenalty, "__init__", never)
     for regularizer_at in ("aggregate", "per_sample"):
         for X_public in (None, public):
@@ -404,7 +405,7 @@ REFUSED = {
     "batch norm": ({"module": nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))}, PUBLIC, "use GroupNorm"),
     "too wide": ({"module": nn.Linear(4, 3)}, PUBLIC, r"one logit for each of the 2 classes"),
     "too few features": ({"module": nn.Linear(3, 2)}, PUBLIC, r"rows of shape \(n_rows, 4\)"),
-    "no module": ({"module": NotAModule()}, PUBLIC, "must be a torch.nn.Module"),
+    "no module": ({"module": NotAModule()}, PUBLIC, "must be 'mlp', 'cnn' or a torch.nn.Module"),
     "nothing to train": ({"module": frozen()}, PUBLIC, "no trainable parameter"),
     "mixes rows": ({"module": MixesRows()}, PUBLIC, "depends on the other rows"),
     "mixes rows in training": ({"module": MixesRowsInTraining()}, PUBLIC, "depends on the other rows"),
@@ -415,6 +416,10 @@ REFUSED = {
     "lam negative": ({"lam": -1.0}, PUBLIC, "'lam' parameter"),
     "lam nan": ({"lam": float("nan")}, PUBLIC, "'lam' parameter"),
     "epochs zero": ({"epochs": 0}, PUBLIC, "'epochs' parameter"),
+    "no image shape": ({"module": "cnn"}, PUBLIC, "needs 'image_shape'"),
+    "another image shape": ({"module": "cnn", "image_shape": (3, 2, 2)}, PUBLIC, "12 features, but X has 4"),
+    "a flat image": ({"module": "cnn", "image_shape": (2, 2)}, PUBLIC, "'image_shape'"),
+    "another network": ({"module": "rnn"}, PUBLIC, "'module' parameter"),
     "no layer": ({"hidden": (0,)}, PUBLIC, "'hidden' parameter"),
     "no device": ({"device": "abacus"}, PUBLIC, "'device' parameter"),
     "group without public rows": ({"groups": [0, 1, 2]}, PUBLIC, "have no public row"),
@@ -451,7 +456,7 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
                 self.last = x.detach().clone()
             return self.head(x)
 
-    for module in (None, Remembers()):
+    for module in ("mlp", Remembers()):
         model = FairDPSGDClassifier(**{**QUICK, "epochs": 4, "module": module, "lr": 0.01}).fit(X, y, X_public=public)
         state = {name for name in vars(model) if not name.startswith("_")} - set(model.get_params(deep=False))
         assert state == {"net_", "classes_", "groups_", "privacy_", "noise_multiplier_", "n_steps_", "n_features_in_"}
@@ -460,7 +465,7 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
             assert array.ndim == 0 or len(array) != len(X)
             assert array.ndim != 2 or not any(row.tobytes() in private for row in array)
         assert all(p.grad is None for p in model.net_.parameters())
-        if module is None:
+        if module == "mlp":
             for stored in dumps(model):
                 for canary in canaries:
                     assert not any(form in stored for form in forms_of(canary))
@@ -535,6 +540,18 @@ def test_more_classes_groups_labels_and_held_out_public_rows():
     assert model.score(X, names[y]) > 0.6
     assert model.predict_proba(X).shape == (400, 3)
     assert model.privacy_.event.event.sampling_probability == pytest.approx(1 / 3)  # of the 300 rows that stay private
+
+
+def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_checks():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 36)), rng.integers(0, 2, size=600)
+    X.reshape(600, 6, 6)[y == 1, 1:4, 1:4] += 1.0
+    model = FairDPSGDClassifier(epsilon=8.0, lam=0.0, module="cnn", image_shape=(1, 6, 6), classes=[0, 1], epochs=10,
+                                batch_size=60, random_state=0, noise_seed=0)
+    assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.8
+    assert any(isinstance(layer, nn.Conv2d) for layer in model.net_.modules())
+    again = clone(model).fit(X[:400], y[:400])
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_classes_are_not_read_in_silence():

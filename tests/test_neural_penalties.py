@@ -9,7 +9,14 @@ from scipy.stats import binomtest
 from torch import nn
 
 from skfairdp.fairness import largest_disparity
-from skfairdp.neural import check_rows_stay_apart, clipped_gradient_sum, demographic_disparity_penalty
+from skfairdp.neural import (
+    PublicPenalty,
+    check_rows_stay_apart,
+    clipped_gradient_sum,
+    demographic_disparity_penalty,
+    disparity_and_slope,
+    group_contrasts,
+)
 from skfairdp.privacy import NoiseSource
 
 
@@ -67,6 +74,44 @@ def test_value_and_gradient_are_those_of_the_plain_formula(drawn, maximum, tempe
     value.backward()
     expected.backward()
     torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-8, atol=1e-10)
+    contrasts = group_contrasts(groups, n_groups, logits.dtype)
+    closed, slope = disparity_and_slope(logits, contrasts, temperature=temperature, maximum=maximum)
+    torch.testing.assert_close(closed, expected.detach(), rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(slope, theirs.grad, rtol=1e-8, atol=1e-10)
+
+
+@given(st.integers(0, 1000), st.sampled_from([None, 7, 40]), st.sampled_from(["soft", "hard"]))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_gradients_of_the_term_are_those_of_automatic_differentiation_on_every_batch(seed, batch_size, maximum):
+    rng = np.random.default_rng(seed)
+    generator = torch.Generator().manual_seed(seed)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator))
+    net[0].bias.requires_grad_(False)
+    X, groups = torch.tensor(rng.normal(size=(50, 3))), torch.tensor(rng.permutation(np.arange(50) % 3))
+    ours, theirs = (PublicPenalty(2.0, X, groups, 3, 0.7, maximum, batch_size, seed) for _ in range(2))
+    for _ in range(9):
+        expected = torch.autograd.grad(theirs.of(net), [net[0].weight, net[2].weight, net[2].bias])
+        found = ours.gradients(net)
+        assert list(found) == ["0.weight", "2.weight", "2.bias"]
+        for a, b in zip(found.values(), expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-10)
+
+
+def test_public_batches_hold_every_row_once_and_every_group_in_its_share():
+    rng = np.random.default_rng(0)
+    groups = torch.tensor(rng.permutation(np.repeat([0, 1, 2], [700, 250, 50])))
+    X = torch.arange(1000.0)[:, None]
+    batches = PublicPenalty(1.0, X, groups, 3, 1.0, "soft", 100, seed=4)._batches()
+    rows = torch.cat([part.flatten() for part, _ in batches]).long()
+    assert len(batches) == 10 and torch.equal(rows.sort().values, torch.arange(1000))
+    assert not torch.equal(rows, torch.arange(1000))
+    for part, contrasts in batches:
+        counts = torch.bincount(groups[part.flatten().long()], minlength=3)
+        assert len(part) == 100 and (counts - torch.tensor([70, 25, 5])).abs().max() <= 1
+        assert contrasts.shape == (3, 100)
 
 
 def test_no_temperature_overflows():

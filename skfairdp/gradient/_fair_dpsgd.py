@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
+from skfairdp.gradient._predictions import NetworkPredictions
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -18,8 +16,8 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 __all__ = ["FairDPSGDClassifier"]
 
 
-class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
-    """Network trained by differentially private SGD, with a demographic-parity term computed on public rows.
+class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
+    """Network trained by differentially private SGD, with a demographic-parity term.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing by adding or removing
     one row. The sampling probability, the number of steps, the classes, all constructor parameters and the public rows
@@ -32,6 +30,9 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     divides by the realised batch size, which is private; ``regularizer_at="per_sample"`` clips it so, and divides by
     qN.)
 
+    Without public rows (``public="none"``) the parity term is a signed loss of the private rows and their groups,
+    inside the clipping, steered by noisy rates of the groups, which are charged: ε covers steps and rates together.
+
     Parameters
     ----------
     epsilon : float, default=1.0
@@ -39,7 +40,10 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     delta : float, default=1e-5
         In (0, 1).
     lam : float, default=1.0
-        Weight λ ≥ 0 of the fairness term. 0 is plain DP-SGD, and reads no public rows.
+        Weight λ ≥ 0 of the fairness term; with ``public="none"``, the largest multiplier. 0 is plain DP-SGD, bit for
+        bit, and reads neither public rows nor groups.
+    public : {"rows", "none"}, default="rows"
+        Where the fairness term comes from: public rows with their groups, at no cost, or the private ones.
     temperature : float, default=1.0
         Softness of predictions and maximum in the term; it tends to the hard gap as this goes to 0. (The paper takes
         0.01, where most rows have no gradient left.)
@@ -47,12 +51,15 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         How the largest disparity is taken.
     regularizer_at : {"aggregate", "per_sample"}, default="aggregate"
         Beside the private gradient, or inside the clipping of every per-sample gradient.
-    module : None or torch.nn.Module, default=None
-        Maps float rows to one logit per class; it is copied. None is a network with tanh units and ``hidden`` layers.
-        Modules that mix rows or keep something of them (BatchNorm) are refused. Dropout is allowed: its masks follow a
-        row's position in its batch and so must be secret; they come with the noise, not from ``random_state``.
+    module : {"mlp", "cnn"} or torch.nn.Module, default="mlp"
+        "mlp" has tanh units and ``hidden`` layers, "cnn" two convolutions. A module maps float rows to one logit per
+        class, and is copied; one that mixes rows or keeps something of them (BatchNorm) is refused. Dropout is allowed:
+        its masks follow a row's position in its batch and so must be secret; they come with the noise, not from
+        ``random_state``.
     hidden : tuple of int, default=(64,)
-        Hidden layers of the built-in network.
+        Hidden layers of "mlp".
+    image_shape : tuple of three int, default=None
+        Channels, height and width of the rows of X, which hold them flat in this order; for "cnn".
     epochs : float, default=20
         Expected passes over the private rows.
     batch_size : int, default=512
@@ -71,15 +78,22 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     public_batch_size : int, default=None
-        Evaluate the fairness term on so many public rows, drawn afresh for every step. None takes all: exact, and
-        slower than the private step where the public rows outnumber the batch.
+        Evaluate the fairness term on about so many public rows a step, in batches that hold every group in its share
+        and take turns. None takes all: exact, and slower than the private step where they outnumber its batch.
+    dual_steps : int, default=20
+        With ``public="none"``: how often the rates of the groups are released, evenly over the training.
+    dual_rate : float, default=1.0
+        With ``public="none"``: how far a multiplier moves for a difference of rates of 1.
+    dual_share : float, default=0.1
+        With ``public="none"``: share of the budget (of μ²) for those releases; in (0, 1).
     public_size : float, default=None
         Share of the rows given to ``fit`` to hold out as public, by position. **Those rows are not protected**, and
         which rows they are, a function of ``random_state`` and the number of rows, is public too.
     classes : array-like, default=None
         All class labels. None reads them from y, which is a release; a PrivacyLeakWarning says so.
     groups : list, default=None
-        All groups (tuples for intersections). None takes those of the public rows.
+        All groups (tuples for intersections). None takes those of the public rows; with ``public="none"``, those of the
+        private ones, which is a release.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.
     device : str, default="cpu"
@@ -100,7 +114,7 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         The trained network, on the CPU. Differentially private.
     classes_ : ndarray of shape (n_classes,)
     groups_ : ndarray of shape (n_groups,), dtype object
-        Groups of the public rows (only where groups were used).
+        Only where groups were used.
     privacy_ : PrivacySpent
         The certified guarantee.
     epsilon_spent_ : float
@@ -138,8 +152,10 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "maximum": [StrOptions({"soft", "hard"})],
         "regularizer_at": [StrOptions({"aggregate", "per_sample"})],
-        "module": [HasMethods(["parameters", "forward"]), None],
+        "public": [StrOptions({"rows", "none"})],
+        "module": [StrOptions({"mlp", "cnn"}), HasMethods(["parameters", "forward"])],
         "hidden": [tuple, list],
+        "image_shape": [tuple, list, None],
         "epochs": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_rows": [Interval(Integral, 1, None, closed="left"), None],
@@ -149,6 +165,9 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_batch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "dual_steps": [Interval(Integral, 1, None, closed="left")],
+        "dual_rate": [Interval(Real, 0, None, closed="neither")],
+        "dual_share": [Interval(Real, 0, 1, closed="neither")],
         "public_size": [Interval(Real, 0, 1, closed="neither"), None],
         "classes": ["array-like", None],
         "groups": ["array-like", None],
@@ -169,8 +188,10 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         temperature: float = 1.0,
         maximum: str = "soft",
         regularizer_at: str = "aggregate",
-        module: Any = None,
+        public: str = "rows",
+        module: Any = "mlp",
         hidden: Sequence[int] = (64,),
+        image_shape: Sequence[int] | None = None,
         epochs: float = 20,
         batch_size: int = 512,
         n_rows: int | None = None,
@@ -180,6 +201,9 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,
         public_batch_size: int | None = None,
+        dual_steps: int = 20,
+        dual_rate: float = 1.0,
+        dual_share: float = 0.1,
         public_size: float | None = None,
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
@@ -196,8 +220,10 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         self.temperature = temperature
         self.maximum = maximum
         self.regularizer_at = regularizer_at
+        self.public = public
         self.module = module
         self.hidden = hidden
+        self.image_shape = image_shape
         self.epochs = epochs
         self.batch_size = batch_size
         self.n_rows = n_rows
@@ -207,6 +233,9 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         self.max_grad_norm = max_grad_norm
         self.noise_multiplier = noise_multiplier
         self.public_batch_size = public_batch_size
+        self.dual_steps = dual_steps
+        self.dual_rate = dual_rate
+        self.dual_share = dual_share
         self.public_size = public_size
         self.classes = classes
         self.groups = groups
@@ -235,9 +264,9 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_rows,)
             Private labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows of X; read only for the rows that ``public_size`` holds out.
+            Groups of the rows of X; read only with ``public="none"``, and for the rows that ``public_size`` holds out.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Unlabelled public rows, for the fairness term. Not needed with ``lam=0``.
+            Unlabelled public rows, for the fairness term. Not needed with ``lam=0`` or ``public="none"``.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
 
@@ -245,14 +274,21 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        from skfairdp.neural import DPStep, prepare_network
+        from skfairdp.neural import DPStep, DualPlan, prepare_network
 
         self._validate_params()
-        features, groups_in_X = self._split_features(X, reset=True, read_groups=self.public_size is not None)
+        signed = self.public == "none" and self.lam > 0
+        features, groups_in_X = self._split_features(
+            X, reset=True, read_groups=signed or self.public_size is not None
+        )
         target = self._check_target(y, len(features))
         classes, codes = self._encode_classes(target)
-        public = None
-        if self.lam > 0 or X_public is not None or self.public_size is not None:
+        public = domain = groups = None
+        if self.public == "none":
+            self._refuse_public_rows(X_public, sensitive_features_public)
+            if signed:
+                groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
+        elif self.lam > 0 or X_public is not None or self.public_size is not None:
             features, codes, public = self._public_rows(
                 features,
                 codes,
@@ -262,20 +298,31 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
                 sensitive_features_public,
                 use_groups="required" if self.lam > 0 else "optional",
             )
+            domain = public.domain
         seeds = child_seeds(public_generator(self.random_state), 2)
         network = prepare_network(
             self.module,
             features.shape[1],
             len(classes),
             hidden=tuple(self.hidden),
+            image_shape=self.image_shape,
             seed=int(seeds[0]),
             device=self.device,
             owner=type(self).__name__,
         )
-        penalty = None
-        if self.lam > 0:
-            assert public is not None and public.groups is not None
-            penalty = network.penalty(
+        fairness: dict[str, Any] = {}
+        duals = None
+        if groups is not None and domain is not None:
+            duals = DualPlan.calibrated(
+                epsilon=self.epsilon, delta=self.delta, share=self.dual_share, releases=self.dual_steps
+            )
+            fairness["parity"] = network.parity(
+                groups, len(domain), len(classes), plan=duals, lam=self.lam, rate=self.dual_rate
+            )
+        elif public is not None and self.lam > 0:
+            assert public.groups is not None
+            fairness["penalty_inside"] = self.regularizer_at == "per_sample"
+            fairness["penalty"] = network.penalty(
                 public.X,
                 public.groups,
                 public.n_groups,
@@ -293,11 +340,13 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             epochs=self.epochs,
             max_grad_norm=self.max_grad_norm,
             noise_multiplier=self.noise_multiplier,
+            beside=None if duals is None else duals.event,
         )
+        event = step.event_with(None if duals is None else duals.event)
         source = self._noise_source()
         guarantee = {"protects": "record", "neighboring_relation": "add or remove one record"}
         privacy = self._report(
-            step.event,
+            event,
             source,
             **guarantee,
             public=(
@@ -305,7 +354,7 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
                 "number of steps",
                 *(() if self.n_rows is not None else ("number of private rows",)),
                 "classes",
-                "public rows and their groups",
+                *(() if self.public == "none" else ("public rows and their groups",)),
                 "all constructor parameters",
             ),
         )
@@ -315,7 +364,10 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
                 f"{privacy.mechanism_epsilon:.4g} for {step.steps} steps, more than the epsilon={self.epsilon:g} asked "
                 "for. Raise it, lower 'epochs' or 'batch_size', or leave it None."
             )
-        self._charge(step.event, **guarantee, releases=(f"{step.steps} noisy clipped gradient sums",), dry_run=False)
+        releases = [f"{step.steps} noisy clipped gradient sums"]
+        if duals is not None:
+            releases.append(f"{duals.releases} noisy tables of predictions by group")
+        self._charge(event, **guarantee, releases=tuple(releases), dry_run=False)
         # From here on the ledger says it all, also if the training is interrupted.
         self.net_ = network.trained(
             features,
@@ -325,48 +377,20 @@ class FairDPSGDClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             lr=self.lr,
             momentum=self.momentum,
             average_last=self.average_last,
-            penalty=penalty,
-            penalty_inside=self.regularizer_at == "per_sample",
             verbose=self.verbose,
+            **fairness,
         )
         self.classes_ = classes
         self.privacy_ = privacy
         self.noise_multiplier_ = step.noise_multiplier
         self.n_steps_ = step.steps
-        if public is not None and public.domain is not None:
-            self.groups_ = public.domain
+        if domain is not None:
+            self.groups_ = domain
         return self
 
-    def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        from skfairdp.neural import predict_logits
-
-        check_is_fitted(self, "net_")
-        features, _ = self._split_features(X)
-        return predict_logits(self.net_, features)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; the group is not needed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        codes = self._logits(X).argmax(axis=1)
-        return self.classes_[codes]
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities, the softmax of the network's logits.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        return softmax(self._logits(X), axis=1)
+    def _refuse_public_rows(self, X_public: Any, sensitive_features_public: Any) -> None:
+        if X_public is not None or sensitive_features_public is not None or self.public_size is not None:
+            raise ValueError(
+                f"{type(self).__name__} got public rows together with public='none'. Leave out X_public, "
+                "sensitive_features_public and 'public_size', or set public='rows', which costs nothing."
+            )

@@ -13,16 +13,27 @@ from skfairdp.neural._dp_train import (
     prepare_network,
     train_privately,
 )
+from skfairdp.neural._fair_fit import fit_with_parity
+from skfairdp.neural._fine_tune import fine_tune_for_parity, rows_read_by
 from skfairdp.neural._mlp import StackedMLP
 from skfairdp.neural._modules import StackedModule
-from skfairdp.neural._penalties import PublicPenalty, demographic_disparity_penalty, disparity_and_slope, group_contrasts
+from skfairdp.neural._penalties import (
+    PublicPenalty,
+    demographic_disparity_penalty,
+    disparity_and_slope,
+    group_contrasts,
+)
 from skfairdp.neural._probe import check_network
+from skfairdp.neural._signed_loss import DualPlan, PrivateParity, SignedLoss
 from skfairdp.neural._stacked import StackedNet, batch_stream, predict_stacked, resolve_device, train_stacked
 
 __all__ = [
     "DPStep",
+    "DualPlan",
     "Network",
+    "PrivateParity",
     "PublicPenalty",
+    "SignedLoss",
     "StackedMLP",
     "StackedModule",
     "StackedNet",
@@ -34,12 +45,15 @@ __all__ = [
     "clipped_gradient_sum",
     "demographic_disparity_penalty",
     "disparity_and_slope",
+    "fit_with_parity",
+    "fine_tune_for_parity",
     "fused_layers",
     "group_contrasts",
     "predict_logits",
     "predict_stacked",
     "prepare_network",
     "resolve_device",
+    "rows_read_by",
     "train_privately",
     "train_stacked",
 ]

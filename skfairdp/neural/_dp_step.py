@@ -16,6 +16,7 @@ from skfairdp.privacy import (
     NoiseSource,
     PoissonSampledDpEvent,
     calibrate_noise,
+    compose,
     gdp_mu,
     repeat,
 )
@@ -85,13 +86,15 @@ class DPStep:
         epochs: float,
         max_grad_norm: float,
         noise_multiplier: float | None = None,
+        beside: DpEvent | None = None,
     ) -> "DPStep":
-        """The plan for so many passes over the rows whose certified ε is at most ``epsilon``."""
+        """The plan for so many passes over the rows whose certified ε, with what is released ``beside``, is at most
+        ``epsilon``."""
         probability = min(1.0, batch_size / n_rows)
         steps = max(1, math.ceil(epochs / probability))
         if noise_multiplier is None:
             noise_multiplier = calibrate_noise(
-                lambda sigma: _event(probability, sigma, steps),
+                lambda sigma: _with(_event(probability, sigma, steps), beside),
                 epsilon,
                 delta,
                 guess=_central_limit_noise(probability, steps, epsilon, delta),
@@ -101,7 +104,11 @@ class DPStep:
     @property
     def event(self) -> DpEvent:
         """All steps together."""
-        return _event(self.sampling_probability, self.noise_multiplier, self.steps)
+        return self.event_with(None)
+
+    def event_with(self, beside: DpEvent | None) -> DpEvent:
+        """All steps together with what else is released."""
+        return _with(_event(self.sampling_probability, self.noise_multiplier, self.steps), beside)
 
     def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
         """Positions of a fresh Poisson batch; private, never to be logged."""
@@ -112,13 +119,13 @@ class DPStep:
     ) -> dict[str, Tensor]:
         """The noisy mean gradient of a batch, by parameter name."""
         total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, **options)
-        scale = self.noise_multiplier * self.max_grad_norm
-        released = {}
-        for name, value in total.items():
-            noise = torch.from_numpy(scale * source.normal(tuple(value.shape))).to(value.device)
-            # added in double precision; the float32 it is stored in is post-processing
-            released[name] = ((value.double() + noise) / self.expected_batch_size).to(value.dtype)
-        return released
+        sizes = [value.numel() for value in total.values()]
+        noise = torch.from_numpy(self.noise_multiplier * self.max_grad_norm * source.normal((sum(sizes),)))
+        # added in double precision; the float32 it is stored in is post-processing
+        return {
+            name: ((value.double() + part.view_as(value).to(value.device)) / self.expected_batch_size).to(value.dtype)
+            for (name, value), part in zip(total.items(), noise.split(sizes), strict=True)
+        }
 
 
 def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
@@ -130,3 +137,7 @@ def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: 
 def _event(probability: float, noise_multiplier: float, steps: int) -> DpEvent:
     step: DpEvent = GaussianDpEvent(noise_multiplier)
     return repeat(step if probability == 1 else PoissonSampledDpEvent(probability, step), steps)
+
+
+def _with(event: DpEvent, beside: DpEvent | None) -> DpEvent:
+    return event if beside is None else compose(event, beside)

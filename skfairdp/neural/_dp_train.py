@@ -1,8 +1,9 @@
 """The DP-SGD loop: private gradients from a :class:`DPStep`, and a public fairness gradient beside them."""
 
+import math
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -11,58 +12,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from skfairdp.neural._clipping import PerSampleLoss
+from skfairdp.neural._cnn import build_cnn
 from skfairdp.neural._dp_step import DPStep
-from skfairdp.neural._penalties import disparity_of_contrasts, group_contrasts
+from skfairdp.neural._penalties import PublicPenalty
 from skfairdp.neural._probe import check_network, input_dtype
+from skfairdp.neural._signed_loss import DualPlan, PrivateParity
 from skfairdp.neural._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar
 
-__all__ = ["Network", "PublicPenalty", "build_mlp", "predict_logits", "prepare_network", "train_privately"]
+__all__ = ["Network", "build_mlp", "predict_logits", "prepare_network", "train_privately"]
 
 Array = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class PublicPenalty:
-    """Weight and public rows of the demographic-parity term.
-
-    Parameters
-    ----------
-    lam : float
-    X : Tensor of shape (n_public, ...)
-    groups : Tensor of int of shape (n_public,)
-    n_groups : int
-    temperature : float
-    maximum : {"soft", "hard"}
-    batch_size : int or None, default=None
-        Evaluate it on so many rows, drawn afresh for every step; None takes all.
-    generator : torch.Generator or None, default=None
-        Public randomness of those draws.
-    """
-
-    lam: float
-    X: Tensor
-    groups: Tensor
-    n_groups: int
-    temperature: float
-    maximum: str
-    batch_size: int | None = None
-    generator: torch.Generator | None = None
-
-    def of(self, module: nn.Module) -> Tensor:
-        """The weighted penalty at the module's present parameters."""
-        X, contrasts = self.X, self._contrasts
-        if self.batch_size is not None and self.batch_size < len(X):
-            rows = torch.randperm(len(X), generator=self.generator)[: self.batch_size].to(X.device)
-            X, contrasts = X[rows], group_contrasts(self.groups[rows], self.n_groups, contrasts.dtype)
-        return self.lam * disparity_of_contrasts(
-            module(X), contrasts, temperature=self.temperature, maximum=self.maximum
-        )
-
-    @cached_property
-    def _contrasts(self) -> Tensor:
-        return group_contrasts(self.groups, self.n_groups, self.X.dtype)
 
 
 def build_mlp(n_features: int, hidden: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
@@ -97,6 +59,7 @@ def train_privately(
     momentum: float = 0.0,
     penalty: PublicPenalty | None = None,
     penalty_inside: bool = False,
+    parity: PrivateParity | None = None,
     average_last: float = 0.0,
     fused: bool | None = None,
     verbose: int = 0,
@@ -122,6 +85,8 @@ def train_privately(
         Its gradient is computed apart, on public rows, unclipped and without noise.
     penalty_inside : bool, default=False
         Add the penalty to every per-sample loss instead, inside the clipping (Algorithm 6 as printed).
+    parity : PrivateParity or None
+        Train the signed loss of private groups instead of cross-entropy alone, with its own noisy releases.
     average_last : float, default=0.0
         Share of the last iterates whose average is returned (post-processing).
     fused : bool or None, default=None
@@ -131,7 +96,7 @@ def train_privately(
     devices = [X.device] if X.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(source.seed())
-        _train(module, X, y, step, source, lr, momentum, penalty, penalty_inside, average_last, fused, verbose)
+        _train(module, X, y, step, source, lr, momentum, penalty, penalty_inside, parity, average_last, fused, verbose)
 
 
 def _train(
@@ -144,34 +109,35 @@ def _train(
     momentum: float,
     penalty: PublicPenalty | None,
     penalty_inside: bool,
+    parity: PrivateParity | None,
     average_last: float,
     fused: bool | None,
     verbose: int,
 ) -> None:
-    loss_of = nn.functional.cross_entropy
     parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
     optimizer = torch.optim.SGD(parameters.values(), lr=lr, momentum=momentum)
     first_averaged = step.steps - max(1, round(average_last * step.steps)) if average_last else step.steps
     mean: dict[str, Tensor] = {}
+    loss: PerSampleLoss = _cross_entropy
+    signed, targets, releases = None, y, frozenset[int]()
+    if parity is not None:
+        loss = signed = parity.loss()
+        targets = torch.stack([y, parity.groups], dim=1)
+        releases = parity.plan.times(step.steps)
     module.train()
     for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
+        if signed is not None and parity is not None and t in releases:
+            signed.update(parity.plan.release(module, X, parity.groups, parity.n_groups, source))
         rows = torch.from_numpy(step.sample(len(X), source)).to(X.device)
         if penalty is not None and penalty_inside:
-            released = _release_with_penalty(module, X[rows], y[rows], step, source, penalty)
+            # clip(g_i + λr) needs each g_i, so the per-sample gradients are formed
+            shared = {name: torch.zeros_like(p) for name, p in parameters.items()} | penalty.gradients(module)
+            released = step.release(module, loss, X[rows], targets[rows], source, fused=False, shared=shared)
         else:
-            released = step.release(
-                module,
-                lambda out, target: loss_of(out, target, reduction="none"),
-                X[rows],
-                y[rows],
-                source,
-                fused=fused,
-            )
+            released = step.release(module, loss, X[rows], targets[rows], source, fused=fused)
             if penalty is not None:
-                gradients = torch.autograd.grad(penalty.of(module), list(parameters.values()), allow_unused=True)
-                for name, gradient in zip(parameters, gradients, strict=True):
-                    if gradient is not None:
-                        released[name] = released[name] + gradient
+                for name, gradient in penalty.gradients(module).items():
+                    released[name] = released[name] + gradient
         for name, parameter in parameters.items():
             parameter.grad = released[name]
         optimizer.step()
@@ -187,28 +153,8 @@ def _train(
     module.eval()
 
 
-def _release_with_penalty(
-    module: nn.Module, X: Tensor, y: Tensor, step: DPStep, source: NoiseSource, penalty: PublicPenalty
-) -> dict[str, Tensor]:
-    """Algorithm 6 as printed: every per-sample gradient carries the same penalty gradient r into the clipping.
-
-    ``clip(g_i + λr)`` needs each g_i, so the per-sample gradients are formed (torch.func).
-    """
-    parameters = [p for p in module.parameters() if p.requires_grad]
-    names = [name for name, p in module.named_parameters() if p.requires_grad]
-    gradients = torch.autograd.grad(penalty.of(module), parameters, allow_unused=True)
-    shared = {
-        name: torch.zeros_like(p) if g is None else g for name, p, g in zip(names, parameters, gradients, strict=True)
-    }
-    return step.release(
-        module,
-        lambda out, target: nn.functional.cross_entropy(out, target, reduction="none"),
-        X,
-        y,
-        source,
-        fused=False,
-        shared=shared,
-    )
+def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
 @dataclass(frozen=True)
@@ -246,8 +192,13 @@ class Network:
     ) -> PublicPenalty:
         """The parity term on public arrays, where the network can read them."""
         codes = _copied(groups).to(self.device)
-        generator = torch.Generator().manual_seed(seed)
-        return PublicPenalty(lam, self.tensor(X), codes, n_groups, temperature, maximum, batch_size, generator)
+        return PublicPenalty(lam, self.tensor(X), codes, n_groups, temperature, maximum, batch_size, seed)
+
+    def parity(
+        self, groups: NDArray[np.int64], n_groups: int, n_classes: int, *, plan: DualPlan, lam: float, rate: float
+    ) -> PrivateParity:
+        """The signed loss of private groups, where the network can read them."""
+        return PrivateParity(plan, _copied(groups).to(self.device), n_groups, n_classes, lam, rate)
 
     def trained(
         self, X: Array, y: NDArray[np.int64], step: DPStep, source: NoiseSource, **training: Any
@@ -267,11 +218,12 @@ class Network:
 
 
 def prepare_network(
-    module: nn.Module | None,
+    module: nn.Module | str,
     n_features: int,
     n_classes: int,
     *,
     hidden: tuple[int, ...],
+    image_shape: Sequence[int] | None = None,
     seed: int,
     device: str,
     owner: str,
@@ -284,11 +236,26 @@ def prepare_network(
         See :func:`check_network` and :func:`resolve_device`; ``hidden`` that does not list positive integers.
     """
     where = resolve_device(device, owner=owner)
-    if module is None:
+    generator = torch.Generator().manual_seed(seed)
+    if module == "mlp":
         if not all(isinstance(size, int | np.integer) and size >= 1 for size in hidden):
             raise ValueError(f"The 'hidden' parameter of {owner} must list positive integers. Got {hidden!r} instead.")
-        built = build_mlp(n_features, hidden, n_classes, torch.Generator().manual_seed(seed))
+        return Network(build_mlp(n_features, hidden, n_classes, generator), where, fused=None)
+    if module == "cnn":
+        if image_shape is None:
+            raise ValueError(
+                f"module='cnn' of {owner} needs 'image_shape', the channels, height and width that the rows of X hold "
+                "flat. Give for example image_shape=(3, 14, 14)."
+            )
+        built = build_cnn(image_shape, n_classes, generator, owner=owner)
+        if math.prod(image_shape) != n_features:
+            raise ValueError(
+                f"image_shape={tuple(image_shape)} of {owner} stands for rows of {math.prod(image_shape)} features, "
+                f"but X has {n_features}."
+            )
         return Network(built, where, fused=None)
+    if isinstance(module, str):
+        raise ValueError(f"The 'module' parameter of {owner} must be 'mlp', 'cnn' or a module. Got {module!r} instead.")
     fused = check_network(module, n_features, n_classes, owner=owner)
     copy = deepcopy(module).cpu()
     copy.zero_grad(set_to_none=True)

@@ -48,7 +48,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
     """
     if not isinstance(module, nn.Module):
         raise ValueError(
-            f"The 'module' parameter of {owner} must be a torch.nn.Module or None. "
+            f"The 'module' parameter of {owner} must be 'mlp', 'cnn' or a torch.nn.Module. "
             f"Got an object of type {type(module).__name__} instead."
         )
     check_rows_stay_apart(module)

@@ -26,8 +26,14 @@ from test_fair_dpsgd import (
 from test_fair_dpsgd import (
     test_the_sum_is_divided_by_the_expected_batch_size as divisor_is_public,
 )
+from test_signed_loss import (
+    test_steps_and_rates_together_cost_at_most_epsilon as rates_are_charged,
+)
+from test_signed_loss import (
+    test_the_noise_of_the_rates_has_the_accounted_scale as rates_are_noisy,
+)
 
-from skfairdp.neural import DPStep, PublicPenalty, _clipping, _dp_step
+from skfairdp.neural import DPStep, DualPlan, PublicPenalty, _clipping, _dp_step
 
 from .harness import killed_by, mutant
 
@@ -42,7 +48,7 @@ def public_batch_through_the_per_sample_path(patch):
 
     def remember(self, module):
         seen["X"] = self.X
-        return 0.0 * sum(p.sum() for p in module.parameters())
+        return {}
 
     def release(self, module, loss, X, y, source, **options):
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
@@ -60,7 +66,7 @@ def public_batch_through_the_per_sample_path(patch):
             for name, value in total.items()
         }
 
-    patch.setattr(PublicPenalty, "of", remember)
+    patch.setattr(PublicPenalty, "gradients", remember)
     patch.setattr(DPStep, "release", release)
 
 
@@ -77,6 +83,25 @@ def division_by_the_realised_batch_size(patch):
         return {name: value * self.expected_batch_size / max(len(X), 1) for name, value in out.items()}
 
     patch.setattr(DPStep, "release", realised)
+
+
+@mutant(29, killed_by(rates_are_noisy))
+def multipliers_follow_the_exact_rates(patch):
+    """Found: the sign of a violation measured on private groups steers the training. Right: noisy rates, charged."""
+    release = DualPlan.release
+
+    def exact(self, *args):
+        return release(DualPlan(self.releases, 0.0), *args)
+
+    patch.setattr(DualPlan, "release", exact)
+
+
+@mutant(5, killed_by(rates_are_charged))
+def rates_of_the_groups_are_free(patch):
+    """Rates of private groups steer the training, and the steps alone are accounted."""
+    patch.setattr(DPStep, "event_with", lambda self, beside: self.event)
+    patch.setattr(DPStep, "event", property(lambda self: _dp_step._event(
+        self.sampling_probability, self.noise_multiplier, self.steps)))
 
 
 @mutant(31, killed_by(draws_are_uniform))

@@ -44,5 +44,4 @@ ELSEWHERE = {
     20: "no generator here",
     23: "no generator here",
     28: "no noisy constraint of private groups here",
-    29: "no multipliers here",
 }
