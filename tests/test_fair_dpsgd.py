@@ -17,7 +17,8 @@ from skfairdp import PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.inspection import audit_matched_filter, noise_scale_interval
-from skfairdp.neural import DPStep, _dp_step, _dp_train, check_network
+from skfairdp.neural import DPStep, _dp_step, _dp_train, check_network, clipped_gradient_sum
+from skfairdp.neural._probe import vectorizes
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, PoissonSampledDpEvent, epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
@@ -608,6 +609,46 @@ def test_the_fused_path_is_taken_only_where_it_gives_the_gradients(module, fused
     assert torch.equal(torch.get_rng_state(), state)
     for key, value in module.state_dict().items():
         assert torch.equal(value, before[key])
+
+
+class Recurrent(nn.Module):
+    """Its kernel has no rule in torch.func (nor in Opacus' hooks)."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells, self.head = nn.GRU(2, 3, batch_first=True), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(self.cells(x.reshape(len(x), 2, 2))[0][:, -1])
+
+
+def test_modules_that_torch_cannot_batch_are_trained_row_by_row():
+    torch.manual_seed(1)
+    module = Recurrent()
+    assert check_network(module, 4, 2, owner="test") is False and not vectorizes(module, 4)
+    assert vectorizes(Tied(), 4)
+    X, y, public = world()
+    model = FairDPSGDClassifier(**{**QUICK, "epochs": 2, "module": module, "regularizer_at": "per_sample"})
+    assert model.fit(X, y, X_public=public).n_steps_ == 8
+    assert any(not torch.equal(a, b) for a, b in zip(model.net_.parameters(), module.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("module", [Tied(), nn.Sequential(nn.Linear(4, 3), nn.PReLU(), nn.Linear(3, 2))])
+def test_row_by_row_and_at_once_are_the_same_clipped_sum(module):
+    X, y, _ = world()
+    rows, targets = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
+    rows[2] = float("inf")
+    loss = nn.CrossEntropyLoss(reduction="none")
+    shared = {name: torch.full_like(p, 0.1) for name, p in module.named_parameters()}
+    for extra in (None, shared):
+        slow, fast = (
+            clipped_gradient_sum(module, loss, rows, targets, 0.5, fused=False, vectorized=vectorized, shared=extra)
+            for vectorized in (False, True)
+        )
+        assert slow.keys() == fast.keys()
+        for name, value in fast.items():
+            assert torch.isfinite(value).all()
+            torch.testing.assert_close(slow[name], value)
 
 
 # ---- audit -----------------------------------------------------------------------------------------------------

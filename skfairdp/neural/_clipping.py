@@ -66,6 +66,7 @@ def clipped_gradient_sum(
     max_norm: float,
     *,
     fused: bool | None = None,
+    vectorized: bool = True,
     shared: dict[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
     """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``.
@@ -86,6 +87,9 @@ def clipped_gradient_sum(
     fused : bool or None, default=None
         True takes norms and sums from layer inputs and output gradients, for Linear, Conv1d/2d, Embedding, LayerNorm
         and GroupNorm; False forms every per-sample gradient (torch.func). None fuses where all layers allow it.
+    vectorized : bool, default=True
+        Form per-sample gradients in one program (torch.func). False takes one backward pass per row: slow, and for
+        modules with operations that torch.func cannot batch.
     shared : dict of str → Tensor or None, default=None
         Added to every per-sample gradient before it is clipped; needs ``fused=False``.
 
@@ -122,7 +126,8 @@ def clipped_gradient_sum(
             return total
         if fused:
             raise ValueError("A layer of this module ran more than once per forward; use fused=False.")
-    return _per_sample_sum(module, loss, X, y, max_norm, shared)
+    gradients = (_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y)
+    return _clipped_sum(gradients, max_norm, shared)
 
 
 def _fused_sum(
@@ -181,14 +186,7 @@ def _fused_sum(
     return total
 
 
-def _per_sample_sum(
-    module: nn.Module,
-    loss: PerSampleLoss,
-    X: Tensor,
-    y: Tensor,
-    max_norm: float,
-    shared: dict[str, Tensor] | None,
-) -> dict[str, Tensor]:
+def _vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
     trainable = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
     fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
     buffers = dict(module.named_buffers())
@@ -199,7 +197,23 @@ def _per_sample_sum(
         _check_losses(losses, x.unsqueeze(0))
         return losses[0]
 
-    gradients = vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(trainable, X, y)
+    return vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(trainable, X, y)
+
+
+def _looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    rows: list[tuple[Tensor, ...]] = []
+    for x, target in zip(X, y, strict=True):
+        losses = loss(module(x.unsqueeze(0)), target.unsqueeze(0))
+        _check_losses(losses, x.unsqueeze(0))
+        found = torch.autograd.grad(losses[0], list(named.values()), allow_unused=True)
+        rows.append(tuple(torch.zeros_like(p) if g is None else g for p, g in zip(named.values(), found, strict=True)))
+    return {name: torch.stack(parts) for name, parts in zip(named, zip(*rows, strict=True), strict=True)}
+
+
+def _clipped_sum(
+    gradients: dict[str, Tensor], max_norm: float, shared: dict[str, Tensor] | None
+) -> dict[str, Tensor]:
     if shared is not None:
         gradients = {name: g + shared[name] for name, g in gradients.items()}
     squared = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0)

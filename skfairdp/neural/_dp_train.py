@@ -16,7 +16,7 @@ from skfairdp.neural._clipping import PerSampleLoss
 from skfairdp.neural._cnn import build_cnn
 from skfairdp.neural._dp_step import DPStep
 from skfairdp.neural._penalties import PublicPenalty
-from skfairdp.neural._probe import check_network, input_dtype
+from skfairdp.neural._probe import check_network, input_dtype, vectorizes
 from skfairdp.neural._signed_loss import DualPlan, PrivateParity
 from skfairdp.neural._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
@@ -62,6 +62,7 @@ def train_privately(
     parity: PrivateParity | None = None,
     average_last: float = 0.0,
     fused: bool | None = None,
+    vectorized: bool = True,
     verbose: int = 0,
 ) -> None:
     """Train ``module`` in place; nothing about the private rows is recorded.
@@ -90,13 +91,15 @@ def train_privately(
     average_last : float, default=0.0
         Share of the last iterates whose average is returned (post-processing).
     fused : bool or None, default=None
+    vectorized : bool, default=True
         See :func:`clipped_gradient_sum`.
     verbose : int, default=0
     """
     devices = [X.device] if X.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(source.seed())
-        _train(module, X, y, step, source, lr, momentum, penalty, penalty_inside, parity, average_last, fused, verbose)
+        how = {"fused": fused, "vectorized": vectorized}
+        _train(module, X, y, step, source, lr, momentum, penalty, penalty_inside, parity, average_last, how, verbose)
 
 
 def _train(
@@ -111,7 +114,7 @@ def _train(
     penalty_inside: bool,
     parity: PrivateParity | None,
     average_last: float,
-    fused: bool | None,
+    how: dict[str, Any],
     verbose: int,
 ) -> None:
     parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
@@ -124,17 +127,17 @@ def _train(
         loss = signed = parity.loss()
         targets = torch.stack([y, parity.groups], dim=1)
         releases = parity.plan.times(step.steps)
+    inside = {**how, "fused": False}  # clip(g_i + λr) needs each g_i
     module.train()
     for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
         if signed is not None and parity is not None and t in releases:
             signed.update(parity.plan.release(module, X, parity.groups, parity.n_groups, source))
         rows = torch.from_numpy(step.sample(len(X), source)).to(X.device)
         if penalty is not None and penalty_inside:
-            # clip(g_i + λr) needs each g_i, so the per-sample gradients are formed
             shared = {name: torch.zeros_like(p) for name, p in parameters.items()} | penalty.gradients(module)
-            released = step.release(module, loss, X[rows], targets[rows], source, fused=False, shared=shared)
+            released = step.release(module, loss, X[rows], targets[rows], source, **inside, shared=shared)
         else:
-            released = step.release(module, loss, X[rows], targets[rows], source, fused=fused)
+            released = step.release(module, loss, X[rows], targets[rows], source, **how)
             if penalty is not None:
                 for name, gradient in penalty.gradients(module).items():
                     released[name] = released[name] + gradient
@@ -167,12 +170,14 @@ class Network:
         Untrained; nobody else holds it.
     device : torch.device
     fused : bool or None
+    vectorized : bool
         See :func:`clipped_gradient_sum`.
     """
 
     module: nn.Module
     device: torch.device
-    fused: bool | None
+    fused: bool | None = None
+    vectorized: bool = True
 
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
@@ -210,7 +215,14 @@ class Network:
         """
         module = deepcopy(self.module).to(self.device)
         train_privately(
-            module, self.tensor(X), _copied(y).to(self.device), step, source, fused=self.fused, **training
+            module,
+            self.tensor(X),
+            _copied(y).to(self.device),
+            step,
+            source,
+            fused=self.fused,
+            vectorized=self.vectorized,
+            **training,
         )
         result = deepcopy(self.module)
         result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
@@ -240,7 +252,7 @@ def prepare_network(
     if module == "mlp":
         if not all(isinstance(size, int | np.integer) and size >= 1 for size in hidden):
             raise ValueError(f"The 'hidden' parameter of {owner} must list positive integers. Got {hidden!r} instead.")
-        return Network(build_mlp(n_features, hidden, n_classes, generator), where, fused=None)
+        return Network(build_mlp(n_features, hidden, n_classes, generator), where)
     if module == "cnn":
         if image_shape is None:
             raise ValueError(
@@ -253,13 +265,13 @@ def prepare_network(
                 f"image_shape={tuple(image_shape)} of {owner} stands for rows of {math.prod(image_shape)} features, "
                 f"but X has {n_features}."
             )
-        return Network(built, where, fused=None)
+        return Network(built, where)
     if isinstance(module, str):
         raise ValueError(f"The 'module' parameter of {owner} must be 'mlp', 'cnn' or a module. Got {module!r} instead.")
     fused = check_network(module, n_features, n_classes, owner=owner)
     copy = deepcopy(module).cpu()
     copy.zero_grad(set_to_none=True)
-    return Network(copy, where, fused)
+    return Network(copy, where, fused, vectorized=vectorizes(copy, n_features))
 
 
 def _copied(values: NDArray[Any]) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from skfairdp.neural._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 
-__all__ = ["check_network"]
+__all__ = ["check_network", "vectorizes"]
 
 _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows in both
 
@@ -68,6 +68,18 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
         _check_state(copy, batches, owner)
         _check_rows(copy, batches[0], owner)
         return _fuses(copy.eval(), batches, n_classes)
+
+
+def vectorizes(module: nn.Module, n_features: int) -> bool:
+    """Whether torch.func forms the per-sample gradients of a module that passed :func:`check_network`."""
+    with torch.random.fork_rng(devices=[]):
+        copy = deepcopy(module).cpu().train()
+        X = torch.randint(0, 2, (_SIZES[0], n_features)).to(input_dtype(copy))
+        try:
+            clipped_gradient_sum(copy, _cross_entropy, X, torch.zeros(len(X), dtype=torch.long), 1.0, fused=False)
+        except (RuntimeError, ValueError, TypeError, NotImplementedError):
+            return False
+    return True
 
 
 def input_dtype(module: nn.Module) -> torch.dtype:
