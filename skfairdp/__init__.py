@@ -13,6 +13,7 @@ _WHERE = {
     "DemographicParityFilter": "preprocessing",
     "FairDPSGDClassifier": "gradient",
     "FairPATEClassifier": "pate",
+    "FairnessCalibrator": "postprocessing",
     "FairnessWarning": "exceptions",
     "IDP3": "postprocessing",
     "LedgerError": "exceptions",

@@ -23,6 +23,7 @@ from skfairdp.model_selection import pareto_frontier as pareto_frontier
 from skfairdp.pate import FairPATEClassifier as FairPATEClassifier
 from skfairdp.pate import PATEClassifier as PATEClassifier
 from skfairdp.postprocessing import IDP3 as IDP3
+from skfairdp.postprocessing import FairnessCalibrator as FairnessCalibrator
 from skfairdp.preprocessing import DemographicParityFilter as DemographicParityFilter
 from skfairdp.preprocessing import PublicPreprocessor as PublicPreprocessor
 from skfairdp.privacy import PrivacyLedger as PrivacyLedger

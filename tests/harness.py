@@ -5,12 +5,12 @@ import importlib
 import inspect
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import skfairdp
-from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier
+from skfairdp import IDP3, FairDPSGDClassifier, FairnessCalibrator, FairPATEClassifier, PATEClassifier
 from skfairdp._base import FairPrivateMixin
 from skfairdp.preprocessing import PublicPreprocessor
 
@@ -61,6 +61,23 @@ class IDP3OfColumnZero(IDP3):
         return super().score(X, y, sensitive_features=groups_of(X))
 
 
+class FairnessCalibratorOfColumnZero(FairnessCalibrator):
+    """The suite brings no fitted classifier; one fitted on its rows serves."""
+
+    def _fitted_estimator(self):
+        return self._fitted
+
+    def fit(self, X, y):
+        self._fitted = clone(self.estimator).fit(X, y)
+        return super().fit(X, sensitive_features=groups_of(X))
+
+    def predict(self, X, *, sensitive_features=None):
+        return super().predict(X, sensitive_features=groups_of(X))
+
+    def score(self, X, y):
+        return super().score(X, y, sensitive_features=groups_of(X))
+
+
 class PublicPreprocessorOfItsRows(PublicPreprocessor):
     """The suite brings tables of many widths; the rows given to fit serve as the public ones."""
 
@@ -80,6 +97,8 @@ def fast_instances():
         FairPATEOfColumnZero(voting="confident", **FAIR),
         PublicPreprocessorOfItsRows(StandardScaler()),
         IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
+        FairnessCalibratorOfColumnZero(LogisticRegression(), lam=0.3),
+        FairnessCalibratorOfColumnZero(LogisticRegression(), gamma=0.1, group_at_prediction=True),
     ]
 
 
@@ -91,6 +110,7 @@ def slow_instances():
         FairPATEOfColumnZero(**{**FAIR, "gamma": None}),
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public_size=0.4),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
+        FairnessCalibratorOfColumnZero(FairDPSGDClassifier(**DPSGD, lam=0.0), lam=0.1, steps=20),
     ]
 
 

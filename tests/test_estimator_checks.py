@@ -25,7 +25,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger
+from skfairdp import (
+    IDP3,
+    FairDPSGDClassifier,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    PATEClassifier,
+    PrivacyLedger,
+)
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.pate import SoftLabelStudent
@@ -254,6 +261,8 @@ def fitted_examples(rows):
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
+    for model in (LogisticRegression().fit(rows.X, rows.y), fit(make(FairDPSGDClassifier, {}), rows)):
+        yield FairnessCalibrator(model, steps=2).fit(rows.X_public, sensitive_features=rows.groups_public)
 
 
 def test_every_public_fitted_attribute_is_documented(rows):

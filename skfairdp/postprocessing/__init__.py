@@ -1,5 +1,6 @@
-"""Post-processing of predictions: refusing what would widen the fairness gap."""
+"""Post-processing of predictions: refusing what would widen the fairness gap, and calibrating on public rows."""
 
+from skfairdp.postprocessing._calibrator import FairnessCalibrator
 from skfairdp.postprocessing._idp3 import IDP3
 
-__all__ = ["IDP3"]
+__all__ = ["IDP3", "FairnessCalibrator"]

@@ -1,4 +1,4 @@
-"""What IDP3 reads from its inputs: rows, classes, groups and the label of a refusal."""
+"""What the post-processors read from their inputs: rows, classes, groups and the label of a refusal."""
 
 import math
 import numbers
@@ -11,25 +11,27 @@ from sklearn.utils.validation import validate_data
 
 from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, split_sensitive_columns
 
-__all__ = ["label_codes", "read_classes", "read_groups", "reject_label", "shape_of", "split_rows"]
+__all__ = ["label_codes", "public_groups", "read_classes", "read_groups", "reject_label", "shape_of", "split_rows"]
 
 
 def shape_of(X: Any) -> tuple[int, ...]:
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
 
 
-def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool) -> tuple[Any, Any]:
+def split_rows(
+    estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3"
+) -> tuple[Any, Any]:
     """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none)."""
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     if shape[:1] in ((), (0,)):
-        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by IDP3.")
+        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by {owner}.")
     if estimator.sensitive_columns is None:
         return X, sensitive_features
     if sensitive_features is not None:
-        raise ValueError("IDP3 got both 'sensitive_columns' and sensitive_features; leave one of them out.")
-    return split_sensitive_columns(X, estimator.sensitive_columns, owner="IDP3")
+        raise ValueError(f"{owner} got both 'sensitive_columns' and sensitive_features; leave one of them out.")
+    return split_sensitive_columns(X, estimator.sensitive_columns, owner=owner)
 
 
 def read_classes(y: Any) -> NDArray[Any]:
@@ -67,6 +69,32 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
             "If that is no mistake, list the groups with the 'groups' parameter."
         )
     return domain
+
+
+def public_groups(
+    groups: Any, given: Any, rows: int, *, owner: str
+) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """Return groups and each public row's code, where every group needs public rows."""
+    if groups is None:
+        raise ValueError(
+            f"{owner} needs the group of every public row: pass sensitive_features to fit, or name the columns of X "
+            "that hold them with 'sensitive_columns'."
+        )
+    values = as_groups(groups, rows, owner=owner)
+    domain = group_domain(values) if given is None else given_domain(given, owner=owner, parameter="groups")
+    if len(domain) < 2:
+        raise ValueError(
+            f"{owner} found only one group in the {'public rows' if given is None else 'groups parameter'}, so that "
+            "there is no gap to lower. Add public rows of the other groups."
+        )
+    codes = encode_labels(values, domain, owner=owner, name="sensitive_features", parameter="groups")
+    absent = len(domain) - len(np.unique(codes))
+    if absent:
+        raise ValueError(
+            f"{owner} got no public row of {absent} of the {len(domain)} groups. Add public rows of every group, or "
+            "leave those out of 'groups'."
+        )
+    return domain, codes
 
 
 def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
