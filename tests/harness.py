@@ -16,6 +16,7 @@ from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
 NOT_IN_THE_SUITE = {
+    "ParityPenaltyStudent": "its target is a table of noisy vote shares, not a column of labels",
     "DemographicParityFilter": "a sampler: it has fit_resample(X, y), which the suite does not know, and no fit",
     "SoftLabelStudent": "its target is a table of noisy vote shares, not a column of labels",
     "LogisticTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
@@ -108,6 +109,8 @@ def slow_instances():
         PATEClassifier(voting="gnmax", **SEEDED),
         FairPATEOfColumnZero(voting="gnmax", **FAIR),
         FairPATEOfColumnZero(**{**FAIR, "gamma": None}),
+        FairPATEOfColumnZero(constraint_at="student_data", **FAIR),
+        FairPATEOfColumnZero(constraint_at="student_loss", lam=0.1, **FAIR),
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public_size=0.4),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
         FairnessCalibratorOfColumnZero(FairDPSGDClassifier(**DPSGD, lam=0.0), lam=0.1, steps=20),

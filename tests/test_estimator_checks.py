@@ -35,7 +35,7 @@ from skfairdp import (
 )
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.pate import SoftLabelStudent
+from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
 
@@ -84,6 +84,8 @@ SETTINGS = [
     pytest.param(FairPATEClassifier, {"noise": "discrete_gaussian"}, id="Fair-discrete"),
     pytest.param(FairPATEClassifier, {"gamma": None}, id="Fair-unconstrained"),
     pytest.param(FairPATEClassifier, {"student": LogisticRegression()}, id="Fair-given-student"),
+    pytest.param(FairPATEClassifier, {"constraint_at": "student_data"}, id="S_pre"),
+    pytest.param(FairPATEClassifier, {"constraint_at": "student_loss", "voting": "confident"}, id="S_in"),
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
     pytest.param(FairPATEClassifier, {"teacher": MLPTeachers(hidden=(4,), epochs=1)}, id="Fair-mlp"),
@@ -258,6 +260,7 @@ def fitted_examples(rows):
     soft = np.column_stack([1 - rows.y, rows.y]).astype(float)
     yield SoftLabelStudent().fit(rows.X, soft)
     yield SoftLabelStudent(gamma=0.1).fit(rows.X, soft, groups=rows.groups)
+    yield ParityPenaltyStudent().fit(rows.X, soft, groups=rows.groups)
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)

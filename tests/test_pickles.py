@@ -21,10 +21,12 @@ from sklearn.naive_bayes import GaussianNB
 import skfairdp.pate._base_pate as base_pate
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.ensemble import MLPTeachers
+from skfairdp.pate import ParityPenaltyStudent
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
     pytest.mark.filterwarnings("ignore:The smallest demographic disparity"),
+    pytest.mark.filterwarnings("ignore:With lam="),
 ]
 
 N, N_PUBLIC = 300, 100
@@ -144,6 +146,7 @@ def check_nothing_private(estimator, case):
             assert not any(np.ascontiguousarray(row, dtype=float).tobytes() in rows for row in array)
 
 
+S_PRE, S_IN = {"constraint_at": "student_data"}, {"constraint_at": "student_loss"}
 settings = pytest.mark.parametrize(
     ("cls", "more"),
     [
@@ -154,6 +157,14 @@ settings = pytest.mark.parametrize(
         pytest.param(FairPATEClassifier, {"voting": "confident"}, id="Fair-confident"),
         pytest.param(FairPATEClassifier, {"voting": "gnmax"}, id="Fair-gnmax"),
         pytest.param(FairPATEClassifier, {"voting": "soft", "public_size": 0.3}, id="Fair-held-out"),
+        pytest.param(FairPATEClassifier, {**S_PRE, "voting": "confident"}, id="S_pre-confident"),
+        pytest.param(FairPATEClassifier, {**S_PRE, "public_size": 0.3}, id="S_pre-soft-held-out"),
+        pytest.param(FairPATEClassifier, {**S_IN, "voting": "gnmax"}, id="S_in-gnmax"),
+        pytest.param(
+            FairPATEClassifier,
+            {**S_IN, "student": ParityPenaltyStudent(hidden=(3,), alpha=1.0, max_iter=20)},
+            id="S_in-network",
+        ),
         pytest.param(FairPATEClassifier, {"teacher": GaussianNB(), "student": LogisticRegression()}, id="Fair-given"),
         pytest.param(
             FairPATEClassifier,
@@ -170,10 +181,13 @@ def test_no_private_number_is_held_or_stored(monkeypatch, cls, more):
     case = Case(cls, monkeypatch, **more)
     assert len(case.secret_numbers) >= 5  # the watch was on: teachers' weights and votes
     check_nothing_private(case.estimator, case)
-    for student in (None, LogisticRegression()):
+    students = [None, ParityPenaltyStudent() if more.get("constraint_at") == "student_loss" else LogisticRegression()]
+    for student in students:
         check_nothing_private(case.estimator.refit_student(student=student), case)
     if more.get("voting") != "confident" and cls is FairPATEClassifier:
         check_nothing_private(case.estimator.refit_student(gamma=0.5), case)
+    if more.get("constraint_at") == "student_loss":
+        check_nothing_private(case.estimator.refit_student(lam=0.1), case)
 
 
 @settings

@@ -2,6 +2,7 @@
 
 from skfairdp.pate._fair_pate import FairPATEClassifier
 from skfairdp.pate._pate import PATEClassifier
+from skfairdp.pate._penalty_student import ParityPenaltyStudent
 from skfairdp.pate._student import SoftLabelStudent
 
-__all__ = ["FairPATEClassifier", "PATEClassifier", "SoftLabelStudent"]
+__all__ = ["FairPATEClassifier", "PATEClassifier", "ParityPenaltyStudent", "SoftLabelStudent"]

@@ -1,19 +1,17 @@
 """The private-aggregation loop that PATE and FairPATE share."""
 
-import math
 from numbers import Integral, Real
 from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from skfairdp._base import FairPrivateMixin, PublicRows
+from skfairdp._base import PublicRows
 from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, vote_histogram
-from skfairdp.fairness import FairnessGate, largest_disparity
+from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
+from skfairdp.pate._after_release import AfterRelease
 from skfairdp.pate._aggregate import UNANSWERED, ReleasedVotes, gate_labels, release_votes
 from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._plan import VotePlan, plan_votes
@@ -30,14 +28,7 @@ LARGEST_INT = 2**31 - 1
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
-def _student_has_proba(estimator: "BasePATE") -> bool:
-    student = getattr(estimator, "student_", None)
-    if student is None:
-        return estimator.student is None or hasattr(estimator.student, "predict_proba")
-    return hasattr(student, "predict_proba")
-
-
-class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
+class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
     """Partition, teach, vote, release, student. Not public: see PATEClassifier and FairPATEClassifier."""
 
     _parameter_constraints: dict[str, Any] = {
@@ -178,7 +169,7 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
             votes,
             plan,
             source,
-            gate=self._gate(public) if plan.voting == "confident" else None,
+            gate=self._gate(public) if self._gates_votes else None,
             verbose=self.verbose,
             groups=None if public.groups is None else public.groups[queries],
         )
@@ -186,7 +177,6 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     def _finish(self) -> "BasePATE":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
         public, queries, released = self._public, self._queries, self._released
-        n_classes = len(self.classes_)
         X = public.X[queries]
         groups = None if public.groups is None else public.groups[queries]
         if released.shares is not None:
@@ -195,34 +185,22 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         else:
             assert released.labels is not None
             labels = released.labels
-        gate = self._gate(public)
-        if gate is not None and groups is not None and self.voting != "confident":
-            labels = gate_labels(labels, groups, gate)
+        if not self._gates_votes:
+            gate = self._gate(public)
+            labels = labels if gate is None or groups is None else gate_labels(labels, groups, gate)
+        self.student_ = self._teach_student(X, labels)
         answered = labels != UNANSWERED
-        if self.student is not None:
-            self.student_ = self._fit_given_student(X[answered], labels[answered])
-        elif released.shares is not None:
-            self.student_ = self._held_to_parity(self._denoiser)
-        else:
-            hard = np.eye(n_classes)[labels[answered]]
-            self.student_ = self._held_to_parity(self._fit_default_student(X[answered], hard, 0.0))
         self.released_votes_ = released.shares if released.shares is not None else released.labels
         self.query_indices_ = queries
         self.released_labels_ = self._decode(labels)
         self.answered_mask_ = answered
         self.n_answered_ = int(answered.sum())
         if groups is not None:
-            counts = np.zeros((public.n_groups, n_classes), dtype=np.int64)
-            np.add.at(counts, (groups[answered], labels[answered]), 1)
+            assert public.domain is not None
+            counts = tally(groups[answered], labels[answered], (public.n_groups, len(self.classes_)))
             self.gap_ = largest_disparity(counts, self.gap)
             self._check_answers(public, counts)
-            asked = np.bincount(groups, minlength=public.n_groups)
-            refused = np.bincount(groups[~answered], minlength=public.n_groups)
-            assert public.domain is not None
-            self.rejection_rate_by_group_ = {
-                name: float(r / a) if a else math.nan
-                for name, r, a in zip(public.domain.tolist(), refused, asked, strict=True)
-            }
+            self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
         return self
 
     # ------------------------------------------------------------------ pieces
@@ -269,13 +247,39 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         """A fresh gate over the public counters; None without a fairness constraint."""
         return None
 
-    def _fit_default_student(self, X: NDArray[np.float64], shares: NDArray[np.float64], noise_std: float) -> Any:
-        public = self._public
+    def _teach_student(self, X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+        """The student of the queries X, of which ``labels`` says what was answered."""
+        if self.student is not None:
+            answered = labels != UNANSWERED
+            return self._fit_given_student(X[answered], labels[answered])
+        if self._released.shares is not None:
+            return self._held_to_parity(self._denoiser)
+        return self._held_to_parity(self._fit_default_student(*self._lessons(X, labels)))
+
+    def _lessons(
+        self, X: NDArray[np.float64], labels: NDArray[np.int64], *, answered_only: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """What a student of shares learns from: queries, their shares or one-hot labels, and the noise in a share.
+
+        Of shares all queries count, answered or not, unless told otherwise.
+        """
+        answered, released = labels != UNANSWERED, self._released
+        if released.shares is None:
+            return X[answered], np.eye(len(self.classes_))[labels[answered]], 0.0
+        if answered_only:
+            return X[answered], released.shares[answered], released.noise_std
+        return X, released.shares, released.noise_std
+
+    def _constant_student(self, n_rows: int) -> ConstantStudent | None:
         if len(self.classes_) < 2:
             return ConstantStudent()
-        if not len(X):
-            # Nothing was answered. Predicting the first class is as good as any data-free rule.
-            return ConstantStudent(len(self.classes_))
+        # Nothing was answered. Predicting the first class is as good as any data-free rule.
+        return None if n_rows else ConstantStudent(len(self.classes_))
+
+    def _fit_default_student(self, X: NDArray[np.float64], shares: NDArray[np.float64], noise_std: float) -> Any:
+        public, constant = self._public, self._constant_student(len(X))
+        if constant is not None:
+            return constant
         return SoftLabelStudent(gap=self.gap).fit(
             X, shares, noise_std=noise_std, X_public=public.X, groups=public.groups, n_groups=public.n_groups or None
         )
@@ -286,10 +290,12 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
     def _fit_given_student(self, X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
         if len(np.unique(labels)) < 2:
             return ConstantStudent(len(self.classes_), int(labels[0]) if len(labels) else 0)
-        student = clone(self.student)
+        return self._seeded(clone(self.student)).fit(X, labels)
+
+    def _seeded(self, student: Any) -> Any:
         if "random_state" in student.get_params() and student.get_params()["random_state"] is None:
             student.set_params(random_state=int(public_generator(self.random_state).integers(2**31 - 1)))
-        return student.fit(X, labels)
+        return student
 
     def _decode(self, labels: NDArray[np.int64]) -> NDArray[Any]:
         decoded = np.empty(len(labels), dtype=object)
@@ -297,99 +303,3 @@ class BasePATE(FairPrivateMixin, ClassifierMixin, BaseEstimator):
         answered = labels != UNANSWERED
         decoded[answered] = self.classes_[labels[answered]]
         return decoded
-
-    # ------------------------------------------------------------------ prediction
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; the group is not needed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self, "student_")
-        features, _ = self._split_features(X)
-        return self.classes_[np.asarray(self.student_.predict(features), dtype=np.int64)]
-
-    @available_if(_student_has_proba)
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities of the student (for the built-in student: estimated vote shares).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        check_is_fitted(self, "student_")
-        features, _ = self._split_features(X)
-        probabilities = np.zeros((len(features), len(self.classes_)))
-        probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
-        return probabilities
-
-    # ------------------------------------------------------------------ post-processing
-
-    def refit_student(
-        self, *, gamma: Any = "unchanged", threshold: float | None = None, student: Any = "unchanged"
-    ) -> "BasePATE":
-        """Label again and train another student from the votes already released, at no privacy cost.
-
-        Parameters
-        ----------
-        gamma : float or None, default="unchanged"
-            Another fairness bound (``voting="soft"`` and ``"gnmax"``; a confident vote has its bound built in).
-        threshold : float, default=None
-            Another share a label needs (``voting="soft"``).
-        student : estimator or None, default="unchanged"
-            Another student; None is the built-in one.
-
-        Returns
-        -------
-        estimator
-            A new fitted estimator with the same ``privacy_``; this one is unchanged, and nothing is charged.
-
-        Raises
-        ------
-        ValueError
-            The released votes do not determine the answer asked for.
-        """
-        check_is_fitted(self, "_released")
-        changes: dict[str, Any] = {}
-        if not isinstance(gamma, str):
-            if self.voting == "confident":
-                raise ValueError(
-                    "voting='confident' consulted its gate before each vote, so another 'gamma' needs a new fit. "
-                    "Use voting='soft' or 'gnmax' to sweep it for free."
-                )
-            changes["gamma"] = gamma
-        if threshold is not None:
-            if self.voting != "soft":
-                raise ValueError("Another 'threshold' needs released vote shares: voting='soft'.")
-            changes["threshold"] = threshold
-        if not isinstance(student, str):
-            changes["student"] = student
-        other = clone(self).set_params(**changes)
-        other._validate_params()
-        other._check_parameters()
-        kept = (
-            "privacy_",
-            "n_teachers_",
-            "n_queries_",
-            "classes_",
-            "n_features_in_",
-            "feature_names_in_",
-            "_public",
-            "_queries",
-            "_released",
-            "_denoiser",
-        )
-        for name in kept:
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
-        return other._finish()

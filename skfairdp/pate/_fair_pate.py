@@ -1,19 +1,13 @@
 """FairPATE: private aggregation that releases no label that would break demographic parity."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import joblib
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skfairdp._base import PublicRows
-from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import FairnessGate
-from skfairdp.pate._base_pate import BasePATE
-from skfairdp.pate._student import SoftLabelStudent
+from skfairdp.pate._constraint import ConstrainedPATE
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import PublicData, RandomStateLike
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -21,7 +15,7 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 __all__ = ["FairPATEClassifier"]
 
 
-class FairPATEClassifier(BasePATE):
+class FairPATEClassifier(ConstrainedPATE):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row.
@@ -37,6 +31,13 @@ class FairPATEClassifier(BasePATE):
     the noisy argmax has still been paid for. Here the gate is consulted *before* the vote, on public counters
     (CF-GNMax+), or applied to votes already released.
 
+    *Baselines.* ``constraint_at`` can move the constraint behind plain PATE: the same queries, votes and ε, no gate in
+    the aggregation. **"student_data"** (the paper's PATE-S_pre) withdraws released labels that would break parity, as
+    :class:`DemographicParityFilter` does, and the student sees the kept rows only. **"student_loss"** (PATE-S_in)
+    trains the student on all released labels with ``lam`` times the demographic disparity of its softened predictions
+    in the loss. Neither holds the student to ``gamma``. In the paper's words these designs are not impartial: privacy
+    comes first, and is spent on labels that fairness then throws away or works against.
+
     Parameters
     ----------
     epsilon : float, default=1.0
@@ -44,15 +45,18 @@ class FairPATEClassifier(BasePATE):
     delta : float, default=1e-5
         In (0, 1).
     gamma : float or None, default=0.05
-        Largest demographic disparity. None is no constraint.
+        Largest demographic disparity. None is no constraint. With ``constraint_at="student_loss"`` nothing is held to
+        it; a FairnessWarning says where the student's gap on the public rows is larger.
     min_count : int, default=50
         Answers a group needs before the gate judges it (cold start).
     gap : {"others", "overall", "between"}, default="others"
         Disparity of a group against all others, against everyone, or against the least favoured (paper, App. H.1).
     gate : {"excess", "local"}, default="excess"
         "excess" never raises the total violation; "local" is the paper's check (equal for two groups and two classes).
-    constraint_at : {"aggregation", None}, default="aggregation"
-        Where parity is enforced. None is plain PATE.
+    constraint_at : {"aggregation", "student_data", "student_loss", None}, default="aggregation"
+        Where parity is enforced: FairPATE, or a baseline (above). None is plain PATE.
+    lam : float, default=1.0
+        Weight λ >= 0 of the penalty, for ``constraint_at="student_loss"``; 0 is none.
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
     teacher : None, "logistic", "mlp", estimator or module, default=None
@@ -61,7 +65,8 @@ class FairPATEClassifier(BasePATE):
         per part, a torch module is batched.
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
-        rows. Any classifier is trained on the released labels (and held to nothing).
+        rows (``constraint_at="aggregation"``). Any classifier is trained on the released labels (and held to nothing).
+        With "student_loss" it must be a :class:`ParityPenaltyStudent`, and None is one without hidden layers.
     voting : {"soft", "confident", "gnmax"}, default="soft"
         "soft" releases the noisy vote share of every query; gate, labels and students are post-processing, so
         :meth:`refit_student` sweeps ``gamma`` for free. "gnmax" releases the noisy winner of every query and gates it.
@@ -117,7 +122,7 @@ class FairPATEClassifier(BasePATE):
     epsilon_spent_ : float
         Shorthand for ``privacy_.epsilon``.
     gap_ : float
-        Largest demographic disparity of the *released labels*, not of the student.
+        Largest demographic disparity of the *released labels* that were not withdrawn, not of the student.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     n_teachers_, n_queries_, n_answered_ : int
@@ -127,7 +132,7 @@ class FairPATEClassifier(BasePATE):
     query_indices_ : ndarray of shape (n_queries,)
         Public rows asked about, in order.
     released_labels_ : ndarray of shape (n_queries,), dtype object
-        Label of each query, None where there is none.
+        Label of each query, None where there is none or the gate withdrew it.
     answered_mask_ : ndarray of bool of shape (n_queries,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -147,7 +152,7 @@ class FairPATEClassifier(BasePATE):
         Classes were read from private labels, or the noise is seeded.
     FairnessWarning
         A group has fewer public rows than ``min_count``, the gate came to a state in which no label is admissible, or
-        the student cannot reach ``gamma`` on the public rows.
+        the student does not reach ``gamma`` on the public rows ("aggregation" and "student_loss").
 
     Examples
     --------
@@ -165,12 +170,13 @@ class FairPATEClassifier(BasePATE):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **BasePATE._parameter_constraints,
+        **ConstrainedPATE._parameter_constraints,
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "gap": [StrOptions({"others", "overall", "between"})],
         "gate": [StrOptions({"excess", "local"})],
-        "constraint_at": [StrOptions({"aggregation"}), None],
+        "constraint_at": [StrOptions({"aggregation", "student_data", "student_loss"}), None],
+        "lam": [Interval(Real, 0, 1e9, closed="both")],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
     }
@@ -185,6 +191,7 @@ class FairPATEClassifier(BasePATE):
         gap: str = "others",
         gate: str = "excess",
         constraint_at: str | None = "aggregation",
+        lam: float = 1.0,
         n_teachers: int | str = "auto",
         teacher: Any = None,
         student: Any = None,
@@ -214,6 +221,7 @@ class FairPATEClassifier(BasePATE):
         self.gap = gap
         self.gate = gate
         self.constraint_at = constraint_at
+        self.lam = lam
         self.n_teachers = n_teachers
         self.teacher = teacher
         self.student = student
@@ -270,62 +278,3 @@ class FairPATEClassifier(BasePATE):
         if public.domain is not None:
             self.groups_ = public.domain
         return self
-
-    @property
-    def _constrained(self) -> bool:
-        return self.gamma is not None and self.constraint_at is not None
-
-    @property
-    def _use_groups(self) -> str:
-        return "required" if self._constrained else "optional"
-
-    def _check_groups(self, public: PublicRows) -> None:
-        if not self._constrained:
-            return
-        assert public.groups is not None
-        smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
-        if smallest < self.min_count:
-            warnings.warn(
-                f"The smallest group has {smallest} public rows, fewer than min_count={self.min_count}: its labels "
-                "stay in the cold start, where the gate admits everything. Add public rows of that group, or lower "
-                "'min_count'.",
-                FairnessWarning,
-                stacklevel=4,
-            )
-
-    def _check_answers(self, public: PublicRows, counts: NDArray[np.int64]) -> None:
-        gate = self._gate(public, counts)
-        if gate is not None and gate.is_stuck():
-            warnings.warn(
-                f"The gate of {type(self).__name__} ended where every further label would raise the disparity, so some "
-                f"queries went unanswered (gamma={self.gamma}, min_count={self.min_count}). Raise 'gamma' or "
-                "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
-                FairnessWarning,
-                stacklevel=5,
-            )
-
-    def _gate(self, public: PublicRows, counts: NDArray[np.int64] | None = None) -> FairnessGate | None:
-        if not self._constrained:
-            return None
-        return FairnessGate(
-            public.n_groups,
-            len(self.classes_),
-            gamma=self.gamma,
-            min_count=self.min_count,
-            gap=self.gap,
-            gate=self.gate,
-            counts=counts,
-        )
-
-    def _held_to_parity(self, student: Any) -> Any:
-        if not self._constrained or not isinstance(student, SoftLabelStudent):
-            return student
-        held = student.with_gamma(self.gamma)
-        if not held.satisfied_:
-            warnings.warn(
-                f"The smallest demographic disparity the student of {type(self).__name__} reaches on the public rows "
-                f"is {held.gap_:.3f}, above gamma={self.gamma}. Add public rows, or use IDP3 at prediction.",
-                FairnessWarning,
-                stacklevel=5,
-            )
-        return held

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from skfairdp.fairness import largest_disparity
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["SoftLabelStudent"]
+__all__ = ["SoftLabelStudent", "on_simplex_plane", "scale_and_alpha"]
 
 Array = NDArray[np.float64]
 
@@ -124,11 +124,11 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         n_classes = shares.shape[1]
         self.n_features_in_ = X.shape[1]
         self.classes_ = np.arange(n_classes)
-        targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / n_classes  # K > 2: noise off the simplex plane
+        targets = on_simplex_plane(shares)
         if n_classes == 2:
             targets = targets[:, 1:]
         self._center = parity_rows.mean(axis=0)
-        self._scale, evidence_alpha = _scale_and_alpha(X - self._center, parity_rows.std(axis=0), targets, noise_std)
+        self._scale, evidence_alpha = scale_and_alpha(X - self._center, parity_rows.std(axis=0), targets, noise_std)
         self.alpha_ = evidence_alpha if self.alpha is None else float(self.alpha)
         A = (X - self._center) / self._scale
         public = (parity_rows - self._center) / self._scale
@@ -202,7 +202,12 @@ def _decide(scores: Array) -> NDArray[np.int64]:
     return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
-def _scale_and_alpha(X: Array, std: Array, targets: Array, noise_std: float) -> tuple[Array, float]:
+def on_simplex_plane(shares: Array) -> Array:
+    """Take out the noise across the simplex plane, which says nothing: each row sums to 1 again."""
+    return shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
+
+
+def scale_and_alpha(X: Array, std: Array, targets: Array, noise_std: float) -> tuple[Array, float]:
     """Scale of each feature and L2 penalty with the largest evidence under the known noise.
 
     A common scale keeps rare one-hot columns small, where they belong; a scale per feature undoes the user's units.

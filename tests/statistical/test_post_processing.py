@@ -17,12 +17,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import IDP3, FairPATEClassifier
-from skfairdp.pate import SoftLabelStudent, _base_pate
+from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent, _base_pate
 
 from .watching import fixed_entropy
 from .worlds import SETTINGS, World, make_estimator, make_world
 
 MODES = [name for name in SETTINGS if name.startswith("FairPATE") and "discrete" not in name]
+BASELINE_MODES = [name for name in SETTINGS if name.startswith("S_")]
 
 
 @contextlib.contextmanager
@@ -61,8 +62,10 @@ class RecordingStudent(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("student", [None, LogisticRegression()], ids=["built-in", "given"])
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", [*MODES, *BASELINE_MODES])
 def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(name, student):
+    if student is not None and name.startswith("S_in"):  # it takes no other; one with a hidden layer instead
+        student = ParityPenaltyStudent(hidden=(3,))
     world = make_world(SETTINGS[name]["n_classes"])
     states = []
     with replayed_release():
@@ -76,7 +79,7 @@ def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(na
         assert joblib.hash(value) == joblib.hash(states[1][attribute]), f"{attribute} depends on private rows"
 
 
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", [*MODES, *(name for name in BASELINE_MODES if name.startswith("S_pre"))])
 def test_a_student_is_given_public_rows_and_released_labels_only(name):
     world = make_world(SETTINGS[name]["n_classes"])
     RecordingStudent.seen.clear()
@@ -115,8 +118,35 @@ def test_the_built_in_student_is_given_public_rows_and_released_votes_only(name)
         np.testing.assert_array_equal(kwargs["groups"], world.public.sensitive_features)
 
 
+@pytest.mark.parametrize("name", BASELINE_MODES)
+def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(name):
+    """PATE-S_pre: what was kept. PATE-S_in: all that was released, and the public groups."""
+    world, kept_only = make_world(SETTINGS[name]["n_classes"]), name.startswith("S_pre")
+    seen = []
+    with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
+        for kind in (SoftLabelStudent, ParityPenaltyStudent):
+
+            def noting(self, X, shares, *, original=kind.fit, **kwargs):
+                seen.append((type(self), X, shares, kwargs))
+                return original(self, X, shares, **kwargs)
+
+            patch.setattr(kind, "fit", noting)
+        model = make_estimator(SETTINGS[name], epsilon=200.0, gamma=0.15, lam=0.5)
+        model.fit(world.X, world.y, X_public=world.public)
+    kind, X, shares, kwargs = seen.pop()
+    assert kind is (SoftLabelStudent if kept_only else ParityPenaltyStudent) and type(model.student_) is kind
+    assert [entry[0] for entry in seen] == [SoftLabelStudent] * ("soft" in name)  # which denoises shares into labels
+    asked, released = world.public.X[model.query_indices_], model.released_votes_
+    taught = np.ones(len(asked), dtype=bool) if "soft" in name and not kept_only else model.answered_mask_
+    np.testing.assert_array_equal(X, asked[taught])
+    expected = released[taught] if "soft" in name else np.eye(world.n_classes)[released[taught]]
+    np.testing.assert_array_equal(shares, expected)
+    np.testing.assert_array_equal(kwargs["X_public"], world.public.X)
+    np.testing.assert_array_equal(kwargs["groups"], world.public.sensitive_features)
+
+
 @pytest.mark.parametrize("teacher", [None, LogisticRegression()], ids=["built-in", "given"])
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", [*MODES, *BASELINE_MODES])
 def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
     world = make_world(SETTINGS[name]["n_classes"])
     raw = []
@@ -140,7 +170,8 @@ def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
             assert np.ascontiguousarray(block, dtype=kind).tobytes() not in stored
     assert b"skfairdp.ensemble" not in stored, "a teacher is in the pickle"
     if teacher is not None:  # the unfitted parameter is
-        assert stored.count(b"coef_") == pickle.dumps(model.student_, protocol=4).count(b"coef_")
+        students = pickle.dumps((model.student_, model._denoiser), protocol=4)
+        assert stored.count(b"coef_") == students.count(b"coef_")
 
 
 def test_idp3_keeps_and_counts_nothing_of_the_rows_its_model_was_fitted_on():

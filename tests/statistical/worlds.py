@@ -29,13 +29,18 @@ def make_world(n_classes: int, *, seed: int = 0) -> World:
     return World(X, y, PublicData(X_public, groups), n_classes)
 
 
+#: The paper's names for FairPATEClassifier with its constraint behind the aggregation.
+BASELINES = {"student_data": "S_pre", "student_loss": "S_in"}
+
+
 def pate_setting(fair: bool, voting: str, n_classes: int, noise: str = "gaussian", accounting: str = "auto",
                  **more: Any) -> dict[str, Any]:
     return {"fair": fair, "voting": voting, "n_classes": n_classes, "noise": noise, "accounting": accounting, **more}
 
 
 def name_of(setting: dict[str, Any]) -> str:
-    parts = ["FairPATE" if setting["fair"] else "PATE", setting["voting"], f"{setting['n_classes']}classes"]
+    estimator = BASELINES.get(setting.get("constraint_at"), "FairPATE" if setting["fair"] else "PATE")
+    parts = [estimator, setting["voting"], f"{setting['n_classes']}classes"]
     if setting["noise"] != "gaussian":
         parts.append("discrete")
     if setting["accounting"] != "auto":
@@ -54,7 +59,7 @@ def make_estimator(setting: dict[str, Any], **changes: Any) -> Any:
     return FairPATEClassifier(**{"gamma": 0.1, "min_count": 4, **parameters})
 
 
-#: Every voting mode, accounting and noise of both estimators, for two classes and for three.
+#: Every voting mode, accounting and noise of both estimators, for two classes and for three; then the baselines.
 SETTINGS = {
     name_of(setting): setting
     for n_classes in (2, 3)
@@ -66,4 +71,11 @@ SETTINGS = {
         pate_setting(fair, "confident", n_classes, noise, "binary"),
         *([pate_setting(fair, "confident", n_classes, noise, "gdp")] if noise == "gaussian" else []),
     )
+}
+SETTINGS |= {
+    name_of(setting): setting
+    for n_classes in (2, 3)
+    for constraint_at in BASELINES
+    for voting in ("soft", "gnmax", "confident")
+    for setting in (pate_setting(True, voting, n_classes, constraint_at=constraint_at),)
 }

@@ -1,0 +1,141 @@
+"""What a fitted PATE does without touching a private row again: predict, and refit its student."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._base import FairPrivateMixin
+
+__all__ = ["AfterRelease"]
+
+# What a refitted estimator shares with the one it comes from: everything released, and the public rows.
+KEPT = (
+    "privacy_",
+    "n_teachers_",
+    "n_queries_",
+    "classes_",
+    "n_features_in_",
+    "feature_names_in_",
+    "_public",
+    "_queries",
+    "_released",
+    "_denoiser",
+)
+
+
+def _student_has_proba(estimator: "AfterRelease") -> bool:
+    student = getattr(estimator, "student_", None)
+    if student is None:
+        return estimator.student is None or hasattr(estimator.student, "predict_proba")
+    return hasattr(student, "predict_proba")
+
+
+class AfterRelease(FairPrivateMixin):
+    """The half of BasePATE that reads released votes and public rows only."""
+
+    student: Any
+    student_: Any
+    voting: str
+    constraint_at: str | None = None
+    classes_: NDArray[Any]
+
+    @property
+    def _gates_votes(self) -> bool:
+        """Whether the gate is consulted before each vote (CF-GNMax+), not on labels that are released already."""
+        return self.voting == "confident"
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row; the group is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "student_")
+        features, _ = self._split_features(X)
+        return self.classes_[np.asarray(self.student_.predict(features), dtype=np.int64)]
+
+    @available_if(_student_has_proba)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities of the student (for the built-in student: estimated vote shares).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self, "student_")
+        features, _ = self._split_features(X)
+        probabilities = np.zeros((len(features), len(self.classes_)))
+        probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
+        return probabilities
+
+    def refit_student(
+        self,
+        *,
+        gamma: Any = "unchanged",
+        lam: float | None = None,
+        threshold: float | None = None,
+        student: Any = "unchanged",
+    ) -> Any:
+        """Label again and train another student from the votes already released, at no privacy cost.
+
+        Parameters
+        ----------
+        gamma : float or None, default="unchanged"
+            Another fairness bound. Not for a confident vote with ``constraint_at="aggregation"`` or None, which has its
+            bound built in.
+        lam : float, default=None
+            Another weight of the penalty (``constraint_at="student_loss"``).
+        threshold : float, default=None
+            Another share a label needs (``voting="soft"``).
+        student : estimator or None, default="unchanged"
+            Another student; None is the built-in one.
+
+        Returns
+        -------
+        estimator
+            A new fitted estimator with the same ``privacy_``; this one is unchanged, and nothing is charged.
+
+        Raises
+        ------
+        ValueError
+            The released votes do not determine the answer asked for.
+        """
+        check_is_fitted(self, "_released")
+        changes: dict[str, Any] = {}
+        if not isinstance(gamma, str):
+            if self._gates_votes:
+                raise ValueError(
+                    "voting='confident' consulted its gate before each vote, so another 'gamma' needs a new fit. "
+                    "Use voting='soft' or 'gnmax' to sweep it for free."
+                )
+            changes["gamma"] = gamma
+        if lam is not None:
+            if self.constraint_at != "student_loss":
+                raise ValueError("Another 'lam' changes nothing without constraint_at='student_loss'.")
+            changes["lam"] = lam
+        if threshold is not None:
+            if self.voting != "soft":
+                raise ValueError("Another 'threshold' needs released vote shares: voting='soft'.")
+            changes["threshold"] = threshold
+        if not isinstance(student, str):
+            changes["student"] = student
+        other = clone(self).set_params(**changes)
+        other._validate_params()
+        other._check_parameters()
+        for name in KEPT:
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        return other._finish()
