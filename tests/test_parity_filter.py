@@ -97,6 +97,8 @@ def test_a_shuffle_saves_sorted_rows_and_follows_random_state():
     np.testing.assert_array_equal(first.sample_indices_, again.sample_indices_)
     assert first.sample_indices_.tolist() != other.sample_indices_.tolist()
     np.testing.assert_array_equal(y_kept, y[first.sample_indices_])  # the rows' own order
+    recount = np.bincount(2 * z[first.sample_indices_] + y_kept, minlength=4).reshape(2, 2)
+    np.testing.assert_array_equal(first.counts_, recount)
 
 
 def test_a_gap_above_gamma_and_a_standstill_are_said():

@@ -179,8 +179,12 @@ def test_s_in_of_a_network():
 
 def test_a_gap_above_gamma_is_said_and_a_gap_without_gamma_is_not():
     world = World()
-    with pytest.warns(FairnessWarning, match=r"With lam=0.01 the student of FairPATE.* above gamma=0.1\. Raise"):
+    with pytest.warns(FairnessWarning, match=r"With lam=0.01 the student of Fair.* above gamma=0.1\. Raise") as said:
         model = world.fit(constraint_at="student_loss", lam=0.01)
+    assert said[-1].filename == __file__
+    with pytest.warns(FairnessWarning, match="The smallest demographic disparity") as held:
+        World().fit(gamma=0, epsilon=101.0)
+    assert held[-1].filename == __file__  # where fit was called
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         others = [model.refit_student(gamma=None), model.refit_student(gamma=0.9), model.refit_student(lam=3.0)]
@@ -222,6 +226,14 @@ def test_shares_outside_the_unit_interval_leave_it_unbiased():
     noisy[:, 0] = 1 - noisy[:, 1]
     student = ParityPenaltyStudent(lam=0.0).fit(X, noisy, noise_std=2.0, groups=groups)
     assert np.mean(student.predict(X) == y) > 0.85
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e100, 1e-100, 0.0])
+@pytest.mark.parametrize("extreme", [{"lam": 1e9}, {"lam": 1e-320}, {"temperature": 1e-6}, {"temperature": 1e6}])
+def test_no_setting_makes_the_student_anything_but_finite(scale, extreme):
+    X, y, groups = make_rows(100)
+    student = ParityPenaltyStudent(**extreme).fit(scale * X, np.eye(2)[y], groups=groups)
+    assert np.isfinite(student.predict_proba(scale * X)).all() and np.isfinite(student.coefs_[0]).all()
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,6 @@ class ConstrainedPATE(BasePATE):
                 f"The smallest demographic disparity the student of {type(self).__name__} reaches on the public rows "
                 f"is {held.gap_:.3f}, above gamma={self.gamma}. Add public rows, or use IDP3 at prediction.",
                 FairnessWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         return held
