@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from skfairdp.neural._penalties import disparity_of_contrasts, group_contrasts
+from skfairdp.neural._penalties import disparity_and_slope, group_contrasts
 
 __all__ = ["fine_tune_for_parity", "rows_read_by"]
 
@@ -80,7 +80,8 @@ def fine_tune_for_parity(
     lr : float
         Step size of Adam.
     temperature : float
-        Softness of predictions and maximum in the parity term, see :func:`demographic_disparity_penalty`.
+        Softness of predictions and maximum in the parity term, see :func:`demographic_disparity_penalty`, in units of
+        the median lead of the largest logit: networks differ by far in how large their logits are.
 
     Raises
     ------
@@ -116,18 +117,16 @@ def _fine_tune(
         with torch.no_grad():
             logits = torch.cat([tuned(batch) for batch in batches])
         if before is None:
-            before = torch.log_softmax(logits, dim=1)
+            before = torch.softmax(logits, dim=1)
+            temperature *= _median_lead(logits)
             contrasts = group_contrasts(torch.from_numpy(groups).to(logits.device), n_groups, logits.dtype)
         elif keep(logits.argmax(1).cpu().numpy()):
             best = {name: value.clone() for name, value in tuned.state_dict().items()}
         if t == steps:
             break
-        logits.requires_grad_()
-        now = torch.log_softmax(logits, dim=1)
-        distance = nn.functional.kl_div(now, before, reduction="batchmean", log_target=True)
         weight = float(_WEIGHTS[t * len(_WEIGHTS) // steps])
-        disparity = disparity_of_contrasts(logits, contrasts, temperature=temperature, maximum="soft")
-        (slope,) = torch.autograd.grad(distance + weight * disparity, [logits])
+        _, slope = disparity_and_slope(logits, contrasts, temperature=temperature, maximum="soft")
+        slope = weight * slope + (torch.softmax(logits, dim=1) - before) / len(X)
         # A second forward pass per batch keeps the memory of a step independent of the number of rows.
         optimizer.zero_grad(set_to_none=True)
         for batch, part in zip(batches, slope.split(_BATCH), strict=True):
@@ -138,3 +137,11 @@ def _fine_tune(
     tuned.load_state_dict(best)
     tuned.zero_grad(set_to_none=True)
     return tuned
+
+
+def _median_lead(logits: Tensor) -> float:
+    """Median over rows of the largest logit minus the second; 1 where there is none."""
+    if logits.shape[1] < 2:
+        return 1.0
+    two = logits.topk(2, dim=1).values
+    return float((two[:, 0] - two[:, 1]).median()) or 1.0

@@ -20,6 +20,7 @@ from skfairdp.postprocessing._models import attribute_of, chosen_method, fitted_
 from skfairdp.postprocessing._multipliers import (
     contrast,
     fit_group_estimator,
+    group_probabilities,
     own_threshold,
     search_multipliers,
 )
@@ -82,11 +83,11 @@ class FairnessCalibrator(ClassifierMixin, BaseEstimator):
         None: a regularised logistic regression, on one-hot names too where X is a DataFrame.
     gap : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
-    temperature : float, default=0.2
-        Softness of the disparity in ``"fine_tune"``, in units of the logits.
+    temperature : float, default=0.1
+        Softness of the disparity in ``"fine_tune"``, in units of the median lead of the network's largest logit.
     steps : int, default=200
         Steps of ``"fine_tune"``, over all rows each.
-    lr : float, default=0.003
+    lr : float, default=0.01
         Step size of ``"fine_tune"`` (Adam).
     groups : list of labels or None, default=None
         All groups; intersections are tuples. None takes those of the rows given to ``fit``.
@@ -169,9 +170,9 @@ class FairnessCalibrator(ClassifierMixin, BaseEstimator):
         group_at_prediction: bool = False,
         group_estimator: Any = None,
         gap: str = "others",
-        temperature: float = 0.2,
+        temperature: float = 0.1,
         steps: int = 200,
-        lr: float = 0.003,
+        lr: float = 0.01,
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
     ) -> None:
@@ -347,7 +348,8 @@ class FairnessCalibrator(ClassifierMixin, BaseEstimator):
     def _contrasts(self, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
         if self.group_at_prediction:
             return contrast(np.eye(len(self.groups_))[groups], self._shares)
-        return contrast(np.asarray(self.group_estimator_.predict_proba(table), dtype=float), self._shares)
+        membership = group_probabilities(self.group_estimator_, table, len(self.groups_), owner=_OWNER)
+        return contrast(membership, self._shares)
 
     def _predicted_codes(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
         if self.method_ == "fine_tune" or not self.multipliers_.any():

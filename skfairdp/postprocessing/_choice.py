@@ -56,9 +56,18 @@ class Choice:
         """Return the largest disparity of these predictions."""
         return largest_disparity(count_table(self.groups, codes, self.shape), self.gap)
 
-    def keep(self, codes: NDArray[np.int64]) -> bool:
-        """Say whether these predictions are better than all before them; the caller then stores what made them."""
-        gap = self.gap_of(codes)
+    def is_settled(self) -> bool:
+        """Whether nothing is asked for that the best predictions so far do not give: further search would be idle."""
+        if self.gamma is None:
+            return self.lam == 0 or self.gap_before == 0
+        return self._best[0] == 0.0
+
+    def keep(self, codes: NDArray[np.int64], gap: float | None = None) -> bool:
+        """Say whether these predictions are better than all before them; the caller then stores what made them.
+
+        ``gap`` is their largest disparity, where the caller has it already.
+        """
+        gap = self.gap_of(codes) if gap is None else gap
         if gap > self.gap_before:
             return False
         rank = self._rank(codes, gap)

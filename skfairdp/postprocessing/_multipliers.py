@@ -13,15 +13,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skfairdp.fairness import disparities
+from skfairdp.fairness import disparities, largest_disparity
 from skfairdp.postprocessing._choice import Choice, count_table
 
-__all__ = ["contrast", "fit_group_estimator", "own_threshold", "search_multipliers"]
+__all__ = ["contrast", "fit_group_estimator", "group_probabilities", "own_threshold", "search_multipliers"]
 
 Array = NDArray[np.float64]
 
 _LEVELS = 10
-_STEPS = 100
+_STEPS = 40
 
 
 def contrast(membership: Array, shares: Array) -> Array:
@@ -42,7 +42,7 @@ def search_multipliers(choice: Choice, contrasts: Array) -> Array:
 
     The best classifier under parity constraints Γ(z, k) <= t answers ``argmax_k utility_k - Σ_z μ_zk contrast_z`` for
     some μ >= 0. μ is found by dual ascent on the disparities measured on the public rows, while t goes down from the
-    present gap to 0; every iterate is offered to ``choice``.
+    present gap to 0 (with ``gamma``, until it is met); every iterate is offered to ``choice``.
 
     Parameters
     ----------
@@ -53,14 +53,24 @@ def search_multipliers(choice: Choice, contrasts: Array) -> Array:
     rate = 0.4 * (shares * (1 - shares))[:, None]  # a step then moves scores alike for groups of any size
     multipliers = np.zeros(choice.shape)
     best = multipliers
-    for target in np.linspace(choice.gap_before, 0.0, _LEVELS + 1)[1:]:
+    for target in _targets(choice.gap_before, choice.gamma):
+        if choice.is_settled():
+            break
         for t in range(_STEPS):
             codes = (choice.utility - contrasts @ multipliers).argmax(axis=1)
-            if multipliers.any() and choice.keep(codes):
+            table = count_table(choice.groups, codes, choice.shape)
+            disparity = disparities(table)
+            gap = float(disparity.max()) if choice.gap == "others" else largest_disparity(table, choice.gap)
+            if multipliers.any() and choice.keep(codes, gap):
                 best = multipliers
-            disparity = disparities(count_table(choice.groups, codes, choice.shape))
             multipliers = np.maximum(0.0, multipliers + rate / np.sqrt(1 + t) * (disparity - target))
     return best
+
+
+def _targets(gap: float, gamma: float | None) -> Array:
+    if gamma is None or gamma >= gap:
+        return np.linspace(gap, 0.0, _LEVELS + 1)[1:]
+    return np.concatenate([np.linspace(gap, gamma, _LEVELS + 1)[1:], np.linspace(gamma, 0.0, _LEVELS + 1)[1:]])
 
 
 def own_threshold(utility: Array, before: NDArray[np.int64]) -> Array:
@@ -92,6 +102,17 @@ def fit_group_estimator(estimator: Any, X: Any, groups: NDArray[np.int64], *, ow
             f"{owner} cannot estimate the group from these features by logistic regression ({error}). Give a "
             "classifier that reads them with the 'group_estimator' parameter, or use group_at_prediction=True."
         ) from error
+
+
+def group_probabilities(estimator: Any, X: Any, n_groups: int, *, owner: str) -> Array:
+    """Return the probability of each group, shape (n_rows, n_groups), or raise a ValueError."""
+    found = np.asarray(estimator.predict_proba(X), dtype=float)
+    if found.ndim != 2 or found.shape[1] != n_groups or not np.isfinite(found).all():
+        raise ValueError(
+            f"The 'group_estimator' of {owner} must give one probability for each of the {n_groups} groups, all "
+            f"finite. Got an array of shape {found.shape}."
+        )
+    return found
 
 
 def _logistic_regression(X: Any) -> Pipeline:
