@@ -130,6 +130,7 @@ def main() -> None:
             "n_private": len(split.y),
             "n_public": len(split.y_public),
             "n_test": len(split.y_test),
+            "epsilon": EPSILON,
             "delta": DELTA,
             "rows": table,
         },
