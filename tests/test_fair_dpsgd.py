@@ -256,7 +256,7 @@ def test_the_fairness_gradient_is_added_whole_beside_the_private_one():
     lam = 1e4  # far beyond any clipping bound
     plain_source, fair_source = FixedSource(members), FixedSource(members)
     plain = trace_of(FairDPSGDClassifier(**{**QUICK, "lr": 4.0, "lam": 0.0}), X, y, None, plain_source)
-    model = FairDPSGDClassifier(**{**QUICK, "lr": 4.0, "lam": lam})
+    model = FairDPSGDClassifier(**{**QUICK, "lr": 4.0, "lam": lam, "maximum": "soft"})
     fair = trace_of(model, X, y, public, fair_source, follow=plain)
     assert fair_source.shapes == plain_source.shapes
     net = copy.deepcopy(model.net_).train()

@@ -39,7 +39,7 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         Privacy budget; greater than 0 and finite. The certified figure never exceeds it.
     delta : float, default=1e-5
         In (0, 1).
-    lam : float, default=1.0
+    lam : float, default=0.5
         Weight λ ≥ 0 of the fairness term; with ``public="none"``, the largest multiplier. 0 is plain DP-SGD, bit for
         bit, and reads neither public rows nor groups.
     public : {"rows", "none"}, default="rows"
@@ -47,8 +47,9 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
     temperature : float, default=1.0
         Softness of predictions and maximum in the term; it tends to the hard gap as this goes to 0. (The paper takes
         0.01, where most rows have no gradient left.)
-    maximum : {"soft", "hard"}, default="soft"
-        How the largest disparity is taken.
+    maximum : {"hard", "soft"}, default="hard"
+        How the largest disparity is taken. "soft" (the paper's) averages with weights ``softmax(disparity /
+        temperature)``, which flattens the term near parity unless the temperature is small.
     regularizer_at : {"aggregate", "per_sample"}, default="aggregate"
         Beside the private gradient, or inside the clipping of every per-sample gradient.
     module : {"mlp", "cnn"} or torch.nn.Module, default="mlp"
@@ -67,17 +68,18 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
     n_rows : int, default=None
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
         It need not be exact. None counts them, and the count is then public: a row more would change all three.
-    lr : float, default=1.0
-        Step size.
+    lr : float, default=None
+        Step size. None is ``2 / max_grad_norm``.
     momentum : float, default=0.0
         In [0, 1).
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
-    max_grad_norm : float, default=1.0
-        Clipping bound of per-sample gradients.
+    max_grad_norm : float, default=None
+        Clipping bound of per-sample gradients. None is 1, and 4 for the signed loss of ``public="none"``, whose weights
+        make gradients larger.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
-    public_batch_size : int, default=None
+    public_batch_size : int, default=256
         Evaluate the fairness term on about so many public rows a step, in batches that hold every group in its share
         and take turns. None takes all: exact, and slower than the private step where they outnumber its batch.
     dual_steps : int, default=20
@@ -139,7 +141,7 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
     >>> from skfairdp.gradient import FairDPSGDClassifier
     >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
     >>> split = train_private_public_test_split(*make_biased_classification(3000, random_state=0), random_state=0)
-    >>> model = FairDPSGDClassifier(epsilon=2.0, lam=1.0, epochs=3, batch_size=200, classes=[0, 1], random_state=0)
+    >>> model = FairDPSGDClassifier(epsilon=2.0, lam=0.5, epochs=3, batch_size=200, classes=[0, 1], random_state=0)
     >>> model = model.fit(split.X, split.y, X_public=split.public)
     >>> model.privacy_.epsilon <= 2.0, model.privacy_.neighboring_relation
     (True, 'add or remove one record')
@@ -159,10 +161,10 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         "epochs": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_rows": [Interval(Integral, 1, None, closed="left"), None],
-        "lr": [Interval(Real, 0, None, closed="neither")],
+        "lr": [Interval(Real, 0, None, closed="neither"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "average_last": [Interval(Real, 0, 1, closed="both")],
-        "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_batch_size": [Interval(Integral, 2, None, closed="left"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
@@ -184,9 +186,9 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        lam: float = 1.0,
+        lam: float = 0.5,
         temperature: float = 1.0,
-        maximum: str = "soft",
+        maximum: str = "hard",
         regularizer_at: str = "aggregate",
         public: str = "rows",
         module: Any = "mlp",
@@ -195,12 +197,12 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         epochs: float = 20,
         batch_size: int = 512,
         n_rows: int | None = None,
-        lr: float = 1.0,
+        lr: float | None = None,
         momentum: float = 0.0,
         average_last: float = 0.25,
-        max_grad_norm: float = 1.0,
+        max_grad_norm: float | None = None,
         noise_multiplier: float | None = None,
-        public_batch_size: int | None = None,
+        public_batch_size: int | None = 256,
         dual_steps: int = 20,
         dual_rate: float = 1.0,
         dual_share: float = 0.1,
@@ -332,13 +334,14 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
                 batch_size=self.public_batch_size,
                 seed=int(seeds[1]),
             )
+        max_grad_norm = self.max_grad_norm or (4.0 if signed else 1.0)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
             n_rows=len(features) if self.n_rows is None else self.n_rows,
             batch_size=self.batch_size,
             epochs=self.epochs,
-            max_grad_norm=self.max_grad_norm,
+            max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
             beside=None if duals is None else duals.event,
         )
@@ -374,7 +377,7 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
             codes,
             step,
             source,
-            lr=self.lr,
+            lr=2.0 / max_grad_norm if self.lr is None else self.lr,
             momentum=self.momentum,
             average_last=self.average_last,
             verbose=self.verbose,

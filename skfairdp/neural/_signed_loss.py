@@ -3,7 +3,8 @@
 Demographic parity asks that the mean prediction of every group equal that of all rows. Its Lagrangian is a sum over
 rows, so that it can be trained by private SGD like any loss: each row carries the mean prediction of its own group with
 one sign and that of all rows with the other. What the weights need to know of the private rows, how large the groups
-are and how far they are apart, is released with noise a fixed number of times.
+are and how far they are apart, is released with noise a fixed number of times. (Multipliers that follow the hard rates
+while the loss carries the soft ones: the proxy Lagrangian of Cotter et al. 2019.)
 """
 
 import math
@@ -19,17 +20,17 @@ __all__ = ["DualPlan", "PrivateParity", "SignedLoss"]
 
 @dataclass(frozen=True)
 class DualPlan:
-    """Noisy sums of the predicted probabilities in every group, a fixed number of times.
+    """Noisy counts of the predicted classes in every group, a fixed number of times.
 
-    A row adds its vector of class probabilities to the line of its group. Those are not negative and sum to 1, so that
-    their norm is at most 1, and with it the sensitivity to adding or removing a row. The sum over a line is the noisy
-    size of that group: sizes cost nothing of their own.
+    A row adds 1 to one cell, so that the sensitivity to adding or removing a row is 1. The sum over a line is the noisy
+    size of that group: sizes cost nothing of their own. Predictions are counted, not probabilities, since parity is
+    asked of them: softened rates can agree while the predictions stay apart.
 
     Parameters
     ----------
     releases : int
     noise : float
-        Standard deviation of the noise on every sum.
+        Standard deviation of the noise on every count.
 
     Examples
     --------
@@ -61,17 +62,16 @@ class DualPlan:
     def release(
         self, module: nn.Module, X: Tensor, groups: Tensor, n_groups: int, source: NoiseSource, batch: int = 8192
     ) -> Tensor:
-        """The noisy sums, of shape (n_groups, n_classes), in double precision on the CPU."""
+        """The noisy counts, of shape (n_groups, n_classes), in double precision on the CPU."""
         training = module.training
         module.eval()
         outputs = [module(X[i : i + batch]) for i in range(0, max(len(X), 1), batch)]
         module.train(training)
-        probabilities = torch.softmax(torch.cat(outputs).double(), dim=1)
-        # a row whose output is not finite counts for nothing, rather than for something unbounded
-        probabilities = torch.where(torch.isfinite(probabilities).all(1, keepdim=True), probabilities, 0.0).cpu()
-        sums = torch.zeros(n_groups, probabilities.shape[1], dtype=torch.float64)
-        sums.index_add_(0, groups.cpu(), probabilities)
-        return sums + self.noise * torch.from_numpy(source.normal(tuple(sums.shape)))
+        logits = torch.cat(outputs)
+        counts = torch.zeros(n_groups, logits.shape[1], dtype=torch.float64)
+        cells = (groups.cpu(), logits.argmax(1).cpu())
+        counts.index_put_(cells, torch.ones(len(groups), dtype=torch.float64), accumulate=True)
+        return counts + self.noise * torch.from_numpy(source.normal(tuple(counts.shape)))
 
 
 class SignedLoss:
@@ -79,7 +79,7 @@ class SignedLoss:
 
     The loss of a row of group a is ``cross-entropy + Σ_k w[a, k] p_k``, with
     ``w[a, k] = λ[a, k] n / n_a - Σ_b λ[b, k]``: summed over all rows, n times ``Σ_a λ[a, k] (rate_a - rate)``. The
-    multipliers λ follow the noisy differences of the rates, in [-bound, bound].
+    multipliers λ follow the noisy differences of the rates of predicted classes, in [-bound, bound].
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ class SignedLoss:
     >>> loss = SignedLoss(2, 2, bound=5.0, rate=1.0)
     >>> loss.update(torch.tensor([[30.0, 10.0], [30.0, 30.0]]))  # of group 0 a quarter, of group 1 a half
     >>> loss.weights
-    tensor([[ 0.3750, -0.3750],
-            [-0.2500,  0.2500]])
+    tensor([[ 0.3250, -0.3250],
+            [-0.2167,  0.2167]])
     """
 
     def __init__(self, n_groups: int, n_classes: int, *, bound: float, rate: float) -> None:
@@ -105,14 +105,14 @@ class SignedLoss:
         self.weights = torch.zeros(n_groups, n_classes)
         self._sizes: list[Tensor] = []
 
-    def update(self, sums: Tensor) -> None:
+    def update(self, counts: Tensor) -> None:
         """Move the multipliers by what a release says; post-processing."""
-        self._sizes.append(sums.sum(1))
+        self._sizes.append(counts.sum(1))
         sizes = torch.stack(self._sizes).mean(0)  # of the same rows every time
         # noise may leave a small group with nothing, or less
         total = sizes.sum().clamp_min(1.0)
         sizes = sizes.clamp_min(float(total) / (100 * len(sizes)))
-        differences = sums / sizes[:, None] - sums.sum(0) / total
+        differences = counts / sizes[:, None] - counts.sum(0) / total
         self.multipliers = (self.multipliers + self.rate * differences).clamp(-self.bound, self.bound)
         weights = self.multipliers * (total / sizes)[:, None] - self.multipliers.sum(0)
         self.weights = weights.to(self.weights)
