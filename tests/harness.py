@@ -112,6 +112,7 @@ def slow_instances():
         FairPATEOfColumnZero(constraint_at="student_data", **FAIR),
         FairPATEOfColumnZero(constraint_at="student_loss", lam=0.1, **FAIR),
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public_size=0.4),
+        FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public="none", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
         FairnessCalibratorOfColumnZero(FairDPSGDClassifier(**DPSGD, lam=0.0), lam=0.1, steps=20),
     ]
