@@ -94,7 +94,7 @@ def main() -> None:
     groups = torch.randint(0, 2, (PUBLIC,), generator=generator)
 
     def penalty(batch_size: int | None) -> PublicPenalty:
-        return PublicPenalty(1.0, X_public, groups, 2, 1.0, "soft", batch_size)
+        return PublicPenalty(1.0, X_public, groups, 2, 1.0, "hard", batch_size)
 
     sides: dict[str, Callable[[torch.Tensor, torch.Tensor], None]] = {
         "plain": our_step(None),

@@ -80,8 +80,7 @@ def disparity_and_slope(
 ) -> tuple[Tensor, Tensor]:
     """:func:`disparity_of_contrasts` and its derivative by the logits, in closed form.
 
-    A quarter of the time that automatic differentiation takes on a batch: these tensors are small, and most of it is
-    spent on bookkeeping.
+    These tensors are small, so that automatic differentiation would spend most of its time on bookkeeping.
 
     Returns
     -------
@@ -93,19 +92,22 @@ def disparity_and_slope(
     if disparity.numel() == 0:
         return logits.new_zeros(()), torch.zeros_like(logits)
     if maximum == "hard":
-        value = disparity.max()
-        weight = (disparity == value).to(logits.dtype)
-        by_disparity = weight / weight.sum()  # as torch: ties share
-    else:
-        weight = torch.softmax((disparity / temperature).flatten(), dim=0).view_as(disparity)
-        value = (weight * disparity).sum()
-        by_disparity = weight * (1 + (disparity - value) / temperature)
+        group, k = divmod(int(disparity.argmax()), disparity.shape[1])
+        pull = contrasts[group] * predictions[:, k]
+        slope = predictions * -pull[:, None]
+        slope[:, k] += pull
+        return disparity[group, k], slope / temperature
+    weight = torch.softmax((disparity / temperature).flatten(), dim=0).view_as(disparity)
+    value = (weight * disparity).sum()
+    by_disparity = weight * (1 + (disparity - value) / temperature)
     by_prediction = contrasts.T @ by_disparity
     mean = (predictions * by_prediction).sum(1, keepdim=True)
     return value, predictions * (by_prediction - mean) / temperature
 
 
 def _soft_predictions(logits: Tensor, temperature: float) -> Tensor:
+    if temperature == 1:
+        return torch.softmax(logits, dim=1)
     # the largest logit goes first, so that no temperature overflows
     return torch.softmax((logits - logits.detach().amax(1, keepdim=True)) / temperature, dim=1)
 
