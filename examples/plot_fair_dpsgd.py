@@ -49,8 +49,8 @@ def measure(model):
 # %%
 # One knob: λ
 # -----------
-# Each point is a fit of its own at ε = 1. Whoever publishes all of them has released them all: a shared ledger says what
-# that comes to.
+# Each point is a fit of its own at ε = 1. Whoever publishes all of them has released them all: a shared ledger says
+# what that comes to.
 ledger = PrivacyLedger(delta=1e-5)
 settings = {"epsilon": 1.0, "classes": [0, 1], "epochs": 6, "random_state": 0, "ledger": ledger}
 points = {"public rows": [], "private rows": []}
@@ -61,7 +61,7 @@ for lam in (0.0, 0.1, 0.5):
     for name, model in (("public rows", with_public), ("private rows", without)):
         points[name].append(measure(model))
         accuracy, gap = points[name][-1]
-        print(f"λ = {lam:3}, parity on {name:12}: accuracy {accuracy:.3f}, gap {gap:.3f}, {model.privacy_.epsilon:.3f}")
+        print(f"λ = {lam:3}, parity on {name:12}: accuracy {accuracy:.3f}, gap {gap:.3f}")
 print(f"publishing all {len(ledger.entries)} models costs ε = {ledger.epsilon_spent:.2f}")
 
 # %%
@@ -78,7 +78,8 @@ axes.legend()
 # A search over λ
 # ---------------
 # ``KFold`` and not the default: stratified folds depend on private labels. The ledger counts the four fits of the
-# search and the last one on all rows; the exact scores in ``cv_results_`` are a further release that nothing here covers.
+# search and the last one on all rows; the exact scores in ``cv_results_`` are a further release that nothing here
+# covers.
 ledger = PrivacyLedger(epsilon=4.0, delta=1e-5)
 search = GridSearchCV(
     FairDPSGDClassifier(**{**settings, "epochs": 2, "ledger": ledger}), {"lam": [0.1, 0.5]}, cv=KFold(2)
