@@ -58,7 +58,7 @@ def disparities(counts: ArrayLike, gap: str = "others") -> NDArray[np.float64]:
 
     References
     ----------
-    FairPATE paper ("Learning with impartiality"), Section 2 and Appendix H.1.
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Section 2 and Appendix H.1.
 
     Examples
     --------

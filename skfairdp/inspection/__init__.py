@@ -8,6 +8,7 @@ from skfairdp.inspection._audit import (
 )
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
+from skfairdp.inspection._one_run import OneRunAuditResult, audit_one_run
 from skfairdp.inspection._pate import (
     NonPrivateDiagnostic,
     SmoothSensitivityRelease,
@@ -17,10 +18,12 @@ from skfairdp.inspection._pate import (
 __all__ = [
     "AuditResult",
     "NonPrivateDiagnostic",
+    "OneRunAuditResult",
     "ParetoFrontierDisplay",
     "SmoothSensitivityRelease",
     "audit_count_statistic",
     "audit_matched_filter",
+    "audit_one_run",
     "epsilon_text",
     "noise_scale_interval",
     "pate_data_dependent_epsilon",

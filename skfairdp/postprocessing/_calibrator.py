@@ -125,7 +125,7 @@ class FairnessCalibrator(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    FairPATE paper ("Learning with impartiality"), Appendix D.1 (Public Data Calibration).
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix D.1 (Public Data Calibration).
 
     Examples
     --------

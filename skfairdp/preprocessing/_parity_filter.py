@@ -99,7 +99,7 @@ class DemographicParityFilter(BaseEstimator):
 
     References
     ----------
-    FairPATE paper ("Learning with impartiality"), Algorithm 3 (with line 5 read at the row's own label), Theorem 1 and
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Algorithm 3 (with line 5 read at the row's own label), Theorem 1 and
     Appendix F.
 
     Examples
