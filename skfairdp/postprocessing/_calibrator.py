@@ -125,7 +125,8 @@ class FairnessCalibrator(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix D.1 (Public Data Calibration).
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix D.1 (Public Data
+    Calibration).
 
     Examples
     --------

@@ -95,7 +95,8 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Section 3.3, Algorithm 2 (with line 6 read as m(z, ŷ)).
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Section 3.3, Algorithm 2 (with
+    line 6 read as m(z, ŷ)).
 
     Examples
     --------

@@ -99,8 +99,8 @@ class DemographicParityFilter(BaseEstimator):
 
     References
     ----------
-    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Algorithm 3 (with line 5 read at the row's own label), Theorem 1 and
-    Appendix F.
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Algorithm 3 (with line 5
+    read at the row's own label), Theorem 1 and Appendix F.
 
     Examples
     --------
