@@ -16,10 +16,10 @@ from torch import nn
 from skfairdp import PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.gradient import FairDPSGDClassifier
-from skfairdp.inspection import audit_matched_filter, noise_scale_interval
+from skfairdp.inspection import noise_scale_interval
 from skfairdp.neural import DPStep, _dp_step, _dp_train, check_network, clipped_gradient_sum
 from skfairdp.neural._probe import vectorizes
-from skfairdp.privacy import GaussianDpEvent, NoiseSource, PoissonSampledDpEvent, epsilon_of
+from skfairdp.privacy import NoiseSource, PoissonSampledDpEvent, epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
@@ -649,49 +649,3 @@ def test_row_by_row_and_at_once_are_the_same_clipped_sum(module):
         for name, value in fast.items():
             assert torch.isfinite(value).all()
             torch.testing.assert_close(slow[name], value)
-
-
-# ---- audit -----------------------------------------------------------------------------------------------------
-def audit(step, runs=400):
-    """Matched filter on the noisy gradients with and without a canary whose clipped gradient is known."""
-    torch.manual_seed(0)
-    net = nn.Linear(4, 2)
-    rng = np.random.default_rng(0)
-    X = torch.tensor(rng.normal(size=(20, 4)), dtype=torch.float32)
-    y = torch.tensor(rng.integers(0, 2, size=20))
-    X[-1] = 30.0  # the canary: far out and wrongly labelled
-    y[-1] = int(net(X[-1:]).argmin())
-
-    def loss(out, target):
-        return nn.functional.cross_entropy(out, target, reduction="none")
-
-    canary = _dp_step.clipped_gradient_sum(net, loss, X[-1:], y[-1:], step.max_grad_norm)
-    direction = torch.cat([value.flatten() for value in canary.values()]).double()
-    assert float(direction.norm()) == pytest.approx(step.max_grad_norm, rel=1e-4)
-    scores = []
-    for n in (19, 20):
-        source = NoiseSource(seed=n)
-        of_runs = []
-        for _ in range(runs):
-            total = 0.0
-            for _ in range(step.steps):
-                rows = torch.from_numpy(step.sample(n, source))
-                released = step.release(net, loss, X[rows], y[rows], source)
-                total += float(torch.cat([value.flatten() for value in released.values()]).double() @ direction)
-            of_runs.append(total)
-        scores.append(of_runs)
-    return audit_matched_filter(*scores)
-
-
-@pytest.mark.slow
-def test_audit_of_the_full_batch_step_comes_close_to_the_certified_epsilon():
-    step = DPStep.calibrated(epsilon=4.0, delta=1e-5, n_rows=20, batch_size=20, epochs=4, max_grad_norm=C)
-    assert step.event.event == GaussianDpEvent(step.noise_multiplier)
-    certified = epsilon_of(step.event, 1e-5)
-    assert 0.6 * certified <= audit(step).epsilon_lower(1e-5) <= certified
-
-
-@pytest.mark.slow
-def test_audit_of_the_sampled_step_stays_below_the_certified_epsilon():
-    step = DPStep.calibrated(epsilon=4.0, delta=1e-5, n_rows=20, batch_size=10, epochs=2, max_grad_norm=C)
-    assert 0 < audit(step).epsilon_lower(1e-5) <= epsilon_of(step.event, 1e-5)
