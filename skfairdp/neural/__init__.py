@@ -5,6 +5,7 @@ This room imports torch when it is imported; ``skfairdp.ensemble`` loads it on f
 
 from skfairdp.neural._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp.neural._cnn import build_cnn
+from skfairdp.neural._constraints import CONSTRAINTS, FairnessConstraints
 from skfairdp.neural._dp_step import DPStep
 from skfairdp.neural._dp_train import (
     Network,
@@ -23,14 +24,18 @@ from skfairdp.neural._penalties import (
     disparity_and_slope,
     group_contrasts,
 )
+from skfairdp.neural._pfld_plan import PFLDPlan
 from skfairdp.neural._probe import check_network
 from skfairdp.neural._signed_loss import DualPlan, PrivateParity, SignedLoss
 from skfairdp.neural._stacked import StackedNet, batch_stream, predict_stacked, resolve_device, train_stacked
 
 __all__ = [
+    "CONSTRAINTS",
     "DPStep",
     "DualPlan",
+    "FairnessConstraints",
     "Network",
+    "PFLDPlan",
     "PrivateParity",
     "PublicPenalty",
     "SignedLoss",

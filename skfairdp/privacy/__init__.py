@@ -18,6 +18,7 @@ from skfairdp.privacy._dp_accounting import (
 from skfairdp.privacy._events import (
     ArgmaxBit,
     DiscreteGaussian,
+    ReplaceSampledGaussian,
     ThresholdBit,
     compose,
     event_from_dict,
@@ -31,6 +32,7 @@ from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._report import PrivacySpent
 from skfairdp.privacy._smooth_sensitivity import (
     check_conditions,
@@ -58,7 +60,9 @@ __all__ = [
     "PoissonSampledDpEvent",
     "PrivacyLedger",
     "PrivacySpent",
+    "RandomizedResponse",
     "RandomizedResponseDpEvent",
+    "ReplaceSampledGaussian",
     "SelfComposedDpEvent",
     "ThresholdBit",
     "accountant_of",

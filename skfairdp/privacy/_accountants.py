@@ -17,8 +17,18 @@ from skfairdp.privacy._dp_accounting import (
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
 )
-from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ThresholdBit, compose, flatten, repeat
+from skfairdp.privacy._events import (
+    ArgmaxBit,
+    DiscreteGaussian,
+    ReplaceSampledGaussian,
+    ThresholdBit,
+    compose,
+    flatten,
+    repeat,
+)
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
+from skfairdp.privacy._pure import pure_epsilon, randomized_response_rdp
+from skfairdp.privacy._replace_sampled import largest_loss, replace_sampled_deltas
 
 __all__ = ["RDP_ORDERS", "accountant_of", "epsilon_of", "rdp_of"]
 
@@ -28,11 +38,12 @@ RDP_ORDERS: NDArray[np.float64] = np.concatenate(
 )
 RDP_ORDERS.setflags(write=False)
 
-_GRID = 1e-4  # privacy-loss grid of Laplace and randomised response, and the coarsest for bits
+_GRID = 1e-4  # privacy-loss grid of Laplace, and the coarsest for bits and randomised response
 _SAMPLED_GRIDS = (1e-5, 2e-3)  # finest and coarsest for Poisson-sampled Gaussians, whose own scale decides
 _STRIDE = 16  # orders per step of the coarse search: about the root of half their number
 _BITS = (ThresholdBit, ArgmaxBit)
-_SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent)
+_SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian)
+_RENYI = (*_BITS, GaussianDpEvent, DiscreteGaussian, RandomizedResponseDpEvent)
 _KNOWN = (*_BITS, GaussianDpEvent, DiscreteGaussian, *_SAMPLED_OR_PURE)
 
 
@@ -44,8 +55,8 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     event : DpEvent
         What was released, as found in ``privacy_.event``.
     delta : float
-        In (0, 1).
-    accountant : {"auto", "gdp", "rdp", "pld"}, default="auto"
+        In [0, 1). At 0 only releases with a pure ε have a finite figure.
+    accountant : {"auto", "gdp", "rdp", "pld", "pure"}, default="auto"
         "auto" takes the smallest bound among the accountants that have a proof for this event; naming one is for
         cross-checks.
 
@@ -57,7 +68,7 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     Raises
     ------
     ValueError
-        δ outside (0, 1), or an event the accountant has no proof for.
+        δ outside [0, 1), or an event the accountant has no proof for.
 
     Notes
     -----
@@ -67,6 +78,7 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     * ``"pld"``: privacy loss distributions, for Poisson-sampled Gaussians, Laplace and randomised response. The
       counts of each kind of release are declared, so any adaptive order is a post-processing of independent draws
       from the dominating pairs.
+    * ``"pure"``: the sum of the pure ε of randomised response and Laplace releases, whatever δ is.
 
     Examples
     --------
@@ -74,9 +86,10 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     >>> round(epsilon_of(repeat(GaussianDpEvent(40 / 2**0.5), 200), 1e-5), 6)
     1.993091
     """
-    _check_delta(delta)
+    if delta != 0:
+        _check_delta(delta)
     if accountant not in ("auto", *_ACCOUNTANTS):
-        raise ValueError(f"accountant must be 'auto', 'gdp', 'rdp' or 'pld'. Got {accountant!r} instead.")
+        raise ValueError(f"accountant must be 'auto', 'gdp', 'rdp', 'pld' or 'pure'. Got {accountant!r} instead.")
     return min(_bounds(event, delta, accountant).values())
 
 
@@ -86,7 +99,7 @@ def quick_epsilon_of(event: DpEvent, delta: float) -> float:
 
 
 def accountant_of(event: DpEvent, delta: float) -> str:
-    """Name the accountant whose bound :func:`epsilon_of` returns: ``"gdp"``, ``"rdp"``, ``"pld"`` or ``"none"``."""
+    """Name the accountant whose bound :func:`epsilon_of` returns: one of its names, or ``"none"``."""
     bounds = _bounds(event, delta, "auto")
     return min(bounds, key=lambda kind: bounds[kind])
 
@@ -101,6 +114,9 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
         if isinstance(leaf, PoissonSampledDpEvent) and not isinstance(leaf.event, GaussianDpEvent):
             raise ValueError("Only Gaussian releases can be Poisson-sampled here.")
     key = tuple(sorted(leaves.items(), key=repr))
+    if delta == 0:
+        pure = _pure_bound(key, delta)
+        return {"none": math.inf} if pure is None else {"pure": pure}
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
     bounds: dict[str, float] = {}
     for kind in kinds:
@@ -125,7 +141,7 @@ def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
 
 @lru_cache(maxsize=1024)
 def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
-    if not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
+    if all(isinstance(leaf, _RENYI) for leaf, _ in leaves):
         if not leaves:
             return 0.0
         return _smallest_over_orders(leaves, delta)
@@ -162,15 +178,17 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         return None
     grid = _grid(leaves, coarseness)
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
-    if math.isinf(mu_squared):
+    if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
         return math.inf
     parts = [dpa.gaussian_pld(1 / math.sqrt(mu_squared), grid)] if mu_squared else []
     for leaf, times in leaves:
-        if isinstance(leaf, GaussianDpEvent):
+        if isinstance(leaf, GaussianDpEvent) or pure_epsilon(leaf) == 0:
             continue
         if isinstance(leaf, _BITS):
             half_width = math.ceil(max_loss(leaf, 1e-18) / grid) + 1
             pld = dpa.pld_from_deltas(bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid)
+        elif isinstance(leaf, ReplaceSampledGaussian):
+            pld = _replace_sampled_pld(leaf, grid)
         elif isinstance(leaf, LaplaceDpEvent):
             pld = dpa.laplace_pld(leaf.noise_multiplier, grid)
         elif isinstance(leaf, RandomizedResponseDpEvent):
@@ -178,15 +196,36 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         else:
             pld = dpa.gaussian_pld(leaf.event.noise_multiplier, grid, leaf.sampling_probability)
         parts.append(dpa.self_compose(pld, times))
+    if not parts:
+        return 0.0
     total = parts[0]
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
     return dpa.epsilon_from_pld(total, delta)
 
 
+def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
+    if leaf.difference == 2:
+        return dpa.replace_sampled_pld(leaf.noise_multiplier, grid, leaf.sampling_probability)
+    half_width = math.ceil(largest_loss(leaf) / grid) + 1
+    losses = np.arange(-half_width, half_width + 1) * grid
+    return dpa.pld_from_deltas(replace_sampled_deltas(leaf, losses), half_width, grid)
+
+
+def _pure_bound(leaves: Leaves, delta: float) -> float | None:
+    """Valid at every δ, and nearly tight for one release at the δ that people report."""
+    if not leaves:
+        return 0.0
+    costs = [(pure_epsilon(leaf), times) for leaf, times in leaves]
+    if any(cost is None for cost, _ in costs):
+        return None
+    return math.fsum(cost * times for cost, times in costs if cost is not None)
+
+
 _ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
     "gdp": _gdp_bound,
     "pld": _pld_bound,
+    "pure": _pure_bound,
     "rdp": _rdp_bound,
 }
 
@@ -197,7 +236,7 @@ def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     event : DpEvent
-        Made of bits, Gaussian and discrete Gaussian releases.
+        Made of bits, randomised response, Gaussian and discrete Gaussian releases.
     orders : ndarray of shape (n_orders,)
         Each greater than 1.
 
@@ -219,6 +258,8 @@ def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         elif isinstance(leaf, GaussianDpEvent):
             with np.errstate(divide="ignore"):
                 total += times * orders / (2 * np.float64(leaf.noise_multiplier) ** 2)
+        elif isinstance(leaf, RandomizedResponseDpEvent):
+            total += times * randomized_response_rdp(leaf, orders)
         elif isinstance(leaf, DiscreteGaussian):
             total += times * orders * leaf.sensitivity**2 / (2 * leaf.sigma**2)
         else:
@@ -248,12 +289,14 @@ def _grid(leaves: Leaves, coarseness: int = 1) -> float:
     """
     grids = []
     for leaf, _ in leaves:
-        if isinstance(leaf, _BITS):
+        if isinstance(leaf, (*_BITS, RandomizedResponseDpEvent)):
             # order-2 divergence ≈ variance of the loss: its root is the typical size of one bit's loss
-            typical = math.sqrt(float(bit_rdp(leaf, np.array([2.0]))[0]))
+            divergence = randomized_response_rdp if isinstance(leaf, RandomizedResponseDpEvent) else bit_rdp
+            typical = math.sqrt(float(divergence(leaf, np.array([2.0]))[0]))
             grids.append(min(max(typical / 40, 1e-6), _GRID))
-        elif isinstance(leaf, PoissonSampledDpEvent):
-            exponent = min(leaf.event.noise_multiplier ** -2, 700.0) if leaf.event.noise_multiplier > 0 else 700.0
+        elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
+            noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
+            exponent = min(noise**-2, 700.0) if noise > 0 else 700.0
             typical = leaf.sampling_probability * math.sqrt(math.expm1(exponent))
             finest, coarsest = _SAMPLED_GRIDS
             grids.append(coarseness * min(max(typical / 40, finest), coarsest))

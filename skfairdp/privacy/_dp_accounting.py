@@ -23,6 +23,7 @@ from dp_accounting.pld.privacy_loss_distribution import (
     from_laplace_mechanism,
     from_randomized_response,
 )
+from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ __all__ = [
     "rdp_epsilon",
     "rdp_to_epsilon",
     "rdp_to_epsilon_and_order",
+    "replace_sampled_pld",
     "self_compose",
 ]
 
@@ -76,6 +78,19 @@ def gaussian_pld(noise_multiplier: float, grid: float, sampling_probability: flo
     """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove."""
     return from_gaussian_mechanism(
         noise_multiplier, value_discretization_interval=grid, sampling_prob=sampling_probability
+    )
+
+
+def replace_sampled_pld(noise_multiplier: float, grid: float, sampling_probability: float) -> PrivacyLossDistribution:
+    """Privacy loss of a Poisson-sampled Gaussian whose neighbours replace a contribution u by v, both of norm 1.
+
+    dp-accounting reads its noise multiplier as noise over that norm, so that u = -v, at distance 2, is the worst case.
+    """
+    return from_gaussian_mechanism(
+        noise_multiplier,
+        value_discretization_interval=grid,
+        sampling_prob=sampling_probability,
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,
     )
 
 

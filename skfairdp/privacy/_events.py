@@ -24,6 +24,7 @@ from skfairdp.privacy._dp_accounting import (
 __all__ = [
     "ArgmaxBit",
     "DiscreteGaussian",
+    "ReplaceSampledGaussian",
     "ThresholdBit",
     "compose",
     "event_from_dict",
@@ -101,6 +102,38 @@ class DiscreteGaussian(DpEvent):
     sensitivity: float = attr.ib(default=1.0, validator=_positive)
 
 
+def _probability(instance: Any, attribute: Any, value: float) -> None:
+    if not 0 < value <= 1:
+        raise ValueError(f"{attribute.name} of {type(instance).__name__} must lie in (0, 1]. Got {value!r} instead.")
+
+
+def _at_most_two(instance: Any, attribute: Any, value: float) -> None:
+    if not 0 < value <= 2:
+        raise ValueError(f"{attribute.name} of {type(instance).__name__} must lie in (0, 2]. Got {value!r} instead.")
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class ReplaceSampledGaussian(DpEvent):
+    """A Gaussian release of a Poisson sample whose neighbours keep the record and change what it contributes.
+
+    ``PoissonSampledDpEvent`` is for neighbours that add or remove the record, which costs something else.
+
+    Parameters
+    ----------
+    sampling_probability : float
+        In (0, 1].
+    noise_multiplier : float
+        Noise standard deviation over the largest norm c of a record's contribution.
+    difference : float, default=2.0
+        Largest distance between two possible contributions of one record, over c. 2 is the worst there is, and what
+        contributions centred around 0 have.
+    """
+
+    sampling_probability: float = attr.ib(validator=_probability)
+    noise_multiplier: float = attr.ib(validator=_positive)
+    difference: float = attr.ib(default=2.0, validator=_at_most_two)
+
+
 _EVENTS: dict[str, type[DpEvent]] = {
     cls.__name__: cls
     for cls in (
@@ -113,6 +146,7 @@ _EVENTS: dict[str, type[DpEvent]] = {
         NonPrivateDpEvent,
         PoissonSampledDpEvent,
         RandomizedResponseDpEvent,
+        ReplaceSampledGaussian,
         SelfComposedDpEvent,
         ThresholdBit,
     )

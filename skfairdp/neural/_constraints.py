@@ -1,0 +1,94 @@
+"""Fairness constraints on a network: what has to have the same mean in every group, and among which rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+__all__ = ["CONSTRAINTS", "FairnessConstraints"]
+
+#: Names of the notions, see :mod:`skfairdp.fairness`.
+CONSTRAINTS = ("demographic_parity", "equalized_odds", "accuracy_parity")
+
+
+@dataclass(frozen=True)
+class FairnessConstraints:
+    """Columns h of a score table, one per constraint, each compared within cells of rows.
+
+    Parity of predictions has one column per class (one for two classes: the other says the same) and one cell for all
+    rows, or, for equalized odds, one per true class; accuracy parity has one column, the probability of an error. All
+    of it is public where features and labels are.
+
+    Parameters
+    ----------
+    kinds : tuple of (str, int)
+        Notion and class of each column.
+    cells : Tensor of int of shape (n_rows, n_constraints)
+    strata : Tensor of int of shape (n_rows,)
+        The finest partition that any column uses.
+    n_cells, n_strata : int
+    cells_of_stratum : Tensor of int of shape (n_strata, n_constraints)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import FairnessConstraints
+    >>> labels = torch.tensor([0, 1, 1])
+    >>> both = FairnessConstraints.of(["demographic_parity", "equalized_odds"], labels, 2)
+    >>> both.cells.tolist(), both.n_strata
+    ([[0, 0], [0, 1], [0, 1]], 2)
+    """
+
+    kinds: tuple[tuple[str, int], ...]
+    cells: Tensor
+    strata: Tensor
+    n_cells: int
+    n_strata: int
+    cells_of_stratum: Tensor
+
+    @classmethod
+    def of(cls, notions: Sequence[str], y: Tensor, n_classes: int) -> "FairnessConstraints":
+        """The constraints of one or several notions for rows with these labels."""
+        predicted = [1] if n_classes == 2 else list(range(n_classes))
+        kinds = []
+        for notion in notions:
+            kinds += [(notion, -1)] if notion == "accuracy_parity" else [(notion, k) for k in predicted]
+        by_label = torch.tensor([notion == "equalized_odds" for notion, _ in kinds], device=y.device)
+        split = bool(by_label.any())
+        labels = torch.arange(n_classes, device=y.device) if split else torch.zeros(1, dtype=y.dtype, device=y.device)
+        return cls(
+            tuple(kinds),
+            y[:, None] * by_label,
+            y if split else torch.zeros_like(y),
+            n_classes if split else 1,
+            len(labels),
+            labels[:, None] * by_label,
+        )
+
+    def values(self, probabilities: Tensor, y: Tensor) -> Tensor:
+        """The columns h, shape (n_rows, n_constraints), from class probabilities or one-hot predictions."""
+        error = 1 - probabilities.gather(1, y[:, None])
+        return torch.cat([error if k < 0 else probabilities[:, k : k + 1] for _, k in self.kinds], dim=1)
+
+    def slopes(self, probabilities: Tensor, y: Tensor) -> Tensor:
+        """Derivatives of h by the logits of its row, shape (n_rows, n_constraints, n_classes)."""
+        n, n_classes = probabilities.shape
+        out = probabilities.new_empty(n, len(self.kinds), n_classes)
+        eye = torch.eye(n_classes, dtype=probabilities.dtype, device=probabilities.device)
+        for c, (_, k) in enumerate(self.kinds):
+            of = y if k < 0 else torch.full_like(y, k)
+            mine = probabilities.gather(1, of[:, None])
+            slope = mine * (eye[of] - probabilities)
+            out[:, c] = -slope if k < 0 else slope
+        return out
+
+    def counts(self, strata_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sizes of groups by stratum → by cell of each column, shape (n_groups, n_cells, n_constraints); unused: 1."""
+        m, k = len(strata_counts), len(self.kinds)
+        out = np.zeros((m, self.n_cells, k))
+        for s, line in enumerate(self.cells_of_stratum.cpu().numpy()):
+            out[:, line, np.arange(k)] += strata_counts[:, s, None]
+        return np.where(out > 0, out, 1.0)
