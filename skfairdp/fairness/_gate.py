@@ -66,7 +66,8 @@ class FairnessGate:
     References
     ----------
     Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Algorithms 1 and 2, for the counts,
-    the cold start and the local check. The excess rule replaces that check because the latter lets other pairs drift beyond γ.
+    the cold start and the local check. The excess rule replaces that check because the latter lets other pairs drift
+    beyond γ.
 
     Examples
     --------

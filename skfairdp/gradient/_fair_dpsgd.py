@@ -82,9 +82,9 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
     public_batch_size : int, default=256
         Evaluate the fairness term on about so many public rows a step, in batches that hold every group in its share
         and take turns. None takes all: exact, and slower than the private step where they outnumber its batch.
-    dual_steps : int, default=20
+    dual_steps : int, default=40
         With ``public="none"``: how often the rates of the groups are released, evenly over the training.
-    dual_rate : float, default=1.0
+    dual_rate : float, default=0.5
         With ``public="none"``: how far a multiplier moves for a difference of rates of 1.
     dual_share : float, default=0.1
         With ``public="none"``: share of the budget (of μ²) for those releases; in (0, 1).
@@ -203,8 +203,8 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         max_grad_norm: float | None = None,
         noise_multiplier: float | None = None,
         public_batch_size: int | None = 256,
-        dual_steps: int = 20,
-        dual_rate: float = 1.0,
+        dual_steps: int = 40,
+        dual_rate: float = 0.5,
         dual_share: float = 0.1,
         public_size: float | None = None,
         classes: ArrayLike | None = None,
