@@ -55,7 +55,7 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     event : DpEvent
         What was released, as found in ``privacy_.event``.
     delta : float
-        In [0, 1). At 0 only releases with a pure ε have a finite figure.
+        In (0, 1); or 0, for releases that all have a pure ε.
     accountant : {"auto", "gdp", "rdp", "pld", "pure"}, default="auto"
         "auto" takes the smallest bound among the accountants that have a proof for this event; naming one is for
         cross-checks.
@@ -68,7 +68,7 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
     Raises
     ------
     ValueError
-        δ outside [0, 1), or an event the accountant has no proof for.
+        δ outside its range, or an event the accountant has no proof for.
 
     Notes
     -----
@@ -114,10 +114,12 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
         if isinstance(leaf, PoissonSampledDpEvent) and not isinstance(leaf.event, GaussianDpEvent):
             raise ValueError("Only Gaussian releases can be Poisson-sampled here.")
     key = tuple(sorted(leaves.items(), key=repr))
+    kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
     if delta == 0:
         pure = _pure_bound(key, delta)
-        return {"none": math.inf} if pure is None else {"pure": pure}
-    kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
+        if pure is None or "pure" not in kinds:
+            raise ValueError("At delta = 0 only releases with a pure ε have one. Give a delta in (0, 1).")
+        return {"pure": pure}
     bounds: dict[str, float] = {}
     for kind in kinds:
         # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
@@ -214,8 +216,6 @@ def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.Priva
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     """Valid at every δ, and nearly tight for one release at the δ that people report."""
-    if not leaves:
-        return 0.0
     costs = [(pure_epsilon(leaf), times) for leaf, times in leaves]
     if any(cost is None for cost, _ in costs):
         return None

@@ -52,6 +52,10 @@ class NoiseSource:
             return self._seeded.integers(0, 2**64, size=n, dtype=np.uint64)
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Draw ``n`` independent uniform 64-bit words."""
+        return self._words(n)
+
     def seed(self) -> int:
         """63 bits to seed a generator that cannot be replaced, such as the one of torch's dropout."""
         return int(self._words(1)[0] >> np.uint64(1))

@@ -35,7 +35,7 @@ class PrivacySpent:
     Attributes
     ----------
     accountant : str
-        Which accountant certified the figure: ``"gdp"`` (exact), ``"pld"``, ``"rdp"``.
+        Which accountant certified the figure: ``"gdp"`` (exact), ``"pld"``, ``"rdp"``, ``"pure"`` (δ = 0).
     data_dependent : bool
         Always False: a figure that depends on the data is no guarantee.
 
@@ -115,6 +115,7 @@ class PrivacySpent:
         how = {
             "gdp": "exact Gaussian accounting",
             "pld": "privacy loss distributions",
+            "pure": "the exact ratio of probabilities",
             "rdp": "Rényi accounting",
             "none": "nothing: a release without noise",
         }[self.accountant]

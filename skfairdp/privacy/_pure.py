@@ -1,0 +1,39 @@
+"""Releases with a pure ε: exact ratios of probabilities, and the Rényi divergences that follow from them."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from skfairdp.privacy._dp_accounting import DpEvent, LaplaceDpEvent, RandomizedResponseDpEvent
+
+__all__ = ["pure_epsilon", "randomized_response_rdp"]
+
+_UP = 1 + 2.0**-49  # above the rounding errors of the expressions below
+
+
+def pure_epsilon(event: DpEvent) -> float | None:
+    """ε of one release at δ = 0, rounded up; None where the event is no release with a pure ε of its own."""
+    if isinstance(event, RandomizedResponseDpEvent):
+        p, k = event.noise_parameter, event.num_buckets
+        if k == 1 or p == 1:
+            return 0.0
+        return math.log1p(k * (1 - p) / p) * _UP if p > 0 else math.inf
+    if isinstance(event, LaplaceDpEvent):
+        return _UP / event.noise_multiplier if event.noise_multiplier > 0 else math.inf
+    return None
+
+
+def randomized_response_rdp(event: RandomizedResponseDpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rényi divergence between the answers to two values, exactly: any two are alike."""
+    p, k = event.noise_parameter, event.num_buckets
+    if k == 1 or p == 1:
+        return np.zeros(len(orders))
+    if p == 0:
+        return np.full(len(orders), np.inf)
+    truth, lie = math.log1p(-p * (k - 1) / k), math.log(p / k)
+    terms = [orders * truth + (1 - orders) * lie, orders * lie + (1 - orders) * truth]
+    if k > 2:
+        terms.append(np.full(len(orders), math.log(k - 2) + lie))
+    return np.maximum(logsumexp(terms, axis=0), 0.0) / (orders - 1)
