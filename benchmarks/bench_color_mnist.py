@@ -28,7 +28,7 @@ SGD_LAMS = (3.0, 10.0)
 GATE: dict[str, Any] = {"gate": "local", "min_count": 200}
 COMPONENTS = 40
 SIZES = {"mnist": (49 / 60, 1 / 60, 10 / 60), "digits": (0.7, 0.1, 0.2)}
-SGD = {"epochs": 6, "batch_size": 512, "lr": 2.0}
+SGD = {"epochs": 6, "batch_size": 512, "lr": 2.0, "max_grad_norm": 1.0, "maximum": "soft"}
 CHANNELS = (8, 16)
 FAIR_PATE, FAIR_SGD, S_PRE, S_IN, PATE, SGD_PLAIN = (
     "FairPATE",
