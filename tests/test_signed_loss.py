@@ -189,8 +189,9 @@ def test_lam_zero_without_public_rows_is_plain_dpsgd_bit_for_bit_and_reads_no_gr
 
 def test_groups_are_not_read_from_private_rows_in_silence():
     X, y, groups = world()
-    with pytest.warns(PrivacyLeakWarning, match="'groups' parameter"):
-        model = fit(FairDPSGDClassifier(**{**SIGNED, "groups": None}), X, y, groups)
+    with pytest.warns(PrivacyLeakWarning, match="'groups' parameter") as caught:
+        model = FairDPSGDClassifier(**{**SIGNED, "groups": None}).fit(X, y, sensitive_features=groups)
+    assert [warning.filename for warning in caught] == [__file__]  # the caller's line, not one of the package
     assert model.groups_.tolist() == [0, 1]
 
 

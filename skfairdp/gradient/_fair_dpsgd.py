@@ -7,8 +7,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skfairdp._base import FairPrivateMixin
 from skfairdp.gradient._predictions import NetworkPredictions
+from skfairdp.gradient._training_rows import ReadsTrainingRows, TrainingRows
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -16,7 +16,7 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 __all__ = ["FairDPSGDClassifier"]
 
 
-class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
+class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin, BaseEstimator):
     """Network trained by differentially private SGD, with a demographic-parity term.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing by adding or removing
@@ -276,76 +276,29 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         -------
         self
         """
-        from skfairdp.neural import DPStep, DualPlan, prepare_network
+        from skfairdp.neural import DPStep, DualPlan
 
         self._validate_params()
-        signed = self.public == "none" and self.lam > 0
-        features, groups_in_X = self._split_features(
-            X, reset=True, read_groups=signed or self.public_size is not None
-        )
-        target = self._check_target(y, len(features))
-        classes, codes = self._encode_classes(target)
-        public = domain = groups = None
-        if self.public == "none":
-            self._refuse_public_rows(X_public, sensitive_features_public)
-            if signed:
-                groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
-        elif self.lam > 0 or X_public is not None or self.public_size is not None:
-            features, codes, public = self._public_rows(
-                features,
-                codes,
-                groups_in_X,
-                sensitive_features,
-                X_public,
-                sensitive_features_public,
-                use_groups="required" if self.lam > 0 else "optional",
-            )
-            domain = public.domain
-        seeds = child_seeds(public_generator(self.random_state), 2)
-        network = prepare_network(
-            self.module,
-            features.shape[1],
-            len(classes),
-            hidden=tuple(self.hidden),
-            image_shape=self.image_shape,
-            seed=int(seeds[0]),
-            device=self.device,
-            owner=type(self).__name__,
-        )
-        fairness: dict[str, Any] = {}
+        rows = self._read_rows(X, y, sensitive_features, X_public, sensitive_features_public)
         duals = None
-        if groups is not None and domain is not None:
+        if self._signed:
             duals = DualPlan.calibrated(
                 epsilon=self.epsilon, delta=self.delta, share=self.dual_share, releases=self.dual_steps
             )
-            fairness["parity"] = network.parity(
-                groups, len(domain), len(classes), plan=duals, lam=self.lam, rate=self.dual_rate
-            )
-        elif public is not None and self.lam > 0:
-            assert public.groups is not None
-            fairness["penalty_inside"] = self.regularizer_at == "per_sample"
-            fairness["penalty"] = network.penalty(
-                public.X,
-                public.groups,
-                public.n_groups,
-                lam=self.lam,
-                temperature=self.temperature,
-                maximum=self.maximum,
-                batch_size=self.public_batch_size,
-                seed=int(seeds[1]),
-            )
-        max_grad_norm = self.max_grad_norm or (4.0 if signed else 1.0)
+        beside = None if duals is None else duals.event
+        network, fairness = self._network(rows, duals)
+        max_grad_norm = self.max_grad_norm or (4.0 if self._signed else 1.0)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
-            n_rows=len(features) if self.n_rows is None else self.n_rows,
+            n_rows=len(rows.X) if self.n_rows is None else self.n_rows,
             batch_size=self.batch_size,
             epochs=self.epochs,
             max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
-            beside=None if duals is None else duals.event,
+            beside=beside,
         )
-        event = step.event_with(None if duals is None else duals.event)
+        event = step.event_with(beside)
         source = self._noise_source()
         guarantee = {"protects": "record", "neighboring_relation": "add or remove one record"}
         privacy = self._report(
@@ -373,8 +326,8 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
         self._charge(event, **guarantee, releases=tuple(releases), dry_run=False)
         # From here on the ledger says it all, also if the training is interrupted.
         self.net_ = network.trained(
-            features,
-            codes,
+            rows.X,
+            rows.codes,
             step,
             source,
             lr=2.0 / max_grad_norm if self.lr is None else self.lr,
@@ -383,17 +336,44 @@ class FairDPSGDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin,
             verbose=self.verbose,
             **fairness,
         )
-        self.classes_ = classes
+        self.classes_ = rows.classes
         self.privacy_ = privacy
         self.noise_multiplier_ = step.noise_multiplier
         self.n_steps_ = step.steps
-        if domain is not None:
-            self.groups_ = domain
+        if rows.domain is not None:
+            self.groups_ = rows.domain
         return self
 
-    def _refuse_public_rows(self, X_public: Any, sensitive_features_public: Any) -> None:
-        if X_public is not None or sensitive_features_public is not None or self.public_size is not None:
-            raise ValueError(
-                f"{type(self).__name__} got public rows together with public='none'. Leave out X_public, "
-                "sensitive_features_public and 'public_size', or set public='rows', which costs nothing."
-            )
+    def _network(self, rows: TrainingRows, duals: Any) -> tuple[Any, dict[str, Any]]:
+        """The untrained network, and the fairness term it is to be trained with."""
+        from skfairdp.neural import prepare_network
+
+        seeds = child_seeds(public_generator(self.random_state), 2)
+        network = prepare_network(
+            self.module,
+            rows.X.shape[1],
+            len(rows.classes),
+            hidden=tuple(self.hidden),
+            image_shape=self.image_shape,
+            seed=int(seeds[0]),
+            device=self.device,
+            owner=type(self).__name__,
+        )
+        if rows.groups is not None and rows.domain is not None:
+            n_groups, n_classes = len(rows.domain), len(rows.classes)
+            parity = network.parity(rows.groups, n_groups, n_classes, plan=duals, lam=self.lam, rate=self.dual_rate)
+            return network, {"parity": parity}
+        if rows.public is None or self.lam == 0:
+            return network, {}
+        assert rows.public.groups is not None
+        penalty = network.penalty(
+            rows.public.X,
+            rows.public.groups,
+            rows.public.n_groups,
+            lam=self.lam,
+            temperature=self.temperature,
+            maximum=self.maximum,
+            batch_size=self.public_batch_size,
+            seed=int(seeds[1]),
+        )
+        return network, {"penalty": penalty, "penalty_inside": self.regularizer_at == "per_sample"}
