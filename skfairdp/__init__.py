@@ -18,6 +18,7 @@ _WHERE = {
     "IDP3": "postprocessing",
     "LedgerError": "exceptions",
     "PATEClassifier": "pate",
+    "PFLDClassifier": "gradient",
     "ParetoFrontierDisplay": "inspection",
     "PrivacyLeakWarning": "exceptions",
     "PrivacyLedger": "privacy",

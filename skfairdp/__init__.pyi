@@ -17,6 +17,7 @@ from skfairdp.exceptions import FairnessWarning as FairnessWarning
 from skfairdp.exceptions import LedgerError as LedgerError
 from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
+from skfairdp.gradient import PFLDClassifier as PFLDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
 from skfairdp.model_selection import frontier as frontier
 from skfairdp.model_selection import pareto_frontier as pareto_frontier

@@ -10,7 +10,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import skfairdp
-from skfairdp import IDP3, FairDPSGDClassifier, FairnessCalibrator, FairPATEClassifier, PATEClassifier
+from skfairdp import (
+    IDP3,
+    FairDPSGDClassifier,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    PATEClassifier,
+    PFLDClassifier,
+)
 from skfairdp._base import FairPrivateMixin
 from skfairdp.preprocessing import PublicPreprocessor
 
@@ -47,6 +54,11 @@ class FairPATEOfColumnZero(FairPATEClassifier):
 
 
 class FairDPSGDOfColumnZero(FairDPSGDClassifier):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class PFLDOfColumnZero(PFLDClassifier):
     def fit(self, X, y):
         return super().fit(X, y, sensitive_features=groups_of(X))
 
@@ -88,6 +100,8 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
 
 SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0}
 DPSGD = {"epsilon": 1000.0, "batch_size": 1000, "epochs": 30, "hidden": (8,), "noise_seed": 0, "random_state": 0}
+PFLD = {"epsilon": 1000.0, "groups": [0, 1], "hidden": (8,), "lam_max": 0.1, "lr": 0.02, "batch_size": 32,
+        "noise_seed": 0, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
 
 
@@ -114,6 +128,9 @@ def slow_instances():
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public_size=0.4),
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public="none", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
+        PFLDOfColumnZero(**PFLD),
+        PFLDOfColumnZero(**PFLD, primal="gradient", primal_steps=5, constraint="equalized_odds"),
+        PFLDOfColumnZero(**PFLD, primal="gradient", sampling="poisson", sampling_probability=0.5),
         FairnessCalibratorOfColumnZero(FairDPSGDClassifier(**DPSGD, lam=0.0), lam=0.1, steps=20),
     ]
 

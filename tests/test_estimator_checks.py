@@ -31,6 +31,7 @@ from skfairdp import (
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
+    PFLDClassifier,
     PrivacyLedger,
 )
 from skfairdp.ensemble import MLPTeachers
@@ -89,12 +90,20 @@ SETTINGS = [
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
     pytest.param(FairPATEClassifier, {"teacher": MLPTeachers(hidden=(4,), epochs=1)}, id="Fair-mlp"),
+    pytest.param(PFLDClassifier, {}, id="PFLD"),
+    pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
+    pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson"}, id="PFLD-poisson"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 
 
 #: What makes a class quick here.
-QUICK = {FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100}}
+QUICK = {
+    FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
+    PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
+}
+#: What protects the groups of the rows given to fit, reads them, and needs no public rows.
+OF_GROUPS = {PFLDClassifier}
 
 
 def make(cls, settings, **more):
@@ -106,8 +115,11 @@ def public_of(cls, rows):
     return rows.X_public if cls is PATEClassifier else rows.public
 
 
-def fit(estimator, rows):
-    return estimator.fit(rows.X, rows.y, X_public=public_of(type(estimator), rows))
+def fit(estimator, rows, X=None, y=None):
+    X, y = rows.X if X is None else X, rows.y if y is None else y
+    if type(estimator) in OF_GROUPS:
+        return estimator.fit(X, y, sensitive_features=rows.groups)
+    return estimator.fit(X, y, X_public=public_of(type(estimator), rows))
 
 
 def released(estimator, rows):
@@ -135,7 +147,9 @@ def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(
     spent = fit(make(cls, settings), rows).privacy_
     assert 0.9 * 3.0 < spent.epsilon <= 3.0  # the budget is used, and never overdrawn
     assert spent.epsilon == spent.mechanism_epsilon == epsilon_of(spent.event, spent.delta)
-    assert (spent.delta, spent.protects) == (1e-5, "record") and spent.neighboring_relation.endswith("one record")
+    protected = "sensitive attribute" if cls in OF_GROUPS else "record"
+    assert (spent.delta, spent.protects) == (1e-5, protected)
+    assert spent.neighboring_relation.endswith(f"one {protected}")
     assert spent.data_dependent is False
 
 
@@ -144,11 +158,10 @@ def test_the_cap_is_the_same_for_every_data_set_of_a_shape(rows, cls, settings):
     first = fit(make(cls, settings), rows)
     other = make(cls, settings)
     rng = np.random.default_rng(5)
-    public = public_of(cls, rows)
-    other.fit(rng.normal(size=rows.X.shape) * 50, rng.integers(2, size=len(rows.y)), X_public=public)
+    fit(other, rows, rng.normal(size=rows.X.shape) * 50, rng.integers(2, size=len(rows.y)))
     assert first.privacy_ == other.privacy_
     unanimous = make(cls, settings)
-    unanimous.fit(rows.X, np.zeros_like(rows.y), X_public=public)
+    fit(unanimous, rows, y=np.zeros_like(rows.y))
     assert first.privacy_ == unanimous.privacy_
 
 

@@ -1,5 +1,6 @@
 """Private gradient descent, plain and fair."""
 
 from skfairdp.gradient._fair_dpsgd import FairDPSGDClassifier
+from skfairdp.gradient._pfld import PFLDClassifier
 
-__all__ = ["FairDPSGDClassifier"]
+__all__ = ["FairDPSGDClassifier", "PFLDClassifier"]

@@ -16,6 +16,8 @@ from skfairdp.neural._dp_train import (
 )
 from skfairdp.neural._fair_fit import fit_with_parity
 from skfairdp.neural._fine_tune import fine_tune_for_parity, rows_read_by
+from skfairdp.neural._lagrangian import LagrangianTraining, train_lagrangian
+from skfairdp.neural._lagrangian_gradient import ConstraintGradient
 from skfairdp.neural._mlp import StackedMLP
 from skfairdp.neural._modules import StackedModule
 from skfairdp.neural._penalties import (
@@ -31,9 +33,11 @@ from skfairdp.neural._stacked import StackedNet, batch_stream, predict_stacked, 
 
 __all__ = [
     "CONSTRAINTS",
+    "ConstraintGradient",
     "DPStep",
     "DualPlan",
     "FairnessConstraints",
+    "LagrangianTraining",
     "Network",
     "PFLDPlan",
     "PrivateParity",
@@ -59,6 +63,7 @@ __all__ = [
     "prepare_network",
     "resolve_device",
     "rows_read_by",
+    "train_lagrangian",
     "train_privately",
     "train_stacked",
 ]

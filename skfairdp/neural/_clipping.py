@@ -1,19 +1,21 @@
 """Clipped sums of per-sample gradients: one forward and one backward per batch."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import functional_call, grad, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from skfairdp.neural._layers import rule_for
+from skfairdp.neural._layers import LayerRule, rule_for
 
-__all__ = ["check_rows_stay_apart", "clipped_gradient_sum", "fused_layers"]
+__all__ = ["LayerTrace", "check_rows_stay_apart", "clipped_gradient_sum", "fused_layers", "trace_layers"]
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+Prepared = tuple[LayerRule, tuple[Tensor, ...]]
 
 
 def check_rows_stay_apart(module: nn.Module) -> None:
@@ -130,11 +132,51 @@ def clipped_gradient_sum(
     return _clipped_sum(gradients, max_norm, shared)
 
 
-def _fused_sum(
-    module: nn.Module, layers: list[tuple[str, nn.Module]], loss: PerSampleLoss, X: Tensor, y: Tensor, max_norm: float
-) -> dict[str, Tensor] | None:
+@dataclass(frozen=True)
+class LayerTrace:
+    """A forward pass whose layers can be asked for per-sample gradients.
+
+    Parameters
+    ----------
+    outputs : Tensor
+    layers : dict of str → nn.Module
+    inputs : dict of str → Tensor
+        What each layer that ran was given.
+    edges : dict
+        Where the gradient of its output is found.
+    """
+
+    outputs: Tensor
+    layers: dict[str, nn.Module]
+    inputs: dict[str, Tensor]
+    edges: dict[str, GradientEdge]
+
+    def prepared(
+        self, of: Tensor, grad_outputs: Tensor | None = None, *, retain_graph: bool = False
+    ) -> dict[str, Prepared]:
+        """For each layer that ``of`` depends on: its rule, and what that needs of the gradient of ``of``."""
+        gradients = torch.autograd.grad(
+            of, list(self.edges.values()), grad_outputs=grad_outputs, allow_unused=True, retain_graph=retain_graph
+        )
+        out: dict[str, Prepared] = {}
+        for name, gradient in zip(self.edges, gradients, strict=True):
+            if gradient is not None:
+                rule = rule_for(self.layers[name])
+                assert rule is not None
+                out[name] = (rule, rule.prepare(self.layers[name], self.inputs[name], gradient))
+        return out
+
+
+def trace_layers(module: nn.Module, layers: list[tuple[str, nn.Module]], X: Tensor) -> LayerTrace | None:
+    """Run a module and remember what its layers were given; None where one of them ran more than once.
+
+    Raises
+    ------
+    ValueError
+        The input of a layer was changed in place after it ran.
+    """
     inputs: dict[str, tuple[Tensor, int]] = {}
-    edges = {}
+    edges: dict[str, GradientEdge] = {}
     repeated = False
 
     def remember(name: str) -> Callable[..., None]:
@@ -148,28 +190,30 @@ def _fused_sum(
 
     handles = [child.register_forward_hook(remember(name)) for name, child in layers]
     try:
-        losses = loss(module(X), y)
+        outputs = module(X)
     finally:
         for handle in handles:
             handle.remove()
     if repeated:
         return None
-    _check_losses(losses, X)
-    names = [name for name, _ in layers if name in inputs]
-    for name in names:
-        value, version = inputs[name]
+    for name, (value, version) in inputs.items():
         if value._version != version:
             raise ValueError(
                 f"The input of layer '{name}' was changed in place after it ran; make that operation out of place."
             )
-    gradients = torch.autograd.grad(losses.sum(), [edges[name] for name in names], allow_unused=True)
-    children = dict(layers)
-    prepared = {}
-    for name, gradient in zip(names, gradients, strict=True):
-        if gradient is not None:
-            rule = rule_for(children[name])
-            assert rule is not None
-            prepared[name] = (rule, rule.prepare(children[name], inputs[name][0], gradient))
+    in_order = {name: edges[name] for name, _ in layers if name in edges}
+    return LayerTrace(outputs, dict(layers), {name: value for name, (value, _) in inputs.items()}, in_order)
+
+
+def _fused_sum(
+    module: nn.Module, layers: list[tuple[str, nn.Module]], loss: PerSampleLoss, X: Tensor, y: Tensor, max_norm: float
+) -> dict[str, Tensor] | None:
+    trace = trace_layers(module, layers, X)
+    if trace is None:
+        return None
+    losses = loss(trace.outputs, y)
+    _check_losses(losses, X)
+    children, prepared = trace.layers, trace.prepared(losses.sum())
     squared = torch.zeros(len(X), dtype=losses.dtype, device=losses.device)
     for name, (rule, parts) in prepared.items():
         squared += rule.squared_norms(children[name], parts)

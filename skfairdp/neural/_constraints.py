@@ -1,7 +1,7 @@
 """Fairness constraints on a network: what has to have the same mean in every group, and among which rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -67,6 +67,11 @@ class FairnessConstraints:
             len(labels),
             labels[:, None] * by_label,
         )
+
+    def to(self, device: torch.device) -> "FairnessConstraints":
+        """The same where a network is trained."""
+        moved = {name: getattr(self, name).to(device) for name in ("cells", "strata", "cells_of_stratum")}
+        return replace(self, **moved)
 
     def values(self, probabilities: Tensor, y: Tensor) -> Tensor:
         """The columns h, shape (n_rows, n_constraints), from class probabilities or one-hot predictions."""

@@ -1,4 +1,4 @@
-"""Per-sample gradients of one layer, from its input and the gradient of its output: squared norms and weighted sums.
+"""Per-sample gradients of one layer, from its input and the gradient of its output: norms, products, weighted sums.
 
 A rule never forms the per-sample gradients it can avoid: for a linear layer ‖∇W‖² = ‖a‖²·‖b‖², with a the input and
 b the gradient of the output, and the weighted sum over samples is one matrix product.
@@ -26,11 +26,15 @@ class LayerRule:
         (module, prepared) → tensor of shape (n_samples,).
     weighted_sum : callable
         (module, prepared, weights of shape (n_samples,)) → dict of parameter name → tensor.
+    inner : callable
+        (module, prepared, dict of parameter name → tensor) → inner products of each sample's gradient with that one,
+        shape (n_samples,).
     """
 
     prepare: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]
     squared_norms: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
     weighted_sum: Callable[[nn.Module, tuple[Tensor, ...], Tensor], dict[str, Tensor]]
+    inner: Callable[[nn.Module, tuple[Tensor, ...], dict[str, Tensor]], Tensor]
 
 
 def rule_for(module: nn.Module) -> LayerRule | None:
@@ -84,6 +88,20 @@ def _matrix_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor
     return out
 
 
+def _matrix_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
+    a, b = prepared
+    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+    if "weight" in given:
+        # the product with the smaller of the two sides is the smaller intermediate
+        if a.shape[2] < b.shape[2]:
+            total = total + ((b @ given["weight"]) * a).sum((1, 2))
+        else:
+            total = total + ((a @ given["weight"].T) * b).sum((1, 2))
+    if "bias" in given:
+        total = total + b.sum(1) @ given["bias"]
+    return total
+
+
 def _prepare_linear(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     return a.reshape(len(a), -1, a.shape[-1]), b.reshape(len(b), -1, b.shape[-1])
 
@@ -126,6 +144,17 @@ def _conv_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) 
     return out
 
 
+def _conv_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
+    a, b = prepared
+    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+    if "weight" in given:
+        kernel = given["weight"].reshape(a.shape[1], b.shape[3], a.shape[3])  # by channel group
+        total = total + (torch.einsum("ngpi,goi->ngpo", a, kernel) * b).sum((1, 2, 3))
+    if "bias" in given:
+        total = total + b.sum(2).flatten(1) @ given["bias"]
+    return total
+
+
 # ---------------------------------------------------------------- embeddings
 
 
@@ -149,6 +178,11 @@ def _embedding_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Ten
     assert isinstance(module.weight, Tensor)
     table = torch.zeros_like(module.weight)
     return {"weight": table.index_add_(0, rows.flatten(), (b * weights[:, None, None]).flatten(0, 1))}
+
+
+def _embedding_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
+    rows, b = prepared
+    return (given["weight"][rows] * b).sum((1, 2))
 
 
 # ---------------------------------------------------------------- layers that scale each feature
@@ -182,12 +216,20 @@ def _scale_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor)
     }
 
 
-_CONV = LayerRule(_prepare_conv, _conv_norms, _conv_sum)
+def _scale_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
+    total = torch.zeros(len(prepared[0]), dtype=prepared[0].dtype, device=prepared[0].device)
+    for name, part in zip(("weight", "bias"), prepared, strict=True):
+        if name in given:
+            total = total + (part * given[name]).flatten(1).sum(1)
+    return total
+
+
+_CONV = LayerRule(_prepare_conv, _conv_norms, _conv_sum, _conv_inner)
 _RULES: dict[type[nn.Module], LayerRule] = {
-    nn.Linear: LayerRule(_prepare_linear, _matrix_norms, _matrix_sum),
+    nn.Linear: LayerRule(_prepare_linear, _matrix_norms, _matrix_sum, _matrix_inner),
     nn.Conv1d: _CONV,
     nn.Conv2d: _CONV,
-    nn.Embedding: LayerRule(_prepare_embedding, _embedding_norms, _embedding_sum),
-    nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_sum),
-    nn.GroupNorm: LayerRule(_prepare_group_norm, _scale_norms, _scale_sum),
+    nn.Embedding: LayerRule(_prepare_embedding, _embedding_norms, _embedding_sum, _embedding_inner),
+    nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_sum, _scale_inner),
+    nn.GroupNorm: LayerRule(_prepare_group_norm, _scale_norms, _scale_sum, _scale_inner),
 }
