@@ -25,10 +25,12 @@ _WHERE = {
     "PrivacySpent": "privacy",
     "PublicData": "utils",
     "PublicPreprocessor": "preprocessing",
+    "RandomizedResponseClassifier": "baselines",
     "frontier": "model_selection",
     "pareto_frontier": "model_selection",
 }
 _ROOMS = [
+    "baselines",
     "datasets",
     "ensemble",
     "exceptions",

@@ -1,3 +1,4 @@
+from skfairdp import baselines as baselines
 from skfairdp import datasets as datasets
 from skfairdp import ensemble as ensemble
 from skfairdp import exceptions as exceptions
@@ -12,6 +13,7 @@ from skfairdp import postprocessing as postprocessing
 from skfairdp import preprocessing as preprocessing
 from skfairdp import privacy as privacy
 from skfairdp import utils as utils
+from skfairdp.baselines import RandomizedResponseClassifier as RandomizedResponseClassifier
 from skfairdp.exceptions import BudgetExceededError as BudgetExceededError
 from skfairdp.exceptions import FairnessWarning as FairnessWarning
 from skfairdp.exceptions import LedgerError as LedgerError

@@ -19,12 +19,14 @@ from skfairdp import (
     PFLDClassifier,
 )
 from skfairdp._base import FairPrivateMixin
+from skfairdp.baselines import ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
 NOT_IN_THE_SUITE = {
     "ParityPenaltyStudent": "its target is a table of noisy vote shares, not a column of labels",
     "DemographicParityFilter": "a sampler: it has fit_resample(X, y), which the suite does not know, and no fit",
+    "GroupRandomizer": "it releases groups and has no fit",
     "SoftLabelStudent": "its target is a table of noisy vote shares, not a column of labels",
     "LogisticTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
     "MLPTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
@@ -46,6 +48,16 @@ def groups_of(X):
             column = np.nan_to_num(np.abs(X[:, 0].astype(float)), posinf=0.0)
             return np.floor(column * 997).astype(int) % 2
     return np.zeros(len(X) if X.ndim else 1, dtype=int)
+
+
+class RandomizedResponseOfColumnZero(RandomizedResponseClassifier):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class ParityLogisticRegressionOfColumnZero(ParityLogisticRegression):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
 
 
 class FairPATEOfColumnZero(FairPATEClassifier):
@@ -111,6 +123,8 @@ def fast_instances():
         FairPATEOfColumnZero(**FAIR),
         FairPATEOfColumnZero(voting="confident", **FAIR),
         PublicPreprocessorOfItsRows(StandardScaler()),
+        RandomizedResponseOfColumnZero(epsilon=5.0, groups=[0, 1], noise_seed=0),
+        ParityLogisticRegressionOfColumnZero(),
         IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), lam=0.3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), gamma=0.1, group_at_prediction=True),
@@ -119,6 +133,8 @@ def fast_instances():
 
 def slow_instances():
     return [
+        RandomizedResponseOfColumnZero(epsilon=5.0, groups=[0, 1], noise_seed=0, debias=False),
+        ParityLogisticRegressionOfColumnZero(constraint="equalized_odds", slack=0.1),
         PATEClassifier(voting="confident", **SEEDED),
         PATEClassifier(voting="gnmax", **SEEDED),
         FairPATEOfColumnZero(voting="gnmax", **FAIR),

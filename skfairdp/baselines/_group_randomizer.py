@@ -1,0 +1,148 @@
+"""Randomised response as a step of its own: released groups for anything that needs groups."""
+
+from collections.abc import Sequence, Sized
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from skfairdp._base import FairPrivateMixin
+from skfairdp.privacy import PrivacyLedger, PrivacySpent, RandomizedResponse
+from skfairdp.utils import as_groups, encode_labels
+from skfairdp.utils._sklearn import HasMethods, Interval
+
+__all__ = ["GUARANTEE", "GroupRandomizer", "channel"]
+
+#: What randomised response of the groups protects; its δ is 0.
+GUARANTEE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
+
+
+def channel(epsilon: float, domain: NDArray[np.object_], *, owner: str) -> RandomizedResponse:
+    """The mechanism for these groups, of which there must be two."""
+    if len(domain) < 2:
+        raise ValueError(f"The 'groups' parameter of {owner} must list at least two groups; one has nothing to hide.")
+    return RandomizedResponse(epsilon, len(domain))
+
+
+class GroupRandomizer(BaseEstimator):
+    """Release groups by randomised response; what is computed from them costs nothing more.
+
+    **Guarantee.** (ε, 0)-differential privacy for the *sensitive attribute* of one row, everything else about the rows
+    being public. (k-ary randomised response: each row's answer is its group with probability e^ε / (e^ε + k - 1), and
+    each other group with probability 1 / (e^ε + k - 1).) Each call of ``release`` is a release of its own and is
+    charged as one.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        In [1e-9, 1e9].
+    groups : list, default=None
+        All groups (tuples for intersections). None reads them from the private rows, which is a release; a
+        PrivacyLeakWarning says so.
+    noise_seed : int, default=None
+        Research and tests only: makes the answers reproducible, so that ``privacy_.epsilon`` is inf.
+    ledger : PrivacyLedger, default=None
+        Charged before each release.
+
+    Attributes
+    ----------
+    groups_ : ndarray of shape (n_groups,), dtype object
+    mechanism_ : RandomizedResponse
+        The channel: its probabilities and its event.
+    privacy_ : PrivacySpent
+        The guarantee of the last release, at δ = 0.
+
+    Raises
+    ------
+    BudgetExceededError
+        From ``release``, before anything is released, when the ledger cannot afford it.
+
+    Examples
+    --------
+    >>> from skfairdp.baselines import GroupRandomizer
+    >>> randomizer = GroupRandomizer(epsilon=1.0, groups=["a", "b"])
+    >>> released = randomizer.release(["a", "b", "b"])
+    >>> released.shape, randomizer.weights(released).shape, randomizer.privacy_.protects
+    ((3,), (3, 2), 'sensitive attribute')
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
+        "groups": ["array-like", None],
+        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
+        "ledger": [HasMethods(["charge"]), None],
+    }
+
+    delta = 0.0
+    privacy_: PrivacySpent
+
+    # Budget and groups as in every estimator here; the rest of the mixin is for those that predict.
+    _private_groups = FairPrivateMixin._private_groups
+    _noise_source = FairPrivateMixin._noise_source
+    _charge = FairPrivateMixin._charge
+    _report = FairPrivateMixin._report
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        groups: Sequence[Any] | None = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.groups = groups
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+
+    def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> NDArray[np.object_] | pd.Series:
+        """Return a randomised group per row.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame
+            Private groups; several columns form intersections.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), dtype object, or Series
+            A Series, with the index of the input, where that was a Series or DataFrame.
+        """
+        self._validate_params()
+        index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
+        n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
+        codes, domain = self._private_groups(None, sensitive_features, n_rows)
+        mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
+        source = self._noise_source()
+        privacy = self._report(
+            mechanism.event, source, **GUARANTEE, public=("number of rows", "all constructor parameters")
+        )
+        self._charge(mechanism.event, **GUARANTEE, releases=(f"{n_rows} randomised groups",), dry_run=False)
+        released = domain[mechanism.release(codes, source)]
+        self.groups_, self.mechanism_, self.privacy_ = domain, mechanism, privacy
+        if index is None:
+            return released
+        return pd.Series(list(released), index=index, name=getattr(sensitive_features, "name", None), dtype=object)
+
+    def weights(self, released: ArrayLike | pd.Series) -> NDArray[np.float64]:
+        """Return the unbiased reading of released groups: a signed weight for each row and group.
+
+        Parameters
+        ----------
+        released : array-like of shape (n_rows,) or Series
+            As returned by :meth:`release`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_groups)
+            Columns in the order of ``groups_``; each row sums to 1.
+        """
+        if not hasattr(self, "mechanism_"):
+            raise NotFittedError("This GroupRandomizer has released nothing yet. Call 'release' first.")
+        labels = as_groups(released, len(np.asarray(released, dtype=object)), owner="GroupRandomizer", name="released")
+        codes = encode_labels(labels, self.groups_, owner="GroupRandomizer", name="released", parameter="groups")
+        return self.mechanism_.weights(codes)

@@ -1,0 +1,323 @@
+"""Logistic regression held to parity between groups whose membership is known, uncertain, or a signed estimate."""
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import AccuracyParity, DemographicParity, EqualizedOdds
+from skfairdp.utils import as_groups, encode_labels, group_domain
+from skfairdp.utils._sklearn import Interval, StrOptions
+
+__all__ = ["ParityLogisticRegression"]
+
+Array = NDArray[np.float64]
+
+NOTIONS = {
+    "demographic_parity": DemographicParity(),
+    "equalized_odds": EqualizedOdds(),
+    "accuracy_parity": AccuracyParity(),
+}
+
+
+class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
+    """Logistic regression whose rates are the same in every group.
+
+    **No guarantee of privacy of its own.** It reads whatever groups it is given; fitted on released ones, as by
+    :class:`RandomizedResponseClassifier`, it is post-processing.
+
+    Groups enter as a table of weights, one column per group: 0 and 1 where groups are known, probabilities where they
+    are estimated, signed numbers where they are the unbiased reading of a noisy attribute. In every stratum the mean of
+    h over group a, ``Σ W[i, a] h_i / Σ W[i, a]``, is held to the mean over all rows. (h and strata as in PF-LD, Tran et
+    al. 2021; the constraint is counted on predictions and moved by their probabilities, the proxy Lagrangian of Cotter
+    et al. 2019, solved by the method of multipliers.)
+
+    Parameters
+    ----------
+    constraint : {"demographic_parity", "equalized_odds", "accuracy_parity"}, default="demographic_parity"
+        What is held equal: the rate of each predicted class, the same given the true class, or the share of errors.
+    slack : float, default=0.0
+        How far the mean of a group may stay from the mean of all rows; at least 0.
+    C : float, default=1.0
+        Inverse strength of the ridge penalty, as in scikit-learn; features are standardised first.
+    penalty : float, default=10.0
+        Weight of the squared violation in the augmented Lagrangian. It changes the way to the solution, hardly the
+        solution.
+    max_rounds : int, default=15
+        Most updates of the multipliers.
+    tol : float, default=0.001
+        A constraint counts as met when it is exceeded by no more.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_outputs, n_features)
+        One output for two classes, else one per class.
+    intercept_ : ndarray of shape (n_outputs,)
+    classes_ : ndarray of shape (n_classes,)
+    multipliers_ : ndarray of shape (n_strata, n_groups, n_constraints)
+    violation_ : float
+        Largest distance of a group's mean from that of all rows, on the predictions of the training rows, as the
+        weights tell it.
+    n_iter_ : int
+        Updates of the multipliers made.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when X had string column names.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``: one class only, or neither groups nor weights.
+
+    Warns
+    -----
+    FairnessWarning
+        A group is so small, or its weights so noisy, that its mean is not known; its constraint is weakened.
+
+    Examples
+    --------
+    >>> from skfairdp.baselines import ParityLogisticRegression
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.metrics import demographic_disparity
+    >>> X, y, groups = make_biased_classification(2000, disparity=0.3, random_state=0)
+    >>> model = ParityLogisticRegression().fit(X, y, sensitive_features=groups)
+    >>> round(demographic_disparity(y, model.predict(X), sensitive_features=groups), 2)
+    0.0
+    """
+
+    __metadata_request__fit = {"sensitive_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "constraint": [StrOptions(set(NOTIONS))],
+        "slack": [Interval(Real, 0, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        constraint: str = "demographic_parity",
+        slack: float = 0.0,
+        C: float = 1.0,
+        penalty: float = 10.0,
+        max_rounds: int = 15,
+        tol: float = 1e-3,
+    ) -> None:
+        self.constraint = constraint
+        self.slack = slack
+        self.C = C
+        self.penalty = penalty
+        self.max_rounds = max_rounds
+        self.tol = tol
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        group_weights: ArrayLike | None = None,
+    ) -> "ParityLogisticRegression":
+        """Fit under the constraint.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Groups; not read where ``group_weights`` is given.
+        group_weights : array-like of shape (n_rows, n_groups), default=None
+            Membership of each row in each group; may be fractional or negative.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        features, target = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(target)
+        classes, codes = np.unique(target, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError("ParityLogisticRegression can't train when only one class is present in y.")
+        center, scale = features.mean(axis=0), features.std(axis=0)
+        scale[~(scale > 0)] = 1.0
+        rows = np.column_stack([(features - center) / scale, np.ones(len(features))])
+        weights = self._weights(sensitive_features, group_weights, len(features))
+        problem = _Problem(
+            rows,
+            codes,
+            len(classes),
+            _Contrasts.of(weights, NOTIONS[self.constraint], codes),
+            ridge=1.0 / (self.C * len(features)),
+        )
+        theta, self.multipliers_, self.violation_, self.n_iter_ = _method_of_multipliers(
+            problem, slack=self.slack, penalty=self.penalty, max_rounds=self.max_rounds, tol=self.tol
+        )
+        self.classes_ = classes
+        self.coef_ = (theta[:-1] / scale[:, None]).T
+        self.intercept_ = theta[-1] - self.coef_ @ center
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Log-odds of the second of two classes, shape (n_rows,); else one number per class."""
+        check_is_fitted(self, "coef_")
+        scores = validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Class probabilities, shape (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        return softmax(_with_reference(scores[:, None]) if scores.ndim == 1 else scores, axis=1)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predicted classes, shape (n_rows,); the group is not needed."""
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
+
+    def _weights(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array:
+        owner = type(self).__name__
+        if group_weights is not None:
+            weights = np.asarray(group_weights, dtype=np.float64)
+            if weights.ndim != 2 or len(weights) != n_rows or not np.isfinite(weights).all():
+                raise ValueError(f"group_weights of {owner} must be finite, of shape ({n_rows}, n_groups).")
+            return weights
+        if sensitive_features is None:
+            raise ValueError(f"{owner} needs groups: pass sensitive_features or group_weights to fit.")
+        groups = as_groups(sensitive_features, n_rows, owner=owner)
+        domain = group_domain(groups)
+        codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="sensitive_features")
+        return np.eye(len(domain))[codes]
+
+
+@dataclass(frozen=True)
+class _Contrasts:
+    """The violations as a linear map of h: mean over a group less mean over all rows, in every stratum."""
+
+    notion: Any
+    codes: NDArray[np.int64]
+    strata: list[NDArray[np.int64]]
+    tables: list[Array]
+
+    @classmethod
+    def of(cls, weights: Array, notion: Any, codes: NDArray[np.int64]) -> "_Contrasts":
+        of_row = notion.strata(codes)
+        strata = [np.flatnonzero(of_row == stratum) for stratum in np.unique(of_row)]
+        tables, unknown = [], False
+        for members in strata:
+            part = weights[members]
+            totals = part.sum(axis=0)
+            # Twice the noise of the total (of independent rows): below it nobody can say what the mean of the group is.
+            floor = np.maximum(2 * np.sqrt(np.square(part).sum(axis=0)), 1.0)
+            unknown |= bool((totals < floor).any())
+            tables.append((part - totals / len(members)) / np.maximum(totals, floor))
+        if unknown:
+            warnings.warn(
+                "A group of ParityLogisticRegression is too small for its weights to tell its rates, so its constraint "
+                "is weakened. Join groups, or give more rows.",
+                FairnessWarning,
+                stacklevel=3,
+            )
+        return cls(notion, codes, strata, tables)
+
+    def violations(self, proba: Array) -> Array:
+        """Shape (n_strata, n_groups, n_constraints)."""
+        values = self.notion.values(proba, self.codes)
+        return np.stack([table.T @ values[members] for table, members in zip(self.tables, self.strata, strict=True)])
+
+    def gradient(self, multipliers: Array, n_classes: int) -> Array:
+        """Derivative of ``Σ multipliers * violations`` with respect to the probabilities, (n_rows, n_classes)."""
+        per_value = np.zeros((len(self.codes), multipliers.shape[2]))
+        for table, members, part in zip(self.tables, self.strata, multipliers, strict=True):
+            per_value[members] = table @ part
+        if isinstance(self.notion, AccuracyParity):
+            return -per_value * np.eye(n_classes)[self.codes]
+        return _with_reference(per_value) if n_classes == 2 else per_value
+
+
+@dataclass(frozen=True)
+class _Problem:
+    rows: Array
+    codes: NDArray[np.int64]
+    n_classes: int
+    contrasts: _Contrasts
+    ridge: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.shape[1], 1 if self.n_classes == 2 else self.n_classes
+
+    def logits(self, theta: Array) -> Array:
+        scores = self.rows @ theta
+        return _with_reference(scores) if self.n_classes == 2 else scores
+
+    def minimum(self, start: Array, offset: Array, *, penalty: float, slack: float, iterations: int) -> Array:
+        """Minimise cross-entropy + ridge + penalty/2 · squared distance of (violations + offset) from ±slack."""
+        truth = np.eye(self.n_classes)[self.codes]
+
+        def objective(flat: Array) -> tuple[float, Array]:
+            theta = flat.reshape(self.shape)
+            logs = log_softmax(self.logits(theta), axis=1)
+            proba = np.exp(logs)
+            loss = -logs[np.arange(len(logs)), self.codes].mean() + self.ridge / 2 * np.square(theta[:-1]).sum()
+            slope = (proba - truth) / len(logs)
+            if penalty:
+                moved = self.contrasts.violations(proba) + offset
+                beyond = moved - moved.clip(-slack, slack)
+                loss += penalty / 2 * np.square(beyond).sum()
+                push = self.contrasts.gradient(penalty * beyond, self.n_classes)
+                slope += proba * (push - (proba * push).sum(axis=1, keepdims=True))
+            gradient = self.rows.T @ (slope[:, 1:] if self.n_classes == 2 else slope)
+            gradient[:-1] += self.ridge * theta[:-1]
+            return float(loss), gradient.ravel()
+
+        found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+        return found.x.reshape(self.shape)
+
+
+def _method_of_multipliers(
+    problem: _Problem, *, slack: float, penalty: float, max_rounds: int, tol: float
+) -> tuple[Array, Array, float, int]:
+    """Coefficients, multipliers, violation of the predictions, and rounds used; of all rounds, the best."""
+    theta = problem.minimum(np.zeros(problem.shape), np.zeros(()), penalty=0.0, slack=slack, iterations=100)
+    aim = max(slack - tol, 0.0)  # the bound itself is approached from outside, ever more slowly
+    rounds = 0
+    best: tuple[tuple[float, float], Array, Array, float] | None = None
+    multipliers = np.zeros(())
+    while True:
+        logits = problem.logits(theta)
+        soft = problem.contrasts.violations(softmax(logits, axis=1))
+        predicted = logits.argmax(axis=1)
+        hard = problem.contrasts.violations(np.eye(problem.n_classes)[predicted])
+        multipliers = multipliers + np.zeros_like(hard)
+        violation = float(np.abs(hard).max())
+        excess = max(violation - slack, 0.0)
+        # Whatever is met within the tolerance is met: among such rounds the errors decide.
+        order = (0.0 if excess <= tol else excess, float(np.mean(predicted != problem.codes)))
+        if best is None or order < best[0]:
+            best = (order, theta, multipliers, violation)
+        if excess <= tol or rounds == max_rounds:
+            return (*best[1:], rounds)
+        # Probabilities are moved until the predictions, which they differ from by so much, are at parity.
+        difference = hard - soft
+        offset = difference + multipliers / penalty
+        theta = problem.minimum(theta, offset, penalty=penalty, slack=aim, iterations=25)
+        moved = problem.contrasts.violations(softmax(problem.logits(theta), axis=1)) + offset
+        multipliers = penalty * (moved - moved.clip(-aim, aim))
+        rounds += 1
+
+
+def _with_reference(scores: Array) -> Array:
+    """Prepend a column of zeros, the first class, to those of the second."""
+    return np.column_stack([np.zeros(len(scores)), scores])

@@ -1,0 +1,263 @@
+"""Model M: groups released once by randomised response, then any fair learner."""
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._base import FairPrivateMixin
+from skfairdp.baselines._group_randomizer import GUARANTEE, channel
+from skfairdp.baselines._parity_logistic import ParityLogisticRegression
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.privacy import PrivacyLedger
+from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils._sklearn import HasMethods, Interval
+
+__all__ = ["RandomizedResponseClassifier"]
+
+
+def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
+    learner = getattr(classifier, "fair_estimator_", classifier.fair_estimator)
+    return learner is None or hasattr(learner, "predict_proba")
+
+
+class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
+    """Fair classifier trained on groups released by randomised response.
+
+    **Guarantee.** (ε, 0)-differential privacy for the *sensitive attribute* of one row: features and labels, the number
+    of rows, the list of groups and all constructor parameters count as public. The randomised groups are released once,
+    and ``privacy_`` speaks of that release; everything after it is post-processing, whatever the learner does. A column
+    of X that tells the group voids the meaning of this: take it out, with ``sensitive_columns`` or otherwise.
+
+    The baseline "M" that SF-PATE is compared with (Tran et al. 2022, Section 7; Mozannar, Ohannessian & Srebro 2020).
+    Used as if they were true, randomised groups dilute every difference between groups. ``debias=True`` gives the
+    learner signed weights instead, the inverse of the channel, with which sums over groups are right on average.
+
+    Parameters
+    ----------
+    fair_estimator : estimator, default=None
+        Any classifier with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups, such as fairlearn's
+        ``ExponentiatedGradient``; it is cloned. It gets X as floats, y as codes 0..K-1 of the classes, and the released
+        groups. None is :class:`ParityLogisticRegression`.
+    epsilon : float, default=1.0
+        Privacy budget at δ = 0; in [1e-9, 1e9].
+    debias : bool, default=True
+        Give signed weights as ``group_weights=`` (n_rows, n_groups) to a learner whose ``fit`` has that parameter. A
+        learner without it gets the released groups alone, and a FairnessWarning says so. False is the paper's baseline.
+    classes : array-like, default=None
+        All class labels. None takes those of y, which is public here.
+    groups : list, default=None
+        All groups (tuples for intersections). None reads them from the private rows, which is a release; a
+        PrivacyLeakWarning says so.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the group: taken as groups and dropped from the features.
+    random_state : int, RandomState, Generator or None, default=None
+        Public randomness: the predictions of a learner that randomises them. Never the released groups.
+    noise_seed : int, default=None
+        Research and tests only: makes the released groups reproducible, so that ``privacy_.epsilon`` is inf.
+    ledger : PrivacyLedger, default=None
+        Shared budget; charged before the release.
+
+    Attributes
+    ----------
+    fair_estimator_ : estimator
+        The fitted learner (a constant one where y has a single class).
+    released_groups_ : ndarray of shape (n_rows,), dtype object
+        The randomised groups. They are the release, hence differentially private, and may be published.
+    mechanism_ : RandomizedResponse
+        The channel; ``mechanism_.weights(codes)`` gives the signed weights.
+    classes_ : ndarray of shape (n_classes,)
+    groups_ : ndarray of shape (n_groups,), dtype object
+    privacy_ : PrivacySpent
+        The certified guarantee, at δ = 0.
+    epsilon_spent_ : float
+        Shorthand for ``privacy_.epsilon``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when X had string column names.
+
+    Raises
+    ------
+    BudgetExceededError
+        From ``fit``, before the release, when the ledger cannot afford it.
+    ValueError
+        From ``fit``, on unusable input or an unusable learner, before anything is spent.
+
+    Examples
+    --------
+    >>> from skfairdp.baselines import RandomizedResponseClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y, groups = make_biased_classification(5000, disparity=0.3, random_state=0)
+    >>> model = RandomizedResponseClassifier(epsilon=1.0, groups=[0, 1]).fit(X, y, sensitive_features=groups)
+    >>> print(model.privacy_)
+    epsilon=1 at delta=0, protecting one sensitive attribute (replace one sensitive attribute); certified by the exact
+    ratio of probabilities
+    """
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+
+    _parameter_constraints: dict[str, Any] = {
+        "fair_estimator": [HasMethods(["fit", "predict"]), None],
+        "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
+        "debias": ["boolean"],
+        "classes": ["array-like", None],
+        "groups": ["array-like", None],
+        "sensitive_columns": [str, Integral, list, tuple, None],
+        "random_state": ["random_state"],
+        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
+        "ledger": [HasMethods(["charge"]), None],
+    }
+
+    delta = 0.0
+
+    def __init__(
+        self,
+        *,
+        fair_estimator: Any = None,
+        epsilon: float = 1.0,
+        debias: bool = True,
+        classes: ArrayLike | None = None,
+        groups: Sequence[Any] | None = None,
+        sensitive_columns: str | int | Sequence[str | int] | None = None,
+        random_state: RandomStateLike = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.fair_estimator = fair_estimator
+        self.epsilon = epsilon
+        self.debias = debias
+        self.classes = classes
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None
+    ) -> "RandomizedResponseClassifier":
+        """Release the groups and fit the learner on them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Public features.
+        y : array-like of shape (n_rows,)
+            Public labels.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Private groups. Needed unless ``sensitive_columns`` names them.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        features, groups_in_X = self._split_features(X, reset=True, read_groups=True)
+        classes, codes = self._public_classes(self._check_target(y, len(features)))
+        learner, takes_weights = self._learner()
+        groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
+        mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
+        source = self._noise_source()
+        privacy = self._report(
+            mechanism.event,
+            source,
+            **GUARANTEE,
+            public=("features and labels", "number of rows", "groups", "all constructor parameters"),
+        )
+        self._charge(mechanism.event, **GUARANTEE, releases=(f"{len(features)} randomised groups",), dry_run=False)
+        answers = mechanism.release(groups, source)
+        # Only the answers from here on.
+        released: dict[str, Any] = {"sensitive_features": domain[answers]}
+        if takes_weights:
+            released["group_weights"] = mechanism.weights(answers) if self.debias else np.eye(len(domain))[answers]
+        if len(np.unique(codes)) < 2:
+            learner, released = DummyClassifier(), {}
+        self.fair_estimator_ = learner.fit(features, codes, **released)
+        self.classes_, self.groups_, self.released_groups_ = classes, domain, domain[answers]
+        self.mechanism_, self.privacy_ = mechanism, privacy
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row; the group is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "fair_estimator_")
+        features, _ = self._split_features(X)
+        options: dict[str, Any] = {}
+        if "random_state" in inspect.signature(self.fair_estimator_.predict).parameters:
+            options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
+        codes = np.asarray(self.fair_estimator_.predict(features, **options))
+        return self.classes_[codes.astype(np.int64)]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities of the learner; only where it has them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self, "fair_estimator_")
+        features, _ = self._split_features(X)
+        proba = np.zeros((len(features), len(self.classes_)))
+        proba[:, np.asarray(self.fair_estimator_.classes_).astype(np.int64)] = self.fair_estimator_.predict_proba(
+            features
+        )
+        return proba
+
+    def _public_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        if self.classes is not None:
+            return self._encode_classes(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, give "
+                "the classes with the 'classes' parameter."
+            )
+        return classes, codes.astype(np.int64)
+
+    def _learner(self) -> tuple[Any, bool]:
+        """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""
+        owner = type(self).__name__
+        learner = ParityLogisticRegression() if self.fair_estimator is None else clone(self.fair_estimator)
+        parameters = inspect.signature(learner.fit).parameters
+        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        if "sensitive_features" not in parameters and not open_ended:
+            raise ValueError(
+                f"The 'fair_estimator' of {owner} must have fit(X, y, sensitive_features=...). That of "
+                f"{type(learner).__name__} takes no groups."
+            )
+        at_prediction = inspect.signature(learner.predict).parameters.get("sensitive_features")
+        if at_prediction is not None and at_prediction.default is inspect.Parameter.empty:
+            raise ValueError(
+                f"The 'fair_estimator' of {owner} must predict without groups; {type(learner).__name__} needs them."
+            )
+        takes_weights = "group_weights" in parameters
+        if self.debias and not takes_weights:
+            warnings.warn(
+                f"{type(learner).__name__}.fit has no 'group_weights', so {owner} gives it the randomised groups as "
+                "they are, which dilutes the differences between groups. Set debias=False to say that this is meant.",
+                FairnessWarning,
+                stacklevel=3,
+            )
+        return learner, takes_weights
