@@ -33,7 +33,9 @@ from skfairdp import (
     PATEClassifier,
     PFLDClassifier,
     PrivacyLedger,
+    RandomizedResponseClassifier,
 )
+from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
@@ -90,6 +92,8 @@ SETTINGS = [
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
     pytest.param(FairPATEClassifier, {"teacher": MLPTeachers(hidden=(4,), epochs=1)}, id="Fair-mlp"),
+    pytest.param(RandomizedResponseClassifier, {}, id="randomised-response"),
+    pytest.param(RandomizedResponseClassifier, {"debias": False}, id="randomised-response-biased"),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson"}, id="PFLD-poisson"),
@@ -101,9 +105,10 @@ every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 QUICK = {
     FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
     PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
+    RandomizedResponseClassifier: {"groups": [0, 1]},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
-OF_GROUPS = {PFLDClassifier}
+OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier}
 
 
 def make(cls, settings, **more):
@@ -123,7 +128,9 @@ def fit(estimator, rows, X=None, y=None):
 
 
 def released(estimator, rows):
-    """Numbers in which the noise shows."""
+    """What the noise shows in."""
+    if hasattr(estimator, "released_groups_"):
+        return estimator.released_groups_
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)
 
 
@@ -148,7 +155,7 @@ def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(
     assert 0.9 * 3.0 < spent.epsilon <= 3.0  # the budget is used, and never overdrawn
     assert spent.epsilon == spent.mechanism_epsilon == epsilon_of(spent.event, spent.delta)
     protected = "sensitive attribute" if cls in OF_GROUPS else "record"
-    assert (spent.delta, spent.protects) == (1e-5, protected)
+    assert (spent.delta, spent.protects) == (0.0 if cls is RandomizedResponseClassifier else 1e-5, protected)
     assert spent.neighboring_relation.endswith(f"one {protected}")
     assert spent.data_dependent is False
 
@@ -276,6 +283,7 @@ def fitted_examples(rows):
     yield ParityPenaltyStudent().fit(rows.X, soft, groups=rows.groups)
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
+    yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
     for model in (LogisticRegression().fit(rows.X, rows.y), fit(make(FairDPSGDClassifier, {}), rows)):
         yield FairnessCalibrator(model, steps=2).fit(rows.X_public, sensitive_features=rows.groups_public)
