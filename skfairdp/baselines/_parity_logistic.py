@@ -294,7 +294,7 @@ def _method_of_multipliers(
     aim = max(slack - tol, 0.0)  # the bound itself is approached from outside, ever more slowly
     rounds = 0
     best: tuple[tuple[float, float], Array, Array, float] | None = None
-    multipliers = np.zeros(())
+    multipliers = difference = np.zeros(())
     while True:
         logits = problem.logits(theta)
         soft = problem.contrasts.violations(softmax(logits, axis=1))
@@ -309,8 +309,9 @@ def _method_of_multipliers(
             best = (order, theta, multipliers, violation)
         if excess <= tol or rounds == max_rounds:
             return (*best[1:], rounds)
-        # Probabilities are moved until the predictions, which they differ from by so much, are at parity.
-        difference = hard - soft
+        # Probabilities are moved until the predictions are at parity. How far these are from them changes on the way:
+        # it is followed at half speed, and only from the first round on, or the two would chase each other.
+        difference = difference + 0.5 * (rounds > 0) * (hard - soft - difference)
         offset = difference + multipliers / penalty
         theta = problem.minimum(theta, offset, penalty=penalty, slack=aim, iterations=25)
         moved = problem.contrasts.violations(softmax(problem.logits(theta), axis=1)) + offset
