@@ -3,16 +3,21 @@
 import itertools
 import json
 import math
+import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from skfairdp.neural import FairnessConstraints, PFLDPlan
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.gradient import PFLDClassifier
+from skfairdp.neural import ConstraintGradient, FairnessConstraints, PFLDPlan
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
     NonPrivateDpEvent,
+    PrivacyLedger,
     ReplaceSampledGaussian,
     compose,
     epsilon_of,
@@ -222,3 +227,390 @@ def test_a_plan_that_cannot_be_is_refused(settings, named):
              "sigma_dual": 1.0}
     with pytest.raises(ValueError, match=named):
         PFLDPlan(**{**given, **settings})
+
+
+# ---- gradients of the constraints ---------------------------------------------------------------------------------
+def small_net(kind, n_classes):
+    torch.manual_seed(0)
+    activation = torch.nn.Tanh() if kind == "fused" else torch.nn.PReLU()  # which has no rule
+    return torch.nn.Sequential(torch.nn.Linear(3, 5), activation, torch.nn.Linear(5, n_classes)).double()
+
+
+def one_row_at_a_time(module, X, y, constraints):
+    """Gradients of h minus their mean in the cell, shape (n_rows, n_constraints, n_parameters)."""
+    parameters = list(module.parameters())
+    rows = []
+    for i in range(len(X)):
+        values = constraints.values(torch.softmax(module(X[i : i + 1]), dim=1), y[i : i + 1])[0]
+        rows.append(torch.stack([
+            torch.cat([g.flatten() for g in torch.autograd.grad(value, parameters, retain_graph=True)])
+            for value in values
+        ]))
+    centred = torch.stack(rows)
+    for c in range(centred.shape[1]):
+        for cell in constraints.cells[:, c].unique():
+            here = constraints.cells[:, c] == cell
+            centred[here, c] -= centred[here, c].mean(0)
+    return centred
+
+
+def setting(kind, m, notions, n_classes=2, seed=0, **more):
+    X, y, groups = problem(m, seed, n_classes=n_classes)
+    X, y = torch.tensor(X), torch.tensor(y)
+    constraints = FairnessConstraints.of(notions, y, n_classes)
+    module = small_net(kind, n_classes)
+    weights = torch.from_numpy(np.random.default_rng(seed).normal(size=(m, constraints.n_cells,
+                                                                       len(constraints.kinds))))
+
+    def gradient(a, source, plan=None, **options):
+        plan = half_noisy(m) if plan is None else plan
+        return ConstraintGradient(X, y, torch.tensor(a), constraints, plan, source, **{**more, **options})
+
+    return module, X, y, groups, constraints, weights, gradient
+
+
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["fused", "not fused"])
+@pytest.mark.parametrize("clip", [None, 0.05])
+def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, clip):
+    module, X, y, groups, constraints, weights, gradient = setting(kind, 3, notions, n_classes, clip=clip)
+    centred = one_row_at_a_time(module, X, y, constraints)
+    expected = torch.zeros(centred.shape[2], dtype=torch.double)
+    for c in range(centred.shape[1]):
+        norms = centred[:, c].norm(dim=1, keepdim=True)
+        factors = 1.0 if clip is None else (clip / norms).clamp_max(1.0)
+        expected += (weights[groups, constraints.cells[:, c], c][:, None] * centred[:, c] * factors).sum(0)
+    found = gradient(groups, ZeroNoise()).full(module, weights)
+    assert torch.allclose(found, expected, rtol=0, atol=5e-5 * float(expected.norm() + centred.norm()))
+
+
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions):
+    best = 0.0
+    for seed, clip in itertools.product(range(3), [None, 0.1]):
+        module, _, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed, clip=clip)
+        base = gradient(groups, ZeroNoise()).full(module, weights)
+        sensitivity = float((gradient(groups, UnitNoise()).full(module, weights) - base)[0])
+        for other in flips(groups, m):
+            moved = gradient(other, ZeroNoise()).full(module, weights)
+            assert float((moved - base).norm()) <= sensitivity * (1 + 1e-9)
+            best = max(best, float((moved - base).norm()) / sensitivity)
+        # what is declared does not depend on the groups
+        noisy = gradient(other, UnitNoise()).full(module, weights) - moved
+        assert torch.allclose(noisy, torch.full_like(noisy, sensitivity), rtol=1e-9)
+    assert best <= 1 and (len(notions) > 1 or best >= 0.99)
+
+
+class Drawn(ZeroNoise):
+    """No noise, and a Poisson sample that is given."""
+
+    def __init__(self, members):
+        super().__init__()
+        self.members = members
+
+    def bernoulli(self, probability, size):
+        return np.isin(np.arange(size), self.members)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
+    """With and without the row in the sample: what it adds has at most the norm that the noise is scaled to."""
+    best = 0.0
+    plan = half_noisy(m, sampling_probability=0.25)
+    for seed in range(3):
+        module, X, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed)
+        public = torch.arange(len(X))
+        base = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
+        noisy = UnitNoise()
+        noisy.bernoulli = lambda probability, size: np.zeros(size, dtype=bool)
+        bound = float((gradient(groups, noisy, plan).sampled(module, weights, public) - base)[0])
+        for i, a in itertools.product(range(len(X)), range(m)):
+            other = groups.copy()
+            other[i] = a
+            added = float((gradient(other, Drawn([i]), plan).sampled(module, weights, public) - base).norm())
+            assert added <= bound * (1 + 1e-9)
+            best = max(best, added / bound)
+    assert len(notions) > 1 or best >= 0.99
+
+
+def test_a_poisson_sample_of_everything_estimates_the_full_gradient():
+    module, X, y, groups, _, weights, gradient = setting("fused", 2, NOTIONS)
+    plan = half_noisy(2, sampling_probability=0.5)
+    public = torch.arange(len(X))
+    total = torch.zeros(sum(p.numel() for p in module.parameters()), dtype=torch.double)
+    for i in range(len(X)):  # each row in every second sample
+        total += gradient(groups, Drawn([i]), plan).sampled(module, weights, public)
+    nothing = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
+    loss = torch.nn.functional.cross_entropy(module(X), y)
+    of_loss = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))])
+    expected = gradient(groups, ZeroNoise()).full(module, weights)
+    assert torch.allclose(nothing, of_loss, atol=1e-5)
+    assert torch.allclose((total - len(X) * nothing) * 0.5, expected, atol=1e-4 * float(expected.norm()) + 1e-6)
+
+
+def test_a_projection_keeps_the_constraints_direction_and_drops_noise():
+    module, X, _, groups, _, weights, gradient = setting("fused", 2, NOTIONS[:1])
+    exact = gradient(groups, ZeroNoise()).full(module, weights)
+    kept = gradient(groups, ZeroNoise(), n_components=len(X)).full(module, weights)
+    assert torch.allclose(kept, exact, atol=1e-6 * float(exact.norm()) + 1e-9)
+    noise = gradient(groups, NoiseSource(0)).full(module, weights) - exact
+    left = gradient(groups, NoiseSource(0), n_components=2).full(module, weights)
+    left = left - gradient(groups, ZeroNoise(), n_components=2).full(module, weights)
+    assert float(left.norm()) < 0.7 * float(noise.norm())
+
+
+# ---- the estimator ------------------------------------------------------------------------------------------------
+QUICK = {"groups": ["f", "m"], "hidden": (4,), "epochs": 2, "dual_steps": 3, "random_state": 0, "batch_size": 64}
+
+
+def biased(n=600, seed=0):
+    """Groups that differ in their features, and a label that follows the feature they differ in."""
+    rng = np.random.default_rng(seed)
+    groups = np.where(rng.random(n) < 0.4, "f", "m")
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 1.2 * (groups == "m")
+    y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0.6).astype(int)
+    return X, y, groups
+
+
+def gap(predicted, groups):
+    rates = [predicted[groups == a].mean() for a in np.unique(groups)]
+    return max(rates) - min(rates)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"primal": "gradient"}, {"primal": "gradient", "sampling": "poisson", "sampling_probability": 0.3}],
+    ids=["group model", "gradient", "Poisson"],
+)
+@pytest.mark.parametrize("constraint", ["demographic_parity", NOTIONS])
+def test_epsilon_follows_from_the_event_and_is_what_was_asked(settings, constraint):
+    X, y, groups = biased()
+    model = PFLDClassifier(epsilon=2.0, constraint=constraint, **QUICK, **settings).fit(X, y, sensitive_features=groups)
+    assert 1.98 < model.privacy_.epsilon <= 2.0
+    assert model.privacy_.epsilon == epsilon_of(model.privacy_.event, 1e-5)
+    assert model.privacy_.protects == "sensitive attribute"
+    assert np.all(np.isfinite(model.predict_proba(X))) and np.all(np.abs(model.multipliers_) <= 5.0)
+
+
+class Watched(NoiseSource):
+    """Remembers how often noise was drawn, and how much of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def normal(self, size=1):
+        self.sizes.append(int(np.prod(size)))
+        return super().normal(size)
+
+
+@pytest.mark.parametrize("primal", ["group_model", "gradient"])
+def test_no_more_is_released_than_accounted(monkeypatch, primal):
+    X, y, groups = biased()
+    source = Watched()
+    monkeypatch.setattr(PFLDClassifier, "_noise_source", lambda self: source)
+    model = PFLDClassifier(primal=primal, primal_steps=7, **QUICK).fit(X, y, sensitive_features=groups)
+    primal_releases = 1 if primal == "group_model" else 7
+    parameters = sum(p.numel() for p in model.net_.parameters())
+    long = 30 if primal == "group_model" else parameters  # no more than 600 / 20 features
+    assert source.sizes.count(1) == 1 + 3  # sizes, then one number per dual step
+    assert 1 <= source.sizes.count(long) <= primal_releases
+    assert set(source.sizes) == {1, long}
+
+
+@pytest.mark.parametrize("scale", [2 / 3, 1.0, 3 / 2])
+def test_the_noise_has_the_accounted_scale(scale):
+    """Two-sided: two thirds and three halves of the noise are rejected."""
+    plan = PFLDPlan.calibrated(epsilon=1.0, delta=1e-5, n_groups=3, primal_steps=5, dual_steps=4)
+    rng = np.random.default_rng(0)
+    groups = rng.integers(3, size=40)
+    features, values = rng.normal(size=(40, 300)), rng.random((40, 1))
+    source = NoiseSource(3)
+    draws = {
+        "count": (plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.count_noise, source)
+                  - np.bincount(groups, minlength=3)[:, None], plan.sigma_count * math.sqrt(2)),
+        "gradient": (plan.release_gradient(np.zeros(1000), 0.7, source), plan.sigma_primal * 1.4),
+        "moments": (plan.release_moments(features, groups, source)
+                    - np.stack([features[groups == a].sum(0) for a in range(3)]),
+                    plan.sigma_primal * math.sqrt(2) * np.linalg.norm(features, axis=1).max()),
+    }
+    centred = np.abs(values - values.mean()).max()
+    zeros = np.zeros((40, 1), dtype=int)
+    exact = plan.release_violations(values, zeros, 1, groups, ZeroNoise())
+    many = [plan.release_violations(values, zeros, 1, groups, source) - exact for _ in range(400)]
+    draws["dual"] = (np.array(many), plan.sigma_dual * math.sqrt(2) * centred)
+    for noise, declared in draws.values():
+        # three lines made to add up lose a third of their variance
+        share = 1.0 if noise.ndim == 1 else math.sqrt(2 / 3)
+        ratio = np.std(noise) / (declared * share * scale)
+        assert bool(0.9 < ratio < 1.1) is (scale == 1.0)
+
+
+def test_without_epsilon_the_gap_of_the_training_rows_closes():
+    X, y, groups = biased(3000)
+    settings = {**QUICK, "hidden": (8,), "epochs": 30, "dual_steps": 60, "lr": 5e-3}
+    free = PFLDClassifier(epsilon=None, lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    fair = PFLDClassifier(epsilon=None, **settings).fit(X, y, sensitive_features=groups)
+    assert gap(free.predict(X), groups) > 0.2
+    assert gap(fair.predict(X), groups) < 0.01
+    assert fair.score(X, y) > 0.7
+    assert fair.privacy_.epsilon == math.inf and isinstance(fair.privacy_.event, NonPrivateDpEvent)
+
+
+@pytest.mark.parametrize("primal", ["group_model", "gradient"])
+def test_private_multipliers_close_most_of_the_gap(primal):
+    X, y, groups = biased(3000)
+    settings = {**QUICK, "hidden": (8,), "epochs": 30, "dual_steps": 40, "lr": 5e-3, "noise_seed": 0}
+    with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
+        model = PFLDClassifier(epsilon=2.0, primal=primal, **settings).fit(X, y, sensitive_features=groups)
+    assert gap(model.predict(X), groups) < 0.05
+    assert model.score(X, y) > 0.65  # without privacy .74; a constant has .53
+
+
+def test_more_than_twenty_groups_some_of_them_empty():
+    X, y, _ = biased()
+    names = [f"group {i}" for i in range(25)]
+    groups = np.array(names)[np.random.default_rng(0).integers(21, size=len(X))]
+    for primal in ("group_model", "gradient"):
+        model = PFLDClassifier(primal=primal, **{**QUICK, "groups": names, "constraint": NOTIONS})
+        model.fit(X, y, sensitive_features=groups)
+        assert model.noisy_counts_.shape == (25, 2) and np.all(model.noisy_counts_ > 0)
+        assert np.all(np.isfinite(model.predict_proba(X))) and np.all(np.isfinite(model.multipliers_))
+
+
+@pytest.mark.parametrize("primal", ["group_model", "gradient"])
+def test_a_label_that_is_constant_within_a_group(primal):
+    X, y, groups = biased()
+    y = np.where(groups == "f", 0, y)
+    model = PFLDClassifier(primal=primal, constraint="equalized_odds", **QUICK).fit(X, y, sensitive_features=groups)
+    assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+def test_three_classes():
+    X, y, groups = biased()
+    y = y + (X[:, 2] > 1)
+    model = PFLDClassifier(constraint=NOTIONS, **QUICK).fit(X, y, sensitive_features=groups)
+    assert model.multipliers_.shape == (2, 3, 7) and set(model.predict(X)) <= {0, 1, 2}
+
+
+def test_one_given_group_is_no_error():
+    X, y, _ = biased()
+    model = PFLDClassifier(**{**QUICK, "groups": ["f"]}).fit(X, y, sensitive_features=np.full(len(X), "f"))
+    assert len(model.multipliers_) == len(model.groups_) == 1
+
+
+def test_groups_that_are_read_off_private_rows_are_a_release_and_classes_are_none():
+    X, y, groups = biased()
+    with pytest.warns(PrivacyLeakWarning, match="'groups' parameter") as caught:
+        PFLDClassifier(**{**QUICK, "groups": None}).fit(X, y, sensitive_features=groups)
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_sensitive_columns_are_dropped_from_the_features():
+    X, y, groups = biased()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(sex=groups)
+    model = PFLDClassifier(sensitive_columns="sex", **QUICK).fit(frame, y)
+    assert model.n_features_in_ == 5 and next(model.net_.parameters()).shape[1] == 4
+    other = frame.assign(sex=groups[::-1])
+    np.testing.assert_array_equal(model.predict(frame), model.predict(other))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"epsilon": 0.0}, "'epsilon' parameter of PFLDClassifier"),
+        ({"constraint": []}, "'constraint' parameter of PFLDClassifier"),
+        ({"constraint": ["equalized_odds", "equalized_odds"]}, "'constraint' parameter of PFLDClassifier"),
+        ({"constraint": ["calibration"]}, "'constraint' parameter of PFLDClassifier"),
+        ({"budget_split": (0.5, 0.5)}, "'budget_split' parameter of PFLDClassifier"),
+        ({"budget_split": (0.0, 0.5, 0.5)}, "'budget_split' parameter of PFLDClassifier"),
+        ({"sampling": "poisson"}, "sampling='poisson' of PFLDClassifier"),
+        ({"hidden": (0,)}, "'hidden' parameter of PFLDClassifier"),
+        ({"device": "nowhere"}, "PFLDClassifier"),
+        ({"classes": [0]}, "y of PFLDClassifier"),
+        ({"groups": ["f", "x"]}, "sensitive_features of PFLDClassifier"),
+        ({"module": torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))}, "BatchNorm1d"),
+    ],
+)
+def test_bad_settings_are_errors_before_anything_is_spent(settings, said):
+    X, y, groups = biased()
+    ledger = PrivacyLedger(epsilon=10)
+    with pytest.raises(ValueError, match=said) as caught:
+        PFLDClassifier(**{**QUICK, "ledger": ledger, **settings}).fit(X, y, sensitive_features=groups)
+    assert ledger.entries == ()
+    assert "'m'" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda X, y, g: (X, y, None), "needs the groups"),
+        (lambda X, y, g: (X, y, g[:-1]), "inconsistent length"),
+        (lambda X, y, g: (X, np.zeros_like(y), g), "only one class"),
+        (lambda X, y, g: (X * 1e200, y, g), "Scale the features"),
+    ],
+)
+def test_bad_rows_are_errors_before_anything_is_spent(change, said):
+    X, y, groups = change(*biased())
+    ledger = PrivacyLedger(epsilon=10)
+    with pytest.raises(ValueError, match=said):
+        PFLDClassifier(ledger=ledger, **QUICK).fit(X, y, sensitive_features=groups)
+    assert ledger.entries == ()
+
+
+def test_the_ledger_refuses_before_any_release():
+    X, y, groups = biased()
+    ledger = PrivacyLedger(epsilon=1.2)
+    PFLDClassifier(ledger=ledger, **QUICK).fit(X, y, sensitive_features=groups)
+    (entry,) = ledger.entries
+    assert entry.protects == "sensitive attribute" and len(entry.releases) == 3
+    model = PFLDClassifier(ledger=ledger, **QUICK)
+    with pytest.raises(BudgetExceededError):
+        model.fit(X, y, sensitive_features=groups)
+    assert not hasattr(model, "net_") and len(ledger.entries) == 1
+
+
+def test_a_pickle_holds_no_private_group():
+    X, y, groups = biased()
+    stored = pickle.dumps(PFLDClassifier(**{**QUICK, "groups": ["f", "m"]}).fit(X, y, sensitive_features=groups))
+    again = pickle.loads(stored)
+    arrays = [v for v in vars(again).values() if isinstance(v, np.ndarray)]
+    assert all(len(X) not in array.shape for array in arrays)
+    assert len(stored) < 12_000  # 600 groups in any coding would not fit beside net and report
+    assert np.array_equal(again.predict(X), again.predict(X))
+
+
+def test_dropout_and_modules_without_rules_can_be_trained():
+    X, y, groups = biased()
+    module = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.PReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(6, 2))
+    for settings in ({}, {"primal": "gradient"}, {"primal": "gradient", "sampling": "poisson"}):
+        model = PFLDClassifier(module=module, **QUICK, **settings).fit(X, y, sensitive_features=groups)
+        assert np.all(np.isfinite(model.predict_proba(X)))
+        assert next(model.net_.parameters()) is not next(module.parameters())
+
+
+def test_multipliers_of_a_convex_problem_are_those_of_the_constrained_optimum():
+    """Logistic regression on one binary feature: the optimum under parity of probabilities has a closed form.
+
+    With p0, p1 the prediction at x = 0 and 1, the mean of h in group a is p0 + (p1 - p0) P(x = 1 | a): parity means
+    p0 = p1 = the share p of y. There the slope is stationary where Σ λ_a d_a = Cov(x, y) / (p (1 - p)), with
+    d_a = P(x = 1 | a) - P(x = 1).
+    """
+    cells = [(0, 0, 0, 60), (0, 1, 0, 20), (1, 0, 0, 40), (1, 1, 0, 80),  # x, y, group, rows
+             (0, 0, 1, 30), (0, 1, 1, 30), (1, 0, 1, 60), (1, 1, 1, 180)]
+    x, y, groups = (np.repeat([cell[k] for cell in cells], [cell[3] for cell in cells]) for k in range(3))
+    model = PFLDClassifier(
+        epsilon=None, hidden=(), violations="probabilities", epochs=1500, batch_size=len(x), lr=0.02, dual_step=2.0,
+        dual_steps=750, groups=[0, 1], random_state=0,
+    ).fit(x[:, None], y, sensitive_features=groups)
+    share = y.mean()
+    d = [x[groups == a].mean() - x.mean() for a in (0, 1)]
+    # d/dw of the loss at p = share is -Cov(x, y); of the mean of h in group a beyond all, p (1 - p) d_a
+    expected = np.cov(x, y, bias=True)[0, 1] / (share * (1 - share))
+    found = sum(lam * part for lam, part in zip(model.multipliers_.ravel(), d, strict=True))
+    np.testing.assert_allclose(model.predict_proba([[0], [1]])[:, 1], share, atol=2e-3)
+    assert found == pytest.approx(expected, abs=1e-2)

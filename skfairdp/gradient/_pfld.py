@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 
-from skfairdp._base import FairPrivateMixin
+from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp.gradient._predictions import NetworkPredictions
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import NoiseSource, PrivacyLedger, PrivacySpent
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -47,7 +47,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
     constraint : str or list of str, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
         "accuracy_parity" (same errors), or several of them at once.
-    lam_max : float, default=1.0
+    lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=1.0
         How far a multiplier moves for a violation of 1.
@@ -186,7 +186,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         constraint: str | Sequence[str] = "demographic_parity",
-        lam_max: float = 1.0,
+        lam_max: float = 5.0,
         dual_step: float = 1.0,
         dual_steps: int = 40,
         violations: str = "predictions",
@@ -263,16 +263,12 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         -------
         self
         """
-        import torch
-
         from skfairdp.gradient._pfld_group_model import estimate_groups, public_features
         from skfairdp.neural import FairnessConstraints, LagrangianTraining, prepare_network, train_lagrangian
 
         self._validate_params()
         notions = self._notions()
-        features, groups_in_X = self._split_features(X, reset=True, read_groups=True)
-        classes, codes = self._public_classes(self._check_target(y, len(features)))
-        groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
+        features, classes, codes, groups, domain = self._rows(X, y, sensitive_features)
         seeds = child_seeds(public_generator(self.random_state), 3)
         network = prepare_network(
             self.module,
@@ -298,28 +294,17 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             seed=int(seeds[1]),
             verbose=self.verbose,
         )
-        constraints = FairnessConstraints.of(notions, torch.from_numpy(codes), len(classes))
+        constraints = FairnessConstraints.of(notions, codes, len(classes))
         plan = self._plan(len(domain), training.steps(len(features)))
-        cells = None
+        described = None
         if self.primal == "group_model" and plan.is_private:
-            cells = public_features(features, codes, len(classes), self.group_features, int(seeds[2]))
-            if not np.all(np.isfinite(cells[0])):
-                raise ValueError(f"X of {type(self).__name__} holds numbers whose squares are no floats. Scale it.")
-        source = self._noise_source()
-        privacy = self._report(
-            plan.event,
-            source,
-            **_GUARANTEE,
-            public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
-        )
-        primal = "table of moments by group" if plan.primal_steps == 1 else f"{plan.primal_steps} noisy gradients"
-        released = ("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations")
-        self._charge(plan.event, **_GUARANTEE, releases=released, dry_run=False)
+            described = public_features(features, codes, len(classes), self.group_features, int(seeds[2]))
+        source, privacy = self._certified(plan)
         # From here on the ledger says it all, also if the training is interrupted.
         counts = plan.release_counts(groups, constraints.strata.numpy(), constraints.n_strata, source)
         membership = None
-        if cells is not None:
-            membership = estimate_groups(*cells, len(classes), groups, plan, source)
+        if described is not None:
+            membership = estimate_groups(*described, len(classes), groups, plan, source)
         elif self.primal == "group_model":
             membership = np.eye(plan.n_groups)[groups]
         self.net_, multipliers = train_lagrangian(
@@ -331,6 +316,41 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         self.groups_ = domain
         self.privacy_ = privacy
         return self
+
+    def _rows(self, X: ArrayLike, y: ArrayLike, sensitive_features: ArrayLike | None) -> tuple[NDArray[Any], ...]:
+        """Features, classes, class codes, group codes and groups."""
+        features, groups_in_X = self._split_features(X, reset=True, read_groups=True)
+        if np.abs(features).max() > LARGEST_PUBLIC:
+            raise ValueError(
+                f"X of {type(self).__name__} holds numbers beyond {LARGEST_PUBLIC:g}, whose squares are no floats. "
+                "Scale the features."
+            )
+        target = self._check_target(y, len(features))
+        if self.classes is not None:
+            classes, codes = self._encode_classes(target)
+        else:  # labels are public here
+            classes, codes = np.unique(target, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, "
+                    "give the classes with the 'classes' parameter."
+                )
+        groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
+        return features, classes, codes.astype(np.int64), groups, domain
+
+    def _certified(self, plan: Any) -> tuple[NoiseSource, PrivacySpent]:
+        """Where the noise comes from and what it certifies, on record with the ledger."""
+        source = self._noise_source()
+        privacy = self._report(
+            plan.event,
+            source,
+            **_GUARANTEE,
+            public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
+        )
+        primal = f"{plan.primal_steps} noisy gradients" if self.primal == "gradient" else "noisy moments by group"
+        releases = ("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations")
+        self._charge(plan.event, **_GUARANTEE, releases=releases, dry_run=False)
+        return source, privacy
 
     def _plan(self, n_groups: int, steps: int) -> Any:
         from skfairdp.neural import PFLDPlan
@@ -367,15 +387,3 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
                 f"{list(_NOTIONS)}. Got {self.constraint!r} instead."
             )
         return given
-
-    def _public_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Classes and codes; labels are public here, so that reading the classes off them is no release."""
-        if self.classes is not None:
-            return self._encode_classes(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, give "
-                "the classes with the 'classes' parameter."
-            )
-        return classes, codes.astype(np.int64)

@@ -50,8 +50,9 @@ class FairnessConstraints:
     cells_of_stratum: Tensor
 
     @classmethod
-    def of(cls, notions: Sequence[str], y: Tensor, n_classes: int) -> "FairnessConstraints":
+    def of(cls, notions: Sequence[str], y: Tensor | NDArray[np.int64], n_classes: int) -> "FairnessConstraints":
         """The constraints of one or several notions for rows with these labels."""
+        y = torch.as_tensor(y)
         predicted = [1] if n_classes == 2 else list(range(n_classes))
         kinds = []
         for notion in notions:

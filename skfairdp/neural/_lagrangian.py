@@ -66,7 +66,7 @@ class LagrangianTraining:
     batch_size: int = 256
     lr: float = 1e-3
     weight_decay: float = 0.0
-    lam_max: float = 1.0
+    lam_max: float = 5.0
     dual_step: float = 1.0
     average_last: float = 0.25
     violations: str = "predictions"

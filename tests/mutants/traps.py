@@ -43,5 +43,4 @@ ELSEWHERE = {
     8: "planted as 21",
     20: "no generator here",
     23: "no generator here",
-    28: "no noisy constraint of private groups here",
 }
