@@ -112,7 +112,7 @@ def points_of(split: Any, seed: int, epsilons: tuple[float, ...], lams: tuple, b
             LogisticRegression(solver="newton-cholesky"), DemographicParity(difference_bound=bound)
         )
         model = RandomizedResponseClassifier(
-            reduction, epsilon=epsilon, debias=False, groups=groups, random_state=seed
+            fair_estimator=reduction, epsilon=epsilon, debias=False, groups=groups, random_state=seed
         ).fit(split.X, split.y, **given)
         return model, model.privacy_.epsilon
 
