@@ -96,7 +96,7 @@ SETTINGS = [
     pytest.param(RandomizedResponseClassifier, {"debias": False}, id="randomised-response-biased"),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
-    pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson"}, id="PFLD-poisson"),
+    pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson", "primal_steps": 5}, id="PFLD-poisson"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 

@@ -264,7 +264,8 @@ def setting(kind, m, notions, n_classes=2, seed=0, **more):
 
     def gradient(a, source, plan=None, **options):
         plan = half_noisy(m) if plan is None else plan
-        return ConstraintGradient(X, y, torch.tensor(a), constraints, plan, source, **{**more, **options})
+        return ConstraintGradient(X, y, torch.tensor(a), constraints, plan, source, dtype=torch.double,
+                                  **{**more, **options})
 
     return module, X, y, groups, constraints, weights, gradient
 
@@ -342,12 +343,13 @@ def test_a_poisson_sample_of_everything_estimates_the_full_gradient():
     public = torch.arange(len(X))
     total = torch.zeros(sum(p.numel() for p in module.parameters()), dtype=torch.double)
     for i in range(len(X)):  # each row in every second sample
-        total += gradient(groups, Drawn([i]), plan).sampled(module, weights, public)
-    nothing = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
+        total += gradient(groups, Drawn([i]), plan).sampled(module, weights, public, with_loss=True)
+    nothing = gradient(groups, Drawn([]), plan).sampled(module, weights, public, with_loss=True)
+    bare = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
     loss = torch.nn.functional.cross_entropy(module(X), y)
     of_loss = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))])
     expected = gradient(groups, ZeroNoise()).full(module, weights)
-    assert torch.allclose(nothing, of_loss, atol=1e-5)
+    assert torch.allclose(nothing - bare, of_loss, atol=1e-5) and float(bare.norm()) < 1e-5
     assert torch.allclose((total - len(X) * nothing) * 0.5, expected, atol=1e-4 * float(expected.norm()) + 1e-6)
 
 

@@ -19,7 +19,6 @@ __all__ = ["PFLDClassifier"]
 
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 _GUARANTEE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
-_PRIMAL_STEPS = 200
 
 
 class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
@@ -61,11 +60,11 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         gradient of the constraints, ``primal_steps`` times.
     group_features : int, default=64
         Features of the group model: of X, of X by class, and random nonlinear ones.
-    primal_steps : int, default=None
-        Number of noisy gradients. None is 200 and, with ``sampling="poisson"``, the steps of ``epochs``.
+    primal_steps : int, default=200
+        Number of noisy gradients, spread over the training; each is followed until the next.
     sampling : {"full", "poisson"}, default="full"
-        Whether a noisy gradient reads all rows or a secret Poisson sample, with which a public batch shares one
-        forward and one backward. Only with ``primal="gradient"``.
+        Whether a noisy gradient reads all rows or a secret Poisson sample, which is faster. Only with
+        ``primal="gradient"``.
     sampling_probability : float, default=0.05
         Of the Poisson sample.
     clip : float, default=None
@@ -155,7 +154,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         "violations": [StrOptions({"predictions", "probabilities"})],
         "primal": [StrOptions({"group_model", "gradient"})],
         "group_features": [Interval(Integral, 1, None, closed="left")],
-        "primal_steps": [Interval(Integral, 1, None, closed="left"), None],
+        "primal_steps": [Interval(Integral, 1, None, closed="left")],
         "sampling": [StrOptions({"full", "poisson"})],
         "sampling_probability": [Interval(Real, 0, 1, closed="neither")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
@@ -192,7 +191,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         violations: str = "predictions",
         primal: str = "group_model",
         group_features: int = 64,
-        primal_steps: int | None = None,
+        primal_steps: int = 200,
         sampling: str = "full",
         sampling_probability: float = 0.05,
         clip: float | None = None,
@@ -295,7 +294,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             verbose=self.verbose,
         )
         constraints = FairnessConstraints.of(notions, codes, len(classes))
-        plan = self._plan(len(domain), training.steps(len(features)))
+        plan = self._plan(len(domain))
         described = None
         if self.primal == "group_model" and plan.is_private:
             described = public_features(features, codes, len(classes), self.group_features, int(seeds[2]))
@@ -352,7 +351,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         self._charge(plan.event, **_GUARANTEE, releases=releases, dry_run=False)
         return source, privacy
 
-    def _plan(self, n_groups: int, steps: int) -> Any:
+    def _plan(self, n_groups: int) -> Any:
         from skfairdp.neural import PFLDPlan
 
         owner = type(self).__name__
@@ -368,10 +367,9 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
                 "releases none. Set primal='gradient' or sampling='full'."
             )
         poisson = self.sampling == "poisson"
-        primal_steps = self.primal_steps or (steps if poisson else _PRIMAL_STEPS)
-        sizes = {
+        sizes: dict[str, Any] = {
             "n_groups": max(2, n_groups),  # a single group, if given, is compared with an empty one
-            "primal_steps": primal_steps if self.primal == "gradient" else 1,
+            "primal_steps": self.primal_steps if self.primal == "gradient" else 1,
             "dual_steps": self.dual_steps,
             "sampling_probability": self.sampling_probability if poisson else 1.0,
         }

@@ -15,9 +15,10 @@ from skfairdp.neural._clipping import (
     Prepared,
     _looped_gradients,
     _vectorized_gradients,
-    fused_layers,
     trace_layers,
 )
+
+FusedLayers = list[tuple[str, nn.Module]]
 
 __all__ = ["RowGradients", "centred_norms", "row_gradients"]
 
@@ -29,14 +30,17 @@ class RowGradients(Protocol):
         """Shape (n_rows, n_columns)."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ over rows and columns of weight times gradient; weights of shape (n_rows, n_columns), result flat."""
+        """Σ over rows and columns of weight times gradient; weights of shape (n_rows, n_columns), result flat.
+
+        With fewer lines of weights than rows, over the first rows only.
+        """
 
     def inner(self, column: int, gradient: Tensor) -> Tensor:
         """Inner products of one column's gradients with a flat gradient, shape (n_rows,)."""
 
 
 def row_gradients(
-    module: nn.Module, X: Tensor, outputs_to_slopes: "SlopesOf", *, fused: bool | None, vectorized: bool
+    module: nn.Module, X: Tensor, outputs_to_slopes: "SlopesOf", layers: FusedLayers | None, *, vectorized: bool
 ) -> RowGradients:
     """Run the module on a batch and prepare the gradients of the columns.
 
@@ -46,12 +50,12 @@ def row_gradients(
     X : Tensor of shape (n_rows, ...)
     outputs_to_slopes : callable
         Logits → derivatives of every column by the logits of its row, shape (n_rows, n_columns, n_classes).
-    fused : bool or None
+    layers : list of (str, nn.Module) or None
+        From :func:`fused_layers`; None forms every row's gradient.
     vectorized : bool
         See :func:`clipped_gradient_sum`.
     """
-    layers = fused_layers(module)
-    if layers is not None and fused is not False:
+    if layers is not None:
         trace = trace_layers(module, layers, X)
         if trace is not None:
             return _Fused(module, trace, outputs_to_slopes(trace.outputs.detach()))
@@ -68,9 +72,9 @@ def centred_norms(rows: RowGradients, cells: Tensor, means: dict[tuple[int, int]
     squared = rows.squared_norms()[:, : cells.shape[1]]
     cross, mean_squared = torch.zeros_like(squared), torch.zeros_like(squared)
     for (c, cell), mean in means.items():
-        here = cells[:, c] == cell
-        cross[:, c] = torch.where(here, rows.inner(c, mean), cross[:, c])
-        mean_squared[:, c] = torch.where(here, mean.square().sum(), mean_squared[:, c])
+        here = (cells[:, c] == cell).to(squared.dtype)
+        cross[:, c] += here * rows.inner(c, mean)
+        mean_squared[:, c] += here * mean.dot(mean)
     lost = 64 * torch.finfo(squared.dtype).eps * (squared + mean_squared)
     return ((squared - 2 * cross + mean_squared).clamp_min(0) + lost).sqrt()
 
@@ -107,14 +111,15 @@ class _Fused:
         return torch.stack(norms, dim=1) * self._factors.square()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        scaled = weights * self._factors
+        scaled = weights * self._factors[: len(weights)]
         per_base = scaled.sum(1, keepdim=True) if len(self._bases) == 1 else scaled
         total: dict[str, Tensor] = {}
         for b, base in enumerate(self._bases):
             if len(self._bases) > 1 and not per_base[:, b].any():
                 continue
             for name, (rule, parts) in base.items():
-                for parameter, value in rule.weighted_sum(self._layers[name], parts, per_base[:, b]).items():
+                first = tuple(part[: len(weights)] for part in parts) if len(weights) < len(self._factors) else parts
+                for parameter, value in rule.weighted_sum(self._layers[name], first, per_base[:, b]).items():
                     key = f"{name}.{parameter}" if name else parameter
                     total[key] = total[key] + value if key in total else value
         return torch.cat([
@@ -150,7 +155,7 @@ class _Dense:
         return self.gradients.square().sum(2)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        return torch.einsum("nc,ncd->d", weights, self.gradients)
+        return torch.einsum("nc,ncd->d", weights, self.gradients[: len(weights)])
 
     def inner(self, column: int, gradient: Tensor) -> Tensor:
         return self.gradients[:, column] @ gradient

@@ -184,16 +184,16 @@ class _Loop:
         if membership is None:
             self.gradient = ConstraintGradient(
                 X, y, torch.from_numpy(np.array(groups)).to(X.device), constraints, plan, source, training.clip,
-                training.n_components, network.fused, network.vectorized,
+                training.n_components, network.fused, network.vectorized, self.dtype,
             )
 
     def run(self) -> Array:
         n, training, plan = len(self.X), self.training, self.plan
-        sampled = self.gradient is not None and plan.sampling_probability < 1
-        # Poisson samples are a step each; other releases are spread over the passes, and a gradient held in between.
-        steps = plan.primal_steps if sampled else max(training.steps(n), plan.dual_steps + 1)
+        steps = max(training.steps(n), plan.dual_steps + 1)
         if self.gradient is not None:
             steps = max(steps, plan.primal_steps)
+        sampled = self.gradient is not None and plan.sampling_probability < 1
+        at_once = sampled and plan.primal_steps == steps  # then loss and release share a pass, and nothing is held
         dual_at = {max(1, round((r + 1) * steps / (plan.dual_steps + 1))) for r in range(plan.dual_steps)}
         primal_at = {r * steps // plan.primal_steps for r in range(plan.primal_steps)} if self.gradient else set()
         optimizer = torch.optim.Adam(self.parameters, lr=training.lr, weight_decay=training.weight_decay)
@@ -204,11 +204,11 @@ class _Loop:
             if t in dual_at:
                 self._dual_step()
             rows = next(batches)
-            if t in primal_at:
-                gradient = self._release(rows if sampled else None)
-            if sampled and t in primal_at:
-                self._set(gradient)
+            if at_once:
+                self._set(self._release(rows, with_loss=True))
             else:
+                if t in primal_at:
+                    self.held = self._release(rows if sampled else None) if np.any(self.multipliers) else None
                 self._public_gradient(rows)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -260,13 +260,12 @@ class _Loop:
     def _weights(self) -> Tensor:
         return torch.from_numpy(self.multipliers / self.sizes).to(self.X.device, self.dtype)
 
-    def _release(self, public: Tensor | None) -> Tensor:
+    def _release(self, public: Tensor | None, *, with_loss: bool = False) -> Tensor:
         assert self.gradient is not None
         self.module.eval()
-        if public is not None:
-            return self.gradient.sampled(self.module, self._weights(), public)
-        self.held = self.gradient.full(self.module, self._weights()) if np.any(self.multipliers) else None
-        return torch.empty(0)
+        if public is None:
+            return self.gradient.full(self.module, self._weights())
+        return self.gradient.sampled(self.module, self._weights(), public, with_loss=with_loss)
 
     def _public_gradient(self, rows: Tensor) -> None:
         """Gradient of the loss on a batch, with the pulls or the held release."""

@@ -1,18 +1,23 @@
 """The primal step of PF-LD as a released gradient: on all rows, or on a secret Poisson sample of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skfairdp.neural._centred import RowGradients, centred_norms, row_gradients
-from skfairdp.neural._clipping import _looped_gradients, _vectorized_gradients
+from skfairdp.neural._centred import FusedLayers, RowGradients, centred_norms, row_gradients
+from skfairdp.neural._clipping import _looped_gradients, _vectorized_gradients, fused_layers
 from skfairdp.neural._constraints import FairnessConstraints
 from skfairdp.neural._pfld_plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
 
 __all__ = ["ConstraintGradient"]
+
+Cell = tuple[int, int]  # a constraint, and one of its cells
 
 _CHUNK = 8192
 _KEPT = 5e7  # numbers of prepared rows that may stay in memory between the two passes
@@ -42,6 +47,8 @@ class ConstraintGradient:
         Project what is released on so many principal directions of the public centred gradients.
     fused : bool or None
     vectorized : bool
+    dtype : torch.dtype
+        Of the parameters.
     """
 
     X: Tensor
@@ -54,103 +61,113 @@ class ConstraintGradient:
     n_components: int | None = None
     fused: bool | None = None
     vectorized: bool = True
+    dtype: torch.dtype = torch.float32
 
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
-        kept: list[RowGradients] = []
         chunks = list(torch.arange(len(self.X), device=self.X.device).split(_CHUNK))
         keep = len(self.X) * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
-
-        def rows_of(i: int) -> RowGradients:
-            return kept[i] if keep and i < len(kept) else self._rows(module, chunks[i])
-
-        means = self._no_means(module)
-        sizes = {key: int((self.constraints.cells[:, key[0]] == key[1]).sum()) for key in means}
-        for i, chunk in enumerate(chunks):
-            rows = rows_of(i)
-            if keep:
-                kept.append(rows)
-            self._add_means(rows, self.constraints.cells[chunk], sizes, means)
         cells = self.constraints.cells
-        norms = torch.cat([centred_norms(rows_of(i), cells[chunk], means) for i, chunk in enumerate(chunks)])
+        parts = [_Rows(partial(self._rows, module, chunk), keep) for chunk in chunks]
+        means = self._mean_gradients(
+            [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)], cells.shape[1]
+        )
+        norms = torch.cat([
+            centred_norms(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)
+        ])
         bounds = self._bounds(norms, cells)
         radius = self._radius(weights, bounds)
         if not np.isfinite(radius):
             return torch.zeros_like(next(iter(means.values())))  # the public part has diverged
         mine = self._of_group(weights, self.groups, cells) * _factors(norms, bounds, cells)
-        total = torch.zeros_like(next(iter(means.values())))
-        for i, chunk in enumerate(chunks):
-            total += rows_of(i).weighted_sum(mine[chunk])
-        total -= _mean_part(mine, cells, means)
+        total = -_mean_part(mine, cells, means)
+        for part, chunk in zip(parts, chunks, strict=True):
+            total += part.weighted_sum(mine[chunk])
         return self._released(total, radius, module)
 
-    def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, loss_slopes: bool = True) -> Tensor:
-        """Loss gradient on a public batch plus a release from a Poisson sample, in one forward and one backward.
+    def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
+        """Release from a Poisson sample, which shares one forward and one backward with a public batch.
 
-        ``public`` are the positions of the public batch, independent of the sample. It gives the loss, the means that
-        gradients are centred by, their bounds, and the part of the constraint's gradient that needs no group.
+        ``public`` are the positions of the public batch, independent of the sample. It gives the means that gradients
+        are centred by, their bounds, the part of the constraint's gradient that needs no group, and, ``with_loss``, the
+        gradient of the mean cross-entropy, which is then part of the result.
         """
         n, k = len(self.X), len(self.constraints.kinds)
         private = torch.from_numpy(np.flatnonzero(self.source.bernoulli(self.plan.sampling_probability, n)))
         both = torch.cat([public, private.to(public.device)])
         size = len(public)
-        rows = self._rows(module, both, loss=True)
+        rows = self._rows(module, both, with_loss)
         cells = self.constraints.cells[both]
-        of_public = torch.zeros(len(both), 1, dtype=weights.dtype, device=weights.device)
-        of_public[:size] = 1.0
-        means = self._no_means(module)
-        sizes = {key: int((cells[:size, key[0]] == key[1]).sum()) for key in means}
-        self._add_means(rows, cells, sizes, means, of_public)
+        means = self._mean_gradients([(rows, cells[:size])], k + with_loss)
         norms = centred_norms(rows, cells, means)
         bounds = self._bounds(norms[:size], cells[:size])
         radius = self._radius(weights, bounds)
         middle = (weights.amax(0) + weights.amin(0)) / 2
-        part = middle[cells, torch.arange(k, device=cells.device)]
-        mine = torch.cat([
+        part = middle[cells, self._columns]
+        mine = torch.cat([  # what needs no group, from public rows; what does, centred, from the sample
             part[:size] * (n / size),
             (self._of_group(weights, self.groups[both[size:]], cells[size:]) - part[size:])
             / self.plan.sampling_probability,
         ]) * _factors(norms, bounds, cells)
         if not np.isfinite(radius):
             mine, radius = torch.zeros_like(mine), 0.0
-        total = rows.weighted_sum(torch.cat([mine, of_public / size], dim=1)) - _mean_part(mine, cells, means)
+        everything = mine
+        if with_loss:
+            of_loss = torch.zeros_like(mine[:, :1])
+            of_loss[:size] = 1 / size
+            everything = torch.cat([mine, of_loss], dim=1)
+        total = rows.weighted_sum(everything) - _mean_part(mine, cells, means)
         return self._released(total, radius, module)
 
     # ------------------------------------------------------------------ parts
 
-    def _rows(self, module: nn.Module, positions: Tensor, loss: bool = False) -> RowGradients:
+    def _rows(self, module: nn.Module, positions: Tensor, with_loss: bool = False) -> RowGradients:
         y = self.y[positions]
 
         def slopes(logits: Tensor) -> Tensor:
             probabilities = torch.softmax(logits, dim=1)
             columns = self.constraints.slopes(probabilities, y)
-            if not loss:
+            if not with_loss:
                 return columns
             target = nn.functional.one_hot(y, logits.shape[1]).to(logits.dtype)
             return torch.cat([columns, (probabilities - target)[:, None]], dim=1)
 
-        return row_gradients(module, self.X[positions], slopes, fused=self.fused, vectorized=self.vectorized)
+        return row_gradients(module, self.X[positions], slopes, self._layers(module), vectorized=self.vectorized)
 
-    def _no_means(self, module: nn.Module) -> dict[tuple[int, int], Tensor]:
-        size = sum(p.numel() for p in module.parameters() if p.requires_grad)
-        pairs = {(c, int(s)) for line in self.constraints.cells_of_stratum for c, s in enumerate(line.tolist())}
-        return {pair: self.X.new_zeros(size, dtype=_dtype(module)) for pair in sorted(pairs)}
+    def _layers(self, module: nn.Module) -> FusedLayers | None:
+        if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
+            self._seen.update(module=module, layers=None if self.fused is False else fused_layers(module))
+        return self._seen["layers"]
 
-    def _add_means(
-        self,
-        rows: RowGradients,
-        cells: Tensor,
-        sizes: dict[tuple[int, int], int],
-        means: dict[tuple[int, int], Tensor],
-        of_public: Tensor | None = None,
-    ) -> None:
-        for (c, cell), mean in means.items():
-            if sizes[c, cell]:
-                here = (cells[:, c] == cell).to(mean.dtype) / sizes[c, cell]
-                if of_public is not None:
-                    here = here * of_public[:, 0]
-                columns = len(self.constraints.kinds) + (of_public is not None)
-                mean += rows.weighted_sum(here[:, None] * (torch.arange(columns, device=here.device) == c))
+    @cached_property
+    def _seen(self) -> dict[str, Any]:
+        return {}
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The cells that each constraint compares rows in."""
+        lines = self.constraints.cells_of_stratum.tolist()
+        return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
+
+    @cached_property
+    def _columns(self) -> Tensor:
+        return torch.arange(len(self.constraints.kinds), device=self.X.device)
+
+    def _mean_gradients(self, parts: list[tuple[RowGradients, Tensor]], n_columns: int) -> dict[Cell, Tensor]:
+        """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
+        means: dict[Cell, Tensor] = {}
+        for c, cell in self._pairs:
+            inside = [cells[:, c] == cell for _, cells in parts]
+            size = max(1, sum(int(here.sum()) for here in inside))
+            total = None
+            for (rows, cells), here in zip(parts, inside, strict=True):
+                weights = torch.zeros(len(cells), n_columns, dtype=self.dtype, device=cells.device)
+                weights[:, c] = here / size
+                value = rows.weighted_sum(weights)
+                total = value if total is None else total + value
+            assert total is not None
+            means[c, cell] = total
+        return means
 
     def _bounds(self, norms: Tensor, cells: Tensor) -> Tensor:
         """Clipping bound of each cell, shape (n_cells, n_constraints): given, or the largest public norm."""
@@ -161,11 +178,10 @@ class ConstraintGradient:
     def _radius(self, weights: Tensor, bounds: Tensor) -> float:
         """Half the sensitivity: the norm that the centred contribution of one row cannot exceed."""
         reach = (weights.amax(0) - weights.amin(0)) / 2 * bounds  # (n_cells, n_constraints)
-        columns = torch.arange(bounds.shape[1], device=bounds.device)
-        return float(reach[self.constraints.cells_of_stratum, columns].sum(1).max())
+        return float(reach[self.constraints.cells_of_stratum, self._columns].sum(1).max())
 
     def _of_group(self, weights: Tensor, groups: Tensor, cells: Tensor) -> Tensor:
-        return weights[groups[:, None], cells, torch.arange(cells.shape[1], device=cells.device)]
+        return weights[groups[:, None], cells, self._columns]
 
     def _released(self, total: Tensor, radius: float, module: nn.Module) -> Tensor:
         noisy = torch.from_numpy(self.plan.release_gradient(total.double().cpu().numpy(), radius, self.source))
@@ -194,18 +210,35 @@ class ConstraintGradient:
         return (directions.T @ (directions @ gradient.double())).to(gradient)
 
 
+class _Rows:
+    """Gradients of a chunk of rows, made once and kept, or made again whenever asked for."""
+
+    def __init__(self, make: Callable[[], RowGradients], keep: bool) -> None:
+        self._make, self._keep, self._kept = make, keep, None
+
+    def _get(self) -> RowGradients:
+        if not self._keep:
+            return self._make()
+        if self._kept is None:
+            self._kept = self._make()
+        return self._kept
+
+    def squared_norms(self) -> Tensor:
+        return self._get().squared_norms()
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        return self._get().weighted_sum(weights)
+
+    def inner(self, column: int, gradient: Tensor) -> Tensor:
+        return self._get().inner(column, gradient)
+
+
 def _factors(norms: Tensor, bounds: Tensor, cells: Tensor) -> Tensor:
     """min(1, bound / norm), rounded so that no contribution passes its bound."""
     mine = bounds[cells, torch.arange(cells.shape[1], device=cells.device)]
     return (mine * (1 - 1e-5) / norms.clamp_min(1e-30)).clamp_max(1.0)
 
 
-def _mean_part(mine: Tensor, cells: Tensor, means: dict[tuple[int, int], Tensor]) -> Tensor:
-    parts = [mean * mine[cells[:, c] == cell, c].sum() for (c, cell), mean in means.items()]
-    return torch.stack(parts).sum(0)
-
-
-def _dtype(module: nn.Module) -> torch.dtype:
-    return next(p.dtype for p in module.parameters() if p.requires_grad)
-
-
+def _mean_part(mine: Tensor, cells: Tensor, means: dict[Cell, Tensor]) -> Tensor:
+    parts = [mean * mine[:, c].dot((cells[:, c] == cell).to(mine.dtype)) for (c, cell), mean in means.items()]
+    return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)

@@ -47,8 +47,9 @@ def loss_and_constraint_share_a_batch(patch):
         def bernoulli(self, probability, size):
             return np.isin(np.arange(size), self._public.numpy())
 
-    def shared(self, module, weights, public):
-        return sampled(replace(self, source=TheBatchItself(self.source, public)), module, weights, public)
+    def shared(self, module, weights, public, **options):
+        batch = TheBatchItself(self.source, public)
+        return sampled(replace(self, source=batch), module, weights, public, **options)
 
     patch.setattr(ConstraintGradient, "sampled", shared)
 
