@@ -321,9 +321,11 @@ def dpsgd(record: Record) -> str:
         "### One step of DP-SGD",
         prose(
             f"A network of {' × '.join(map(str, record['network']))} units, batches of {record['batch_size']} rows,",
-            f"{record['threads']} thread(s), all sides in turn on the same",
-            "rows; the penalty of the fair step reads the public",
-            f"rows named. To reach: {bars}.",
+            f"{record['threads']} thread(s); the fastest of many turns, all sides in turn on the same rows. The",
+            "penalty of the fair step reads the public rows named; 256 is the default. A step of training also draws",
+            f"its batch ({1000 * record['seconds_per_poisson_draw']:.1f} ms: one secret coin per row), which Opacus'",
+            "figures leave out as well.",
+            f"To reach: {bars}.",
         ),
         table(
             ["step", "milliseconds"],

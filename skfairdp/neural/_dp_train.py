@@ -140,7 +140,7 @@ def _train(
             released = step.release(module, loss, X[rows], targets[rows], source, **how)
             if penalty is not None:
                 for name, gradient in penalty.gradients(module).items():
-                    released[name] = released[name] + gradient
+                    released[name] += gradient
         for name, parameter in parameters.items():
             parameter.grad = released[name]
         optimizer.step()

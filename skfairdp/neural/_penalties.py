@@ -76,9 +76,9 @@ def disparity_of_contrasts(logits: Tensor, contrasts: Tensor, *, temperature: fl
 
 @torch.no_grad()
 def disparity_and_slope(
-    logits: Tensor, contrasts: Tensor, *, temperature: float, maximum: str
+    logits: Tensor, contrasts: Tensor, *, temperature: float, maximum: str, scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """:func:`disparity_of_contrasts` and its derivative by the logits, in closed form.
+    """:func:`disparity_of_contrasts` and ``scale`` times its derivative by the logits, in closed form.
 
     These tensors are small, so that automatic differentiation would spend most of its time on bookkeeping.
 
@@ -93,16 +93,16 @@ def disparity_and_slope(
         return logits.new_zeros(()), torch.zeros_like(logits)
     if maximum == "hard":
         group, k = divmod(int(disparity.argmax()), disparity.shape[1])
-        pull = contrasts[group] * predictions[:, k]
+        pull = contrasts[group] * (predictions[:, k] * (scale / temperature))
         slope = predictions * -pull[:, None]
         slope[:, k] += pull
-        return disparity[group, k], slope / temperature
+        return disparity[group, k], slope
     weight = torch.softmax((disparity / temperature).flatten(), dim=0).view_as(disparity)
     value = (weight * disparity).sum()
     by_disparity = weight * (1 + (disparity - value) / temperature)
     by_prediction = contrasts.T @ by_disparity
     mean = (predictions * by_prediction).sum(1, keepdim=True)
-    return value, predictions * (by_prediction - mean) / temperature
+    return value, predictions * (by_prediction - mean) * (scale / temperature)
 
 
 def _soft_predictions(logits: Tensor, temperature: float) -> Tensor:
@@ -152,10 +152,10 @@ class PublicPenalty:
         X, contrasts = next(self._turns)
         logits = module(X)
         _, slope = disparity_and_slope(
-            logits.detach(), contrasts, temperature=self.temperature, maximum=self.maximum
+            logits, contrasts, temperature=self.temperature, maximum=self.maximum, scale=self.lam
         )
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        found = torch.autograd.grad(logits, list(named.values()), grad_outputs=self.lam * slope, allow_unused=True)
+        found = torch.autograd.grad(logits, list(named.values()), grad_outputs=slope, allow_unused=True)
         return {name: g for name, g in zip(named, found, strict=True) if g is not None}
 
     @cached_property
