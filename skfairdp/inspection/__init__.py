@@ -8,6 +8,7 @@ from skfairdp.inspection._audit import (
 )
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
+from skfairdp.inspection._group_columns import GroupColumns, columns_telling_the_group
 from skfairdp.inspection._one_run import OneRunAuditResult, audit_one_run
 from skfairdp.inspection._pate import (
     NonPrivateDiagnostic,
@@ -17,6 +18,7 @@ from skfairdp.inspection._pate import (
 
 __all__ = [
     "AuditResult",
+    "GroupColumns",
     "NonPrivateDiagnostic",
     "OneRunAuditResult",
     "ParetoFrontierDisplay",
@@ -24,6 +26,7 @@ __all__ = [
     "audit_count_statistic",
     "audit_matched_filter",
     "audit_one_run",
+    "columns_telling_the_group",
     "epsilon_text",
     "noise_scale_interval",
     "pate_data_dependent_epsilon",

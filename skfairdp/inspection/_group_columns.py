@@ -1,0 +1,125 @@
+"""Which features say to which group a row belongs: for the curator's eyes, before features are treated as public."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.utils import as_groups, encode_labels, group_domain
+
+__all__ = ["GroupColumns", "columns_telling_the_group"]
+
+_BINS = 64
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """How well each column relabels the groups: computed from private groups without noise, never to be published.
+
+    Attributes
+    ----------
+    accuracy : dict
+        Column → share of rows whose group is guessed from that column alone, on rows that the guess was not made from.
+    baseline : float
+        The share guessed right without any column.
+    telling : tuple
+        Columns whose accuracy reaches the threshold: guarantees for the sensitive attribute mean nothing beside them.
+    private : bool
+        False.
+    """
+
+    accuracy: dict[Any, float]
+    baseline: float
+    telling: tuple[Any, ...]
+    private: ClassVar[bool] = False
+
+
+def columns_telling_the_group(
+    X: ArrayLike, sensitive_features: ArrayLike, *, threshold: float = 0.99
+) -> GroupColumns:
+    """Relabel the groups from one column at a time, and warn of columns that give them away.
+
+    ``PFLDClassifier`` and randomised response protect the group and treat the features as public. Where a feature
+    determines the group there is nothing left to protect: name such columns in ``sensitive_columns``. Several columns
+    that tell the group only together are not found.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+    sensitive_features : array-like of shape (n_rows,) or DataFrame
+        Private groups.
+    threshold : float, default=0.99
+        Warn from this accuracy on; in (0, 1].
+
+    Returns
+    -------
+    GroupColumns
+        Outside every guarantee.
+
+    Raises
+    ------
+    ValueError
+        A threshold outside (0, 1], or fewer than two rows.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Where a column reaches the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.inspection import columns_telling_the_group
+    >>> groups = np.arange(400) % 2
+    >>> X = np.column_stack([np.random.default_rng(0).normal(size=400), 10 * groups])
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     columns_telling_the_group(X, groups).telling
+    (1,)
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(
+            f"The 'threshold' parameter of columns_telling_the_group must be a float in the range (0.0, 1.0]. "
+            f"Got {threshold!r} instead."
+        )
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    if len(frame) < 2:
+        raise ValueError("columns_telling_the_group needs at least two rows: one to guess from and one to guess.")
+    owner = "columns_telling_the_group"
+    groups = as_groups(sensitive_features, len(frame), owner=owner)
+    codes = encode_labels(groups, group_domain(groups), owner=owner, name="sensitive_features", parameter="groups")
+    # Guesses made from the rows they are judged on would find that a row number tells everything.
+    learn = np.random.default_rng(0).permutation(len(frame)) < len(frame) / 2
+    usual = np.bincount(codes[learn]).argmax()
+    accuracy = {
+        name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)
+    }
+    telling = tuple(name for name, share in accuracy.items() if share >= threshold)
+    if telling:
+        warnings.warn(
+            f"{len(telling)} columns of X tell the group of at least {threshold:.0%} of the rows, so that protecting "
+            "it means nothing where X is public. Drop them with the 'sensitive_columns' parameter of the estimator.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+    return GroupColumns(accuracy, float(np.mean(codes[~learn] == usual)), telling)
+
+
+def _values(column: "pd.Series[Any]") -> NDArray[np.int64]:
+    """Codes of a column's values, those of long numeric columns by quantile."""
+    if pd.api.types.is_numeric_dtype(column) and column.nunique() > _BINS:
+        ranks = column.rank(method="average", pct=True).fillna(0).to_numpy()
+        return np.minimum((ranks * _BINS).astype(np.int64), _BINS - 1)
+    return pd.factorize(column, use_na_sentinel=False)[0].astype(np.int64)
+
+
+def _accuracy(values: NDArray[np.int64], codes: NDArray[np.int64], learn: NDArray[np.bool_], usual: np.intp) -> float:
+    table = np.zeros((values.max() + 1, codes.max() + 1))
+    np.add.at(table, (values[learn], codes[learn]), 1.0)
+    guess = np.where(table.sum(1) > 0, table.argmax(1), usual)
+    return float(np.mean(guess[values[~learn]] == codes[~learn]))
