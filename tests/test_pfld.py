@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.gradient import PFLDClassifier
+from skfairdp.gradient._pfld_group_model import estimate_groups, public_features
+from skfairdp.inspection import audit_matched_filter
 from skfairdp.neural import ConstraintGradient, FairnessConstraints, PFLDPlan
 from skfairdp.privacy import (
     GaussianDpEvent,
@@ -616,3 +619,80 @@ def test_multipliers_of_a_convex_problem_are_those_of_the_constrained_optimum():
     found = sum(lam * part for lam, part in zip(model.multipliers_.ravel(), d, strict=True))
     np.testing.assert_allclose(model.predict_proba([[0], [1]])[:, 1], share, atol=2e-3)
     assert found == pytest.approx(expected, abs=1e-2)
+
+
+# ---- the model of the groups --------------------------------------------------------------------------------------
+def described_rows(n=4000, seed=0):
+    X, y, groups = biased(n, seed)
+    features, weights = public_features(X, y, 2, 40, seed)
+    return X, y, (groups == "m").astype(int), features, weights
+
+
+def test_features_are_orthonormal_and_no_row_weighs_more_than_twice_the_average():
+    X, y, *_ = described_rows()
+    X[0] *= 1e4  # a row that alone would set scale and sensitivity
+    features, weights = public_features(X, y, 2, 40, 0)
+    assert features.shape == (4000, 40)
+    np.testing.assert_allclose(features.T @ features, np.eye(40), atol=1e-8)
+    lengths = np.linalg.norm(features * weights[:, None], axis=1)
+    assert lengths.max() <= 2 * math.sqrt(40 / 4000) * (1 + 1e-9)
+    assert weights[0] < 1 and np.mean(weights == 1) > 0.9
+
+
+def test_without_noise_the_moments_give_the_logistic_regression_of_the_group():
+    _, _, groups, features, weights = described_rows()
+    plan = PFLDPlan.without_privacy(n_groups=2, primal_steps=1, dual_steps=1)
+    proba = estimate_groups(features, weights, 2, groups, plan, ZeroNoise(), max_iter=1000)
+    peer = LogisticRegression(C=np.inf, fit_intercept=False, max_iter=5000, tol=1e-8)
+    peer.fit(features * math.sqrt(len(features)), groups, sample_weight=weights)
+    expected = peer.predict_proba(features * math.sqrt(len(features)))
+    np.testing.assert_allclose(proba, expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_noisy_moments_still_tell_groups_apart_and_stay_finite_under_any_noise(m):
+    X, _, groups, features, weights = described_rows()
+    if m == 3:
+        groups = groups + (X[:, 2] > 0.5)
+    truth = np.eye(m)[groups]
+    base = np.mean((truth.mean(0) - truth) ** 2)
+    for epsilon, least in [(1.0, 0.1), (0.001, -np.inf)]:
+        plan = PFLDPlan.calibrated(epsilon=epsilon, delta=1e-5, n_groups=m, primal_steps=1, dual_steps=40)
+        proba = estimate_groups(features, weights, 2, groups, plan, NoiseSource(0))
+        assert np.all(np.isfinite(proba)) and np.allclose(proba.sum(1), 1)
+        assert 1 - np.mean((proba - truth) ** 2) / base > least
+
+
+# ---- audit --------------------------------------------------------------------------------------------------------
+def test_a_matched_filter_finds_most_of_the_certified_epsilon():
+    """Every release of a fit on both neighbours, projected on the difference; multipliers at their bound."""
+    module, X, y, groups, constraints, _, gradient = setting("fused", 2, NOTIONS[:1], seed=3)
+    plan = PFLDPlan.calibrated(epsilon=4.0, delta=1e-5, n_groups=2, primal_steps=4, dual_steps=2)
+    weights = torch.tensor([1.0, -1.0], dtype=torch.double)[:, None, None]
+    with torch.no_grad():
+        values = constraints.values(torch.softmax(module(X), dim=1), y).numpy()
+    canary = int(one_row_at_a_time(module, X, y, constraints)[:, 0].norm(dim=1).argmax())
+    other = groups.copy()
+    other[canary] = 1 - groups[canary]
+    exact = [gradient(a, ZeroNoise(), plan).full(module, weights).numpy() for a in (groups, other)]
+    radius = float(gradient(groups, UnitNoise(), plan).full(module, weights)[0] - exact[0][0]) / (2 * plan.sigma_primal)
+    cells = constraints.cells.numpy()
+    source = NoiseSource(5)
+
+    def releases(world, a):
+        yield from (plan.release_gradient(exact[world], radius, source) for _ in range(4))
+        yield from (plan.release_violations(values, cells, 1, a, source)[1] for _ in range(2))
+        yield plan._release(np.ones((len(a), 1)), a, np.array([float(len(a))]), plan.count_noise, source)[1]
+
+    directions = [exact[1] - exact[0]] * 4
+    moved = (values - values.mean())[canary] * (1 if other[canary] else -1)
+    directions += [moved] * 2 + [np.array([1.0 if other[canary] else -1.0])]
+    bound = np.abs(values - values.mean()).max()
+    scales = [plan.primal_noise(radius)] * 4 + [plan.sigma_dual * bound] * 2 + [plan.count_noise]
+
+    def score(world, a):
+        parts = zip(releases(world, a), directions, scales, strict=True)
+        return sum(float(np.ravel(out) @ np.ravel(way)) / scale**2 for out, way, scale in parts)
+
+    result = audit_matched_filter(*([score(w, a) for _ in range(600)] for w, a in ((0, groups), (1, other))))
+    assert 0.6 * 4.0 <= result.epsilon_lower(1e-5) <= 4.0
