@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_se
 
 N, C = 16, 0.7
 QUICK = {"classes": [0, 1], "hidden": (5,), "epochs": 1.0, "batch_size": 4, "max_grad_norm": C, "random_state": 0,
-         "noise_multiplier": 1.0, "epsilon": 100.0, "temperature": 0.3}
+         "noise_multiplier": 1.0, "epsilon": 100.0, "temperature": 0.3, "lr": 1.0}
 
 
 def world(n=N, n_groups=2):
@@ -121,7 +121,7 @@ def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_remove
     X, y, public = world()
     model = FairDPSGDClassifier(**settings)
     steps = math.ceil(settings["epochs"] / min(1.0, settings["batch_size"] / N))
-    members = np.random.default_rng(3).random((steps, N)) < 0.4
+    members = np.random.default_rng(3).random((steps, N)) < 0.2  # also batches below the expected size
     if name == "full batch":
         members[:] = True
     here = FixedSource(members)
