@@ -214,7 +214,8 @@ class _Rows:
     """Gradients of a chunk of rows, made once and kept, or made again whenever asked for."""
 
     def __init__(self, make: Callable[[], RowGradients], keep: bool) -> None:
-        self._make, self._keep, self._kept = make, keep, None
+        self._make, self._keep = make, keep
+        self._kept: RowGradients | None = None
 
     def _get(self) -> RowGradients:
         if not self._keep:

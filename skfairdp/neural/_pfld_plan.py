@@ -110,7 +110,7 @@ class PFLDPlan:
                 delta,
                 guess=max(0.4, 2 * sampling_probability * sigmas[1]),
             )
-        return cls(n_groups, primal_steps, dual_steps, *sigmas, sampling_probability)
+        return cls(n_groups, primal_steps, dual_steps, sigmas[0], sigmas[1], sigmas[2], sampling_probability)
 
     @classmethod
     def without_privacy(cls, *, n_groups: int, primal_steps: int, dual_steps: int,

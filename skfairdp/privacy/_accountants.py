@@ -210,7 +210,7 @@ def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.Priva
     if leaf.difference == 2:
         return dpa.replace_sampled_pld(leaf.noise_multiplier, grid, leaf.sampling_probability)
     half_width = math.ceil(largest_loss(leaf) / grid) + 1
-    losses = np.arange(-half_width, half_width + 1) * grid
+    losses = np.arange(-half_width, half_width + 1, dtype=np.float64) * grid
     return dpa.pld_from_deltas(replace_sampled_deltas(leaf, losses), half_width, grid)
 
 
