@@ -112,7 +112,7 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
 
 SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0}
 DPSGD = {"epsilon": 1000.0, "batch_size": 1000, "epochs": 30, "hidden": (8,), "noise_seed": 0, "random_state": 0}
-PFLD = {"epsilon": 1000.0, "groups": [0, 1], "hidden": (8,), "lam_max": 0.1, "lr": 0.02, "batch_size": 32,
+PFLD = {"epsilon": 1000.0, "groups": [0, 1], "hidden": (8,), "epochs": 20, "lam_max": 0.1, "lr": 0.02, "batch_size": 32,
         "noise_seed": 0, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
 

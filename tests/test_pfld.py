@@ -289,7 +289,7 @@ def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, cl
     assert torch.allclose(found, expected, rtol=0, atol=5e-5 * float(expected.norm() + centred.norm()))
 
 
-@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
 def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions):
     best = 0.0
@@ -318,7 +318,7 @@ class Drawn(ZeroNoise):
         return np.isin(np.arange(size), self.members)
 
 
-@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
 def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
     """With and without the row in the sample: what it adds has at most the norm that the noise is scaled to."""

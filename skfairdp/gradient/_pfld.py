@@ -71,16 +71,17 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         Clipping bound of centred gradients. None takes the largest norm there is, which is public: no bias.
     n_components : int, default=None
         Project noisy gradients on so many principal directions of the public centred gradients. None does not.
-    budget_split : tuple of three float, default=(0.02, 0.78, 0.20)
-        Shares of sizes, primal and dual releases in the squared Gaussian budget μ².
+    budget_split : tuple of three float, default=None
+        Shares of sizes, primal and dual releases in the squared Gaussian budget μ². None is (0.02, 0.49, 0.49) for a
+        group model and (0.02, 0.78, 0.20) for noisy gradients.
     module : {"mlp", "cnn"} or torch.nn.Module, default="mlp"
         As in :class:`FairDPSGDClassifier`.
     hidden : tuple of int, default=(64,)
         Hidden layers of "mlp".
     image_shape : tuple of three int, default=None
         Channels, height and width of the rows of X, for "cnn".
-    epochs : float, default=20
-        Passes over the rows.
+    epochs : float, default=None
+        Passes over the rows. None is 20, and as many more as 2000 steps take.
     batch_size : int, default=256
         Of the public batches.
     lr : float, default=1e-3
@@ -159,11 +160,11 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         "sampling_probability": [Interval(Real, 0, 1, closed="neither")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "budget_split": [tuple, list],
+        "budget_split": [tuple, list, None],
         "module": [StrOptions({"mlp", "cnn"}), HasMethods(["parameters", "forward"])],
         "hidden": [tuple, list],
         "image_shape": [tuple, list, None],
-        "epochs": [Interval(Real, 0, None, closed="neither")],
+        "epochs": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -196,11 +197,11 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         sampling_probability: float = 0.05,
         clip: float | None = None,
         n_components: int | None = None,
-        budget_split: Sequence[float] = (0.02, 0.78, 0.20),
+        budget_split: Sequence[float] | None = None,
         module: Any = "mlp",
         hidden: Sequence[int] = (64,),
         image_shape: Sequence[int] | None = None,
-        epochs: float = 20,
+        epochs: float | None = None,
         batch_size: int = 256,
         lr: float = 1e-3,
         weight_decay: float = 0.0,
@@ -355,7 +356,8 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         from skfairdp.neural import PFLDPlan
 
         owner = type(self).__name__
-        split = tuple(self.budget_split)
+        usual = (0.02, 0.49, 0.49) if self.primal == "group_model" else (0.02, 0.78, 0.20)
+        split = usual if self.budget_split is None else tuple(self.budget_split)
         if len(split) != 3 or not all(isinstance(part, Real) and 0 < part < 1 for part in split):
             raise ValueError(
                 f"The 'budget_split' parameter of {owner} must be three shares in (0.0, 1.0), of sizes, primal and "

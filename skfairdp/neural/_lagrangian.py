@@ -33,8 +33,8 @@ class LagrangianTraining:
 
     Parameters
     ----------
-    epochs : float
-        Passes over the rows.
+    epochs : float or None
+        Passes over the rows. None is 20, and as many more as 2000 steps take.
     batch_size : int
     lr : float
         Step size of Adam.
@@ -62,7 +62,7 @@ class LagrangianTraining:
     20
     """
 
-    epochs: float = 20
+    epochs: float | None = None
     batch_size: int = 256
     lr: float = 1e-3
     weight_decay: float = 0.0
@@ -77,7 +77,8 @@ class LagrangianTraining:
 
     def steps(self, n_rows: int) -> int:
         """Steps in so many passes."""
-        return max(1, round(self.epochs * n_rows / min(self.batch_size, n_rows)))
+        a_pass = n_rows / min(self.batch_size, n_rows)
+        return max(1, round(self.epochs * a_pass)) if self.epochs is not None else max(2000, round(20 * a_pass))
 
 
 def train_lagrangian(
