@@ -52,7 +52,7 @@ class FairnessConstraints:
     @classmethod
     def of(cls, notions: Sequence[str], y: Tensor | NDArray[np.int64], n_classes: int) -> "FairnessConstraints":
         """The constraints of one or several notions for rows with these labels."""
-        y = torch.as_tensor(y)
+        y = y if isinstance(y, Tensor) else torch.from_numpy(np.array(y))  # arrays of others may not be writable
         predicted = [1] if n_classes == 2 else list(range(n_classes))
         kinds = []
         for notion in notions:
