@@ -54,6 +54,9 @@ def render(records: dict[str, Record]) -> str:
     found = [name for data in TITLES if (name := f"fair_dpsgd_{data}") in records]
     if found:
         parts += [fair_dpsgd_head(), *(fair_dpsgd(records[name]) for name in found)]
+    found = [name for data in TITLES if (name := f"pfld_{data}") in records]
+    if found:
+        parts += [pfld_head(), *(pfld(records[name]) for name in found)]
     if "color_mnist" in records:
         parts.append(color_mnist(records["color_mnist"]))
     if "calibrator" in records:
@@ -391,6 +394,49 @@ def fair_dpsgd(record: Record) -> str:
         table(
             ["parity on", "λ", "IDP3 γ", "ε", "accuracy", "gap", "worst seed", "EO gap", "coverage", "seconds"], rows
         ),
+        provenance(record),
+    )
+
+
+def pfld_head() -> str:
+    return blocks(
+        "## PF-LD and randomised response",
+        prose(
+            "The protocol is the one above, but ε protects **the group of one training row** only: features and labels",
+            "are public. *PF-LD* has its defaults (a model of the groups from one noisy table of moments, and noisy",
+            "violations); *noisy gradients* is its other primal; *F-LD* is the same network and multipliers without",
+            "privacy. *Model M* is randomised response and fairlearn's ExponentiatedGradient on the released groups;",
+            "*debiased* the network and multipliers of PF-LD on them, read without bias. The knob is the largest",
+            "multiplier, or the bound of the reduction.",
+        ),
+    )
+
+
+def pfld(record: Record) -> str:
+    rows = [
+        [
+            row["method"] if row["epsilon"] is not None else f"*{row['method']}*",
+            "∞" if row["epsilon"] is None else f"{row['epsilon_certified']:.3f}",
+            f"{row['gamma']:g}",
+            *(value(row[name]) for name in ("accuracy", "disparity", "eo_disparity")),
+            f"{row['seconds']['mean']:.1f}",
+        ]
+        for row in record["rows"]
+    ]
+    reference = record["hypervolume_reference"]
+    volumes = [
+        [row["method"], "∞" if row["epsilon"] is None else f"{row['epsilon']:g}",
+         value({key: None if v is None else 1000 * v for key, v in row["hypervolume"].items()}, 2)]
+        for row in record["hypervolumes"]
+    ]
+    return blocks(
+        f"### PF-LD on {TITLES[record['data']]}",
+        table(["method", "ε", "knob", "accuracy", "gap", "EO gap", "seconds"], rows),
+        prose(
+            "Hypervolume of {(accuracy, 1 − gap)} over the knob, times 1000, beyond the reference (majority class",
+            f"{value(reference['accuracy'])}, {reference['fairness']:g}).",
+        ),
+        table(["method", "ε", "hypervolume"], volumes),
         provenance(record),
     )
 
