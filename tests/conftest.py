@@ -1,7 +1,6 @@
 """Fixtures that several test modules share."""
 
 import os
-import sys
 from types import SimpleNamespace
 
 # Tests run on all cores at once: a second thread inside each of these small tensors costs more than it gives.
@@ -12,18 +11,6 @@ import pytest
 import sklearn
 
 from skfairdp.utils import PublicData
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_idle_workers():
-    """Joblib's workers end with the module that asked for them.
-
-    They would end by themselves after five idle minutes, and a call that comes in just then can wait for them forever.
-    """
-    yield
-    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
-    if loky is not None and loky._executor is not None:
-        loky._executor.shutdown(wait=True, kill_workers=True)
 
 
 @pytest.fixture

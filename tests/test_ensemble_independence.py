@@ -113,7 +113,6 @@ def test_votes_do_not_depend_on_n_jobs(teacher, data, monkeypatch):
     assert np.array_equal(serial, votes(teacher, X, y, assignment, queries))
 
 
-@pytest.mark.slow  # worker processes that load torch: joblib may lose one, and then waits for it
 @engines
 def test_independence_holds_across_workers(teacher, data, monkeypatch):
     X, y, queries = data
