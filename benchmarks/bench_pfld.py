@@ -82,7 +82,9 @@ class DebiasedNetwork:
         return np.array(CLASSES)[predict_logits(self.net, np.asarray(X, dtype=float)).argmax(axis=1)]
 
 
-def points_of(split: Any, seed: int, epsilons: tuple[float, ...], lams: tuple, bounds: tuple) -> Iterator[dict]:
+def points_of(
+    split: Any, seed: int, epsilons: tuple[float, ...], lams: tuple, bounds: tuple, gradients: bool
+) -> Iterator[dict]:
     """Yield the measured points of every method on one split."""
     groups = sorted(set(split.sensitive_features))
     given = {"sensitive_features": split.sensitive_features}
@@ -121,7 +123,8 @@ def points_of(split: Any, seed: int, epsilons: tuple[float, ...], lams: tuple, b
     for epsilon in epsilons:
         for lam in lams:
             yield measured(OURS, epsilon, lam, lambda e=epsilon, lam=lam: ours(e, lam))
-            yield measured(GRADIENT, epsilon, lam, lambda e=epsilon, lam=lam: ours(e, lam, primal="gradient"))
+            if gradients:
+                yield measured(GRADIENT, epsilon, lam, lambda e=epsilon, lam=lam: ours(e, lam, primal="gradient"))
             yield measured(DEBIASED, epsilon, lam, lambda e=epsilon, lam=lam: debiased(e, lam))
         for bound in bounds:
             yield measured(MODEL_M, epsilon, bound, lambda e=epsilon, b=bound: model_m(e, b))
@@ -149,6 +152,7 @@ def main() -> None:
     parser = common.parser(__doc__, "pfld", seeds=5, first_seed=100)
     parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--gradients", action="store_true", help="also release a gradient per primal step (slow)")
     arguments = parser.parse_args()
     started = time.perf_counter()
     common.quiet_fairness()
@@ -157,12 +161,13 @@ def main() -> None:
     share = 0.05 if arguments.quick else 1.0
     epsilons = (1.0,) if arguments.quick else tuple(arguments.epsilons)
     lams, bounds = (LAMS[-1:], BOUNDS[1:2]) if arguments.quick else (LAMS, BOUNDS)
+    gradients = arguments.gradients or arguments.quick
     points: list[dict] = []
     majority: dict[int, float] = {}
     for seed in common.seeds_of(arguments):
         split = common.load_split(data, seed, share=share)
         majority[seed] = float(max(np.mean(np.asarray(split.y_test) == label) for label in CLASSES))
-        points += [{"seed": seed, **point} for point in points_of(split, seed, epsilons, lams, bounds)]
+        points += [{"seed": seed, **point} for point in points_of(split, seed, epsilons, lams, bounds, gradients)]
         print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
               flush=True)
     table = summarise(points)

@@ -78,7 +78,13 @@ class NoiseSource:
             raise ValueError(f"probability must lie in [0, 1]. Got {probability!r} instead.")
         if probability == 1:
             return np.ones(size, dtype=bool)
-        return self._words(size) < np.uint64(int(probability * 2.0**53) << 11)
+        # A 64-bit word below the threshold, read byte by byte: only one row in 256 needs more than its first.
+        threshold = int(probability * 2.0**53) << 11
+        first = self._words(-(-size // 8)).view(np.uint8)[:size]
+        chosen = first < np.uint8(threshold >> 56)
+        undecided = np.flatnonzero(first == threshold >> 56)
+        chosen[undecided] = self._words(len(undecided)) >> np.uint64(8) < np.uint64(threshold & (2**56 - 1))
+        return chosen
 
     def _below(self, n: int) -> int:
         """Uniform integer in [0, n)."""

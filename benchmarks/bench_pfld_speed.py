@@ -1,0 +1,86 @@
+"""Time of an epoch of PF-LD against the same network without privacy and without fairness.
+
+    python benchmarks/bench_pfld_speed.py
+
+``sampling="poisson"`` with a sample as large, on average, as the public batch. Two kinds of PF-LD epoch: with the
+number of noisy gradients that is the default, each followed until the next, and with a noisy gradient at every step.
+Rows come in turns, so that whatever else the machine does hits all alike; ratios are medians over repetitions.
+"""
+
+import time
+from typing import Any
+
+import _common as common
+import numpy as np
+
+N_ROWS, N_FEATURES, WIDTH = 30_000, 50, 64
+
+
+def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs: float) -> dict[str, Any]:
+    """Return the trainings to time, by name; each is a function without arguments."""
+    from skfairdp.neural import FairnessConstraints, LagrangianTraining, PFLDPlan, prepare_network, train_lagrangian
+    from skfairdp.privacy import NoiseSource
+
+    rng = np.random.default_rng(0)
+    groups = rng.integers(n_groups, size=n_rows)
+    X = rng.normal(size=(n_rows, N_FEATURES)) + 0.3 * groups[:, None]
+    y = (X[:, 0] + rng.normal(size=n_rows) > 1).astype(np.int64)
+    network = prepare_network("mlp", N_FEATURES, 2, hidden=(WIDTH,) * n_layers, seed=0, device="cpu", owner="PF-LD")
+    constraints = FairnessConstraints.of(["demographic_parity"], y, 2)
+    training = LagrangianTraining(epochs=epochs, batch_size=batch_size)
+    steps = training.steps(n_rows)
+    duals = max(1, steps // 60)  # one in 60 steps, as 40 in 2500
+    source = NoiseSource()
+
+    def run(plan: PFLDPlan, membership: Any) -> Any:
+        counts = plan.release_counts(groups, np.zeros(n_rows, dtype=int), 1, source)
+        return lambda: train_lagrangian(
+            network, X, y, groups, constraints, counts, plan, source, training, membership=membership
+        )
+
+    def private(primal_steps: int) -> PFLDPlan:
+        return PFLDPlan(n_groups, primal_steps, duals, 10.0, 10.0, 10.0, batch_size / n_rows)
+
+    nothing = PFLDPlan.without_privacy(n_groups=n_groups, primal_steps=1, dual_steps=0)
+    return {
+        "plain": run(nothing, np.eye(n_groups)[groups]),
+        "F-LD": run(PFLDPlan.without_privacy(n_groups=n_groups, primal_steps=1, dual_steps=duals),
+                    np.eye(n_groups)[groups]),
+        "PF-LD, a noisy gradient in 12 steps": run(private(max(1, steps // 12)), None),
+        "PF-LD, a noisy gradient every step": run(private(steps), None),
+    }
+
+
+def main() -> None:
+    parser = common.parser(__doc__, "pfld_speed")
+    parser.add_argument("--repeats", type=int, default=7)
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    n_rows, repeats = (2000, 1) if arguments.quick else (N_ROWS, arguments.repeats)
+    rows = []
+    for n_layers in (2, 10):
+        for batch_size in (64, 256):
+            for n_groups in (2, 8):
+                runs = trainers(n_groups, batch_size, n_layers, n_rows, 20 * batch_size / n_rows)
+                for run in runs.values():
+                    run()
+                runs = trainers(n_groups, batch_size, n_layers, n_rows, min(1.0, 400 * batch_size / n_rows))
+                seconds: dict[str, list[float]] = {name: [] for name in runs}
+                for _ in range(repeats):
+                    for name, run in runs.items():
+                        begun = time.perf_counter()
+                        run()
+                        seconds[name].append(time.perf_counter() - begun)
+                medians = {name: float(np.median(values)) for name, values in seconds.items()}
+                ratios = {
+                    name: float(np.median(np.array(values) / np.array(seconds["plain"])))
+                    for name, values in seconds.items()
+                }
+                rows.append({"layers": n_layers, "batch_size": batch_size, "groups": n_groups, "seconds": medians,
+                             "ratios": ratios})
+                print(rows[-1], flush=True)
+    common.save(arguments, {"rows": rows, "n_rows": n_rows, "n_features": N_FEATURES, "width": WIDTH}, started=started)
+
+
+if __name__ == "__main__":
+    main()
