@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
@@ -113,6 +114,20 @@ def test_replacing_a_contribution_of_a_poisson_sample(noise, difference, epsilon
     event = repeat(ReplaceSampledGaussian(0.01, noise, difference), 1000)
     assert epsilon * (1 - 1e-6) <= epsilon_of(event, 1e-5) <= epsilon * (1 + 1e-4)
     assert event_from_dict(json.loads(json.dumps(event_to_dict(event)))) == event
+
+
+def test_contributions_at_right_angles_cost_less_than_the_bound_for_their_norms():
+    """c = D/√2, q = .01, noise/difference = 1, 1000 steps.
+
+    Such a pair is one sampled contribution removed along one axis and one added along another: dp-accounting knows
+    both. Our bound knows norms and distance only, so it lies above that pair, and below the curve for c = D.
+    """
+    one = from_gaussian_mechanism(math.sqrt(2), sampling_prob=0.01, value_discretization_interval=1e-4)
+    both = one._pmf_remove.self_compose(1000).compose(one._pmf_add.self_compose(1000))
+    exact = both.get_epsilon_for_delta(1e-5)
+    assert exact == pytest.approx(1.383168, rel=1e-4)
+    bound = epsilon_of(repeat(ReplaceSampledGaussian(0.01, math.sqrt(2), math.sqrt(2)), 1000), 1e-5)
+    assert 1.383168 < bound < 2.198914
 
 
 def test_the_two_ways_to_the_centred_bound_agree():
