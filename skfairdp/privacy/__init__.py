@@ -12,6 +12,7 @@ from skfairdp.privacy._dp_accounting import (
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
     SelfComposedDpEvent,
     rdp_to_epsilon,
 )
@@ -20,6 +21,7 @@ from skfairdp.privacy._events import (
     DiscreteGaussian,
     ReplaceSampledGaussian,
     ThresholdBit,
+    WorstOf,
     compose,
     event_from_dict,
     event_to_dict,
@@ -32,6 +34,7 @@ from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._report import PrivacySpent
 from skfairdp.privacy._smooth_sensitivity import (
@@ -60,11 +63,14 @@ __all__ = [
     "PoissonSampledDpEvent",
     "PrivacyLedger",
     "PrivacySpent",
+    "PrivateSelection",
     "RandomizedResponse",
     "RandomizedResponseDpEvent",
+    "RepeatAndSelectDpEvent",
     "ReplaceSampledGaussian",
     "SelfComposedDpEvent",
     "ThresholdBit",
+    "WorstOf",
     "accountant_of",
     "bit_deltas",
     "bit_rdp",

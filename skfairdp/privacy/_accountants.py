@@ -1,7 +1,7 @@
 """From an event to ε: one function, the tightest proven accountant for what the event contains."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -16,19 +16,23 @@ from skfairdp.privacy._dp_accounting import (
     NonPrivateDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
 )
 from skfairdp.privacy._events import (
     ArgmaxBit,
     DiscreteGaussian,
     ReplaceSampledGaussian,
     ThresholdBit,
+    WorstOf,
     compose,
     flatten,
     repeat,
 )
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
-from skfairdp.privacy._pure import pure_epsilon, randomized_response_rdp
+from skfairdp.privacy._pure import laplace_rdp, pure_epsilon, randomized_response_rdp
 from skfairdp.privacy._replace_sampled import largest_loss, replace_sampled_deltas
+from skfairdp.privacy._sampled_rdp import sampled_gaussian_rdp
+from skfairdp.privacy._selection_rdp import selection_rdp
 
 __all__ = ["RDP_ORDERS", "accountant_of", "epsilon_of", "rdp_of"]
 
@@ -44,7 +48,8 @@ _STRIDE = 16  # orders per step of the coarse search: about the root of half the
 _BITS = (ThresholdBit, ArgmaxBit)
 _SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian)
 _RENYI = (*_BITS, GaussianDpEvent, DiscreteGaussian, RandomizedResponseDpEvent)
-_KNOWN = (*_BITS, GaussianDpEvent, DiscreteGaussian, *_SAMPLED_OR_PURE)
+_NESTED = (WorstOf, RepeatAndSelectDpEvent)
+_KNOWN = (*_BITS, GaussianDpEvent, DiscreteGaussian, *_SAMPLED_OR_PURE, *_NESTED)
 
 
 def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> float:
@@ -106,9 +111,10 @@ def accountant_of(event: DpEvent, delta: float) -> str:
 
 def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) -> dict[str, float]:
     leaves = flatten(event)
-    if any(isinstance(leaf, NonPrivateDpEvent) for leaf in leaves):
+    elementary = set(_elementary(leaves))
+    if any(isinstance(leaf, NonPrivateDpEvent) for leaf in elementary):
         return {"none": math.inf}
-    for leaf in leaves:
+    for leaf in elementary:
         if not isinstance(leaf, _KNOWN):
             raise ValueError(f"No accountant here has a proof for a release of type {type(leaf).__name__}.")
         if isinstance(leaf, PoissonSampledDpEvent) and not isinstance(leaf.event, GaussianDpEvent):
@@ -136,6 +142,22 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
 Leaves = tuple[tuple[DpEvent, int], ...]
 
 
+def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
+    """Releases, those inside of worst cases and selections too."""
+    for leaf in leaves:
+        yield leaf
+        for inner in leaf.events if isinstance(leaf, WorstOf) else (leaf.event,) if _selects(leaf) else ():
+            yield from _elementary(flatten(inner))
+
+
+def _selects(leaf: DpEvent) -> bool:
+    return isinstance(leaf, RepeatAndSelectDpEvent)
+
+
+def _leaves_of(event: DpEvent) -> Leaves:
+    return tuple(flatten(event).items())
+
+
 def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
     mu_squared = _mu_squared(leaves)
     return None if mu_squared is None else gdp_epsilon(math.sqrt(mu_squared), delta)
@@ -143,7 +165,7 @@ def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
 
 @lru_cache(maxsize=1024)
 def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
-    if all(isinstance(leaf, _RENYI) for leaf, _ in leaves):
+    if all(isinstance(leaf, _RENYI) for leaf, _ in leaves) or any(isinstance(leaf, _NESTED) for leaf, _ in leaves):
         if not leaves:
             return 0.0
         return _smallest_over_orders(leaves, delta)
@@ -174,7 +196,9 @@ def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | None:
-    if not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
+    if any(isinstance(leaf, WorstOf) for leaf, _ in leaves):
+        return _worst_pld_bound(leaves, delta, coarseness)
+    if any(_selects(leaf) for leaf, _ in leaves) or not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
     if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
         return None
@@ -206,6 +230,20 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     return dpa.epsilon_from_pld(total, delta)
 
 
+def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | None:
+    """Branch by branch for a single worst case; of several, all their branches together, which is no less."""
+    worst = [(leaf, times) for leaf, times in leaves if isinstance(leaf, WorstOf)]
+    rest = [repeat(leaf, times) for leaf, times in leaves if not isinstance(leaf, WorstOf)]
+    branches = [compose(*rest, option) for option in worst[0][0].events]
+    if len(worst) > 1 or worst[0][1] > 1:
+        branches = [compose(*rest, *(repeat(option, times) for leaf, times in worst for option in leaf.events))]
+    bounds = []
+    for branch in map(_leaves_of, branches):
+        values = [_pld_bound(branch, delta, coarseness), _gdp_bound(branch, delta)]
+        bounds.append(min((value for value in values if value is not None), default=None))
+    return None if any(bound is None for bound in bounds) else max(bound for bound in bounds if bound is not None)
+
+
 def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
     if leaf.difference == 2:
         return dpa.replace_sampled_pld(leaf.noise_multiplier, grid, leaf.sampling_probability)
@@ -216,10 +254,21 @@ def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.Priva
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     """Valid at every δ, and nearly tight for one release at the δ that people report."""
-    costs = [(pure_epsilon(leaf), times) for leaf, times in leaves]
+    costs = [(_pure(leaf, delta), times) for leaf, times in leaves]
     if any(cost is None for cost, _ in costs):
         return None
     return math.fsum(cost * times for cost, times in costs if cost is not None)
+
+
+def _pure(leaf: DpEvent, delta: float) -> float | None:
+    if isinstance(leaf, WorstOf):
+        options = [_pure_bound(_leaves_of(option), delta) for option in leaf.events]
+        return None if any(value is None for value in options) else max(value for value in options if value is not None)
+    if isinstance(leaf, RepeatAndSelectDpEvent):
+        # The limit of large orders of the Rényi bound (Papernot & Steinke 2022, Theorem 2).
+        base = _pure_bound(_leaves_of(leaf.event), delta)
+        return None if base is None or math.isinf(leaf.shape) else (2 + leaf.shape) * base
+    return pure_epsilon(leaf)
 
 
 _ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
@@ -262,9 +311,25 @@ def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
             total += times * randomized_response_rdp(leaf, orders)
         elif isinstance(leaf, DiscreteGaussian):
             total += times * orders * leaf.sensitivity**2 / (2 * leaf.sigma**2)
+        elif isinstance(leaf, LaplaceDpEvent):
+            total += times * laplace_rdp(leaf, orders)
+        elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
+            total += times * sampled_gaussian_rdp(leaf, orders)
+        elif isinstance(leaf, WorstOf):
+            total += times * np.max([_rdp(_leaves_of(option), orders) for option in leaf.events], axis=0)
+        elif isinstance(leaf, RepeatAndSelectDpEvent):
+            base = _leaves_of(leaf.event)
+            total += times * selection_rdp(
+                orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
+            )
         else:
             raise ValueError(f"No Rényi divergence is computed here for a release of type {type(leaf).__name__}.")
     return total
+
+
+@lru_cache(maxsize=256)
+def _rdp_on_the_grid(leaves: Leaves) -> NDArray[np.float64]:
+    return _rdp(leaves, RDP_ORDERS)
 
 
 def _mu_squared(leaves: Leaves) -> float | None:
@@ -275,6 +340,12 @@ def _mu_squared(leaves: Leaves) -> float | None:
             scale = leaf.noise_multiplier
         elif isinstance(leaf, _BITS) and leaf.noise == "gaussian":
             scale = leaf.sigma / (1.0 if isinstance(leaf, ThresholdBit) else math.sqrt(2.0))
+        elif isinstance(leaf, WorstOf):
+            options = [_mu_squared(_leaves_of(option)) for option in leaf.events]
+            if any(option is None for option in options):
+                return None
+            costs.append(times * max(option for option in options if option is not None))
+            continue
         else:
             return None
         costs.append(times / scale**2 if scale > 0 else math.inf)

@@ -13,6 +13,7 @@ from dp_accounting.dp_event import (
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
     SelfComposedDpEvent,
     ZCDpEvent,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "PoissonSampledDpEvent",
     "PrivacyLossDistribution",
     "RandomizedResponseDpEvent",
+    "RepeatAndSelectDpEvent",
     "SelfComposedDpEvent",
     "ZCDpEvent",
     "epsilon_from_pld",

@@ -18,6 +18,7 @@ from skfairdp.privacy._dp_accounting import (
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
     SelfComposedDpEvent,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "DiscreteGaussian",
     "ReplaceSampledGaussian",
     "ThresholdBit",
+    "WorstOf",
     "compose",
     "event_from_dict",
     "event_to_dict",
@@ -134,6 +136,27 @@ class ReplaceSampledGaussian(DpEvent):
     difference: float = attr.ib(default=2.0, validator=_at_most_two)
 
 
+def _some(instance: Any, attribute: Any, value: tuple[Any, ...]) -> None:
+    if not value or not all(isinstance(event, DpEvent) for event in value):
+        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be a sequence of events, not empty.")
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class WorstOf(DpEvent):
+    """One of several events, and the guarantee of each of them: parallel releases, or a choice that is not known.
+
+    Where a record is touched by one of these events only, which one being fixed by public values (the train or the test
+    part of a split), or where one is picked without looking at the data (a candidate of a random search), no more is
+    spent than by the worst of them.
+
+    Parameters
+    ----------
+    events : tuple of DpEvent
+    """
+
+    events: tuple[DpEvent, ...] = attr.ib(converter=tuple, validator=_some)
+
+
 _EVENTS: dict[str, type[DpEvent]] = {
     cls.__name__: cls
     for cls in (
@@ -146,9 +169,11 @@ _EVENTS: dict[str, type[DpEvent]] = {
         NonPrivateDpEvent,
         PoissonSampledDpEvent,
         RandomizedResponseDpEvent,
+        RepeatAndSelectDpEvent,
         ReplaceSampledGaussian,
         SelfComposedDpEvent,
         ThresholdBit,
+        WorstOf,
     )
 }
 
@@ -171,7 +196,7 @@ def compose(*events: DpEvent) -> DpEvent:
 
 
 def flatten(event: DpEvent) -> dict[DpEvent, int]:
-    """Walk an event tree and count its elementary releases."""
+    """Walk an event tree and count its elementary releases; a selection or a worst case counts as one of them."""
     leaves: dict[DpEvent, int] = {}
 
     def walk(node: DpEvent, times: int) -> None:
@@ -180,11 +205,25 @@ def flatten(event: DpEvent) -> dict[DpEvent, int]:
                 walk(child, times)
         elif isinstance(node, SelfComposedDpEvent):
             walk(node.event, times * node.count)
+        elif isinstance(node, WorstOf) and len(options := dict.fromkeys(map(_canonical, node.events))) == 1:
+            walk(next(iter(options)), times)
         elif not isinstance(node, NoOpDpEvent) and times:
+            if isinstance(node, WorstOf):
+                node = WorstOf(tuple(sorted(options, key=repr)))
+            elif isinstance(node, RepeatAndSelectDpEvent):
+                node = RepeatAndSelectDpEvent(_canonical(node.event), node.mean, node.shape)
             leaves[node] = leaves.get(node, 0) + times
 
     walk(event, 1)
     return leaves
+
+
+def _canonical(event: DpEvent) -> DpEvent:
+    """The same event in a form that can be hashed, alike for trees that hold the same releases."""
+    leaves = [repeat(leaf, times) for leaf, times in sorted(flatten(event).items(), key=repr)]
+    if not leaves:
+        return NoOpDpEvent()
+    return leaves[0] if len(leaves) == 1 else ComposedDpEvent(tuple(leaves))
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
@@ -200,7 +239,7 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
             return [plain(item) for item in value]
         if hasattr(value, "item"):
             return value.item()
-        return value
+        return "inf" if isinstance(value, float) and math.isinf(value) else value
 
     fields = {field.name: plain(getattr(event, field.name)) for field in attr.fields(type(event))}
     return {"type": name, **fields}
@@ -218,6 +257,6 @@ def event_from_dict(description: dict[str, Any]) -> DpEvent:
             return event_from_dict(value)
         if isinstance(value, list):
             return [built(item) for item in value]
-        return value
+        return math.inf if value == "inf" else value
 
     return _EVENTS[name](**{key: built(value) for key, value in fields.items()})

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from skfairdp.privacy._dp_accounting import DpEvent, LaplaceDpEvent, RandomizedResponseDpEvent
 
-__all__ = ["pure_epsilon", "randomized_response_rdp"]
+__all__ = ["laplace_rdp", "pure_epsilon", "randomized_response_rdp"]
 
 _UP = 1 + 2.0**-49  # above the rounding errors of the expressions below
 
@@ -37,3 +37,13 @@ def randomized_response_rdp(event: RandomizedResponseDpEvent, orders: NDArray[np
     if k > 2:
         terms.append(np.full(len(orders), math.log(k - 2) + lie))
     return np.maximum(logsumexp(terms, axis=0), 0.0) / (orders - 1)
+
+
+def laplace_rdp(event: LaplaceDpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rényi divergence of the Laplace mechanism with unit sensitivity, exactly (Mironov 2017, Proposition 6)."""
+    b = event.noise_multiplier
+    if b == 0:
+        return np.full(len(orders), np.inf)
+    far = np.log(orders / (2 * orders - 1)) + (orders - 1) / b
+    near = np.log((orders - 1) / (2 * orders - 1)) - orders / b
+    return np.maximum(np.logaddexp(far, near), 0.0) / (orders - 1)

@@ -1,0 +1,113 @@
+"""Private selection: run a private release a secret, random number of times, and show only the best run."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from skfairdp.privacy._dp_accounting import DpEvent, RepeatAndSelectDpEvent
+from skfairdp.privacy._noise import NoiseSource
+from skfairdp.privacy._selection_rdp import stopping_parameter
+
+__all__ = ["PrivateSelection"]
+
+Result = TypeVar("Result")
+
+_SHAPES = {"logarithmic": 0.0, "half": 0.5, "geometric": 1.0, "poisson": math.inf}
+_TAIL = 1e-18  # mass of the number of trials that inversion of 64 bits does not reach
+
+
+@dataclass(frozen=True)
+class PrivateSelection:
+    """Repeat a private release a random number of times and keep the best.
+
+    **Guarantee.** The number of trials K is drawn from the operating system and never shown; neither are the trials
+    that lost. Then what comes out costs little more than a single trial, however many were made on average (Papernot &
+    Steinke 2022, Theorems 2 and 6): showing all of them would compose. How long a selection takes tells K, and is no
+    part of the guarantee.
+
+    Parameters
+    ----------
+    base : DpEvent
+        The cost of one trial, its score included. Trials are alike: each draws its candidate at random.
+    mean : float
+        Mean of K, at least 1 (1: exactly one trial).
+    law : {"logarithmic", "half", "geometric", "poisson"}, default="logarithmic"
+        Of K: truncated negative binomial with shape η = 0, ½ or 1, or Poisson. The smaller η is, the less it costs and
+        the more K varies. A Poisson number may be 0, and then there is no best.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, PrivateSelection, epsilon_of
+    >>> selection = PrivateSelection(GaussianDpEvent(10.0), mean=10.0)
+    >>> round(epsilon_of(selection.base, 1e-5), 3), round(epsilon_of(selection.event, 1e-5), 3)
+    (0.341, 0.694)
+    """
+
+    base: DpEvent
+    mean: float
+    law: str = "logarithmic"
+
+    def __post_init__(self) -> None:
+        if self.law not in _SHAPES:
+            raise ValueError(f"law of PrivateSelection must be one of {tuple(_SHAPES)}. Got {self.law!r} instead.")
+        if not (self.mean >= 1 and math.isfinite(self.mean)):
+            raise ValueError(f"mean of PrivateSelection must be at least 1 and finite. Got {self.mean!r} instead.")
+
+    @property
+    def event(self) -> DpEvent:
+        """The best trial, alone."""
+        if self.mean == 1 and self.law != "poisson":
+            return self.base
+        return RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.law])
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """P[K = k] for k = 0, 1, ..., up to a tail below 1e-18."""
+        shape = _SHAPES[self.law]
+        if self.law == "poisson":
+            k = np.arange(0, math.ceil(self.mean + 12 * math.sqrt(self.mean) + 60))
+            return np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1))
+        if self.mean == 1:
+            return np.array([0.0, 1.0])
+        gamma = stopping_parameter(self.mean, shape)
+        k = np.arange(1, math.ceil(math.log(_TAIL * gamma) / math.log1p(-gamma)) + 2)
+        log_mass = k * math.log1p(-gamma)
+        if shape == 0:
+            log_mass -= np.log(k) + math.log(math.log(1 / gamma))
+        else:
+            log_mass += gammaln(k + shape) - gammaln(shape) - gammaln(k + 1) - math.log(gamma**-shape - 1)
+        return np.concatenate([[0.0], np.exp(log_mass)])
+
+    def draw(self, source: NoiseSource, size: int = 1) -> NDArray[np.int64]:
+        """Numbers of trials, by inversion of 64 secret bits each; private, never to be logged."""
+        beyond = np.cumsum(self.probabilities()[::-1])[::-1]  # P[K ≥ k], summed from its small end
+        uniform = (source.words(size).astype(np.float64) + 0.5) * 2.0**-64
+        # K is the largest k with P[K ≥ k] ≥ U.
+        return (np.searchsorted(-beyond, -np.minimum(uniform, beyond[0]), side="right") - 1).astype(np.int64)
+
+    def select(self, trial: Callable[[], tuple[float, Result]], source: NoiseSource) -> Result | None:
+        """Make a secret number of trials and return the result of the one with the best score.
+
+        Parameters
+        ----------
+        trial : callable
+            Makes one trial and returns its score (more is better; NaN loses) and its result. Its candidate, its noise
+            and everything else random in it must be drawn afresh.
+        source : NoiseSource
+
+        Returns
+        -------
+        result, or None where no trial was made
+            Of equal scores, the first.
+        """
+        best: tuple[float, Result] | None = None
+        for _ in range(int(self.draw(source)[0])):
+            score, result = trial()
+            score = -math.inf if math.isnan(score) else score
+            if best is None or score > best[0]:
+                best = (score, result)
+        return None if best is None else best[1]
