@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, PrivacySpent
+from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, PrivacySpent, planned_entry
 from skfairdp.utils import (
     PublicData,
     as_groups,
@@ -70,6 +71,35 @@ class FairPrivateMixin:
         """Shorthand for ``privacy_.epsilon``: the certified cap of this fit."""
         check_is_fitted(self, "privacy_")
         return self.privacy_.epsilon
+
+    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
+        """What ``fit`` with the same arguments is going to certify, before anything is released or trained.
+
+        It is the plan of the fit itself, which is ended where it would charge a ledger: the event depends on public
+        values only (sizes, domains, constructor parameters), and is that of the fit to the letter.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As for ``fit``.
+
+        Returns
+        -------
+        PrivacySpent
+            Equal to the ``privacy_`` of the fit but for its list of public values.
+        """
+        model = clone(self).set_params(noise_seed=None)  # type: ignore[attr-defined]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit gives them
+            entry = planned_entry(lambda ledger: model.set_params(ledger=ledger).fit(X, y, **fit_params))
+        assert entry is not None, "every fit of a private estimator charges its ledger"
+        return PrivacySpent.of(
+            entry.event,
+            self.delta,
+            protects=entry.protects,
+            neighboring_relation=entry.neighboring_relation,
+            secret_noise=self.noise_seed is None,  # type: ignore[attr-defined]
+        )
 
     def score(
         self,

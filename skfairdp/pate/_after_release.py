@@ -48,6 +48,17 @@ class AfterRelease(FairPrivateMixin):
         """Whether the gate is consulted before each vote (CF-GNMax+), not on labels that are released already."""
         return self.voting == "confident"
 
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """What refit_student can change, given how this one votes: a search pays once for all their values."""
+        free = {
+            "student": True,
+            "gamma": not self._gates_votes,
+            "lam": self.constraint_at == "student_loss",
+            "threshold": self.voting == "soft",
+        }
+        return frozenset(name for name, is_free in free.items() if is_free)
+
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 

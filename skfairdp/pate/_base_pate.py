@@ -55,6 +55,12 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    # What changes neither parts nor teachers: a search trains them once for all values of these.
+    _after_teachers = frozenset(
+        "epsilon delta gamma lam threshold student voting sigma_threshold sigma_gnmax max_queries max_answers accounting "
+        "noise min_count gap gate constraint_at".split()
+    )
+
     # PATEClassifier has no fairness parameters; FairPATEClassifier sets its own.
     groups: Any = None
     sensitive_columns: Any = None

@@ -34,6 +34,7 @@ from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._report import PrivacySpent
@@ -87,6 +88,7 @@ __all__ = [
     "gdp_mu",
     "group_privacy",
     "log_q",
+    "planned_entry",
     "rdp_of",
     "rdp_to_epsilon",
     "repeat",

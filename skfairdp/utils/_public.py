@@ -18,10 +18,12 @@ class PublicData:
         Public feature rows, in the columns of the private ``X``.
     sensitive_features : array-like of shape (n_public,) or DataFrame, default=None
         Public groups of those rows.
+    y : array-like of shape (n_public,), default=None
+        Public labels of those rows. No estimator learns from them; the searches score candidates on them at no cost.
 
     Attributes
     ----------
-    X, sensitive_features
+    X, sensitive_features, y
         As given.
 
     Examples
@@ -33,9 +35,10 @@ class PublicData:
     (False, PublicData(4 rows, 2 columns, with groups))
     """
 
-    def __init__(self, X: Any, sensitive_features: Any = None) -> None:
+    def __init__(self, X: Any, sensitive_features: Any = None, y: Any = None) -> None:
         self.X = X
         self.sensitive_features = sensitive_features
+        self.y = y
 
     def __sklearn_clone__(self) -> "PublicData":
         return self
@@ -45,5 +48,6 @@ class PublicData:
         rows, columns = shape if shape is not None and len(shape) == 2 else (len(self.X), "?")
         return (
             f"PublicData({rows} rows, {columns} columns, "
-            f"{'without' if self.sensitive_features is None else 'with'} groups)"
+            f"{'without' if self.sensitive_features is None else 'with'} groups"
+            f"{'' if self.y is None else ', with labels'})"
         )
