@@ -56,10 +56,10 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
     }
 
     # What changes neither parts nor teachers: a search trains them once for all values of these.
-    _after_teachers = frozenset(
-        "epsilon delta gamma lam threshold student voting sigma_threshold sigma_gnmax max_queries max_answers accounting "
-        "noise min_count gap gate constraint_at".split()
-    )
+    _after_teachers = frozenset({
+        "epsilon", "delta", "accounting", "noise", "sigma_threshold", "sigma_gnmax", "max_queries", "max_answers",
+        "voting", "threshold", "gamma", "min_count", "gap", "gate", "constraint_at", "lam", "student",
+    })  # fmt: skip
 
     # PATEClassifier has no fairness parameters; FairPATEClassifier sets its own.
     groups: Any = None
