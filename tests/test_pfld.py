@@ -481,6 +481,25 @@ def test_without_epsilon_the_gap_of_the_training_rows_closes():
     assert fair.privacy_.epsilon == math.inf and isinstance(fair.privacy_.event, NonPrivateDpEvent)
 
 
+@pytest.mark.parametrize("m", [2, 3])
+def test_where_nothing_is_violated_the_noise_moves_multipliers_by_half_at_most(m):
+    """Labels and features say nothing of the group; ε is small and the rows few, so that full steps would be noise."""
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(1500, 2)), np.arange(1500) % 2, np.arange(1500) // 2 % m
+    settings = {**QUICK, "groups": list(range(m)), "dual_steps": 40, "lam_max": 50.0, "epochs": 1}
+
+    def ends(step):
+        found = []
+        for seed in range(8):
+            with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
+                model = PFLDClassifier(epsilon=0.3, dual_step=step, noise_seed=seed, **settings)
+                found.append(model.fit(X, y, sensitive_features=groups).multipliers_.ravel())
+        return np.sqrt(np.mean(np.square(found)))
+
+    assert ends(None) < 0.5
+    assert ends(10.0) > 1.0
+
+
 @pytest.mark.parametrize("primal", ["group_model", "gradient"])
 def test_private_multipliers_close_most_of_the_gap(primal):
     X, y, groups = biased(3000)

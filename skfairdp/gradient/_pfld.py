@@ -48,8 +48,9 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         "accuracy_parity" (same errors), or several of them at once.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
-    dual_step : float, default=1.0
-        How far a multiplier moves for a violation of 1.
+    dual_step : float, default=None
+        How far a multiplier moves for a violation of 1 in the first of the dual steps; later ones shrink, to a share
+        1/``dual_steps`` of it. None is 10, or as much less as keeps the noise in a multiplier at 0.5.
     dual_steps : int, default=40
         Releases of the violations, evenly over the training.
     violations : {"predictions", "probabilities"}, default="predictions"
@@ -150,7 +151,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "constraint": [StrOptions(set(_NOTIONS)), list, tuple],
         "lam_max": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [Interval(Real, 0, None, closed="neither")],
+        "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
         "violations": [StrOptions({"predictions", "probabilities"})],
         "primal": [StrOptions({"group_model", "gradient"})],
@@ -187,7 +188,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         delta: float = 1e-5,
         constraint: str | Sequence[str] = "demographic_parity",
         lam_max: float = 5.0,
-        dual_step: float = 1.0,
+        dual_step: float | None = None,
         dual_steps: int = 40,
         violations: str = "predictions",
         primal: str = "group_model",

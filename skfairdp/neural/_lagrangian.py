@@ -25,6 +25,7 @@ from skfairdp.utils import progress_bar
 __all__ = ["LagrangianTraining", "train_lagrangian"]
 
 Array = NDArray[np.float64]
+_LONGEST_STEP, _WALK = 10.0, 0.5  # of multipliers, whose violations lie between -1 and 1
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,10 @@ class LagrangianTraining:
     weight_decay : float
     lam_max : float
         Multipliers stay in [-lam_max, lam_max].
-    dual_step : float
-        How far a multiplier moves for a violation of 1.
+    dual_step : float or None
+        How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
+        of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10, or as much less as
+        keeps the standard deviation of a multiplier that follows nothing but noise at 0.5.
     average_last : float
         Share of the last iterates whose average is kept.
     violations : {"predictions", "probabilities"}
@@ -67,7 +70,7 @@ class LagrangianTraining:
     lr: float = 1e-3
     weight_decay: float = 0.0
     lam_max: float = 5.0
-    dual_step: float = 1.0
+    dual_step: float | None = None
     average_last: float = 0.25
     violations: str = "predictions"
     clip: float | None = None
@@ -138,7 +141,8 @@ def train_lagrangian(
     >>> plan, source = PFLDPlan.without_privacy(n_groups=2, primal_steps=1, dual_steps=30), NoiseSource()
     >>> counts = plan.release_counts(groups, np.zeros(600, dtype=int), 1, source)
     >>> net, multipliers = train_lagrangian(network, X, y, groups, parity, counts, plan, source,
-    ...                                     LagrangianTraining(epochs=30, batch_size=50), membership=np.eye(2)[groups])
+    ...                                     LagrangianTraining(epochs=30, batch_size=50, lr=0.01),
+    ...                                     membership=np.eye(2)[groups])
     >>> multipliers.shape, bool(multipliers[1] > 0 > multipliers[0])
     ((2, 1, 1), True)
     """
@@ -177,6 +181,7 @@ class _Loop:
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         self.sizes = constraints.counts(counts)
         self.multipliers = np.zeros_like(self.sizes)
+        self.first_step = self._first_step()
         self.dtype = self.parameters[0].dtype
         self.membership = None if membership is None else torch.from_numpy(membership).to(X.device, self.dtype)
         self.pulls: Tensor | None = None  # weight of each row's h in the loss
@@ -200,10 +205,12 @@ class _Loop:
         optimizer = torch.optim.Adam(self.parameters, lr=training.lr, weight_decay=training.weight_decay)
         first_averaged = steps - max(1, round(training.average_last * steps)) if training.average_last else steps
         mean: list[Tensor] = []
+        duals_done = 0
         batches = _batches(n, min(training.batch_size, n), self.X.device)
         for t in progress_bar(range(steps), desc="Lagrangian dual", verbose=training.verbose):
             if t in dual_at:
-                self._dual_step()
+                self._dual_step(1 - duals_done / plan.dual_steps)
+                duals_done += 1
             rows = next(batches)
             if at_once:
                 self._set(self._release(rows, with_loss=True))
@@ -225,8 +232,17 @@ class _Loop:
         self.module.eval()
         return self.multipliers
 
+    def _first_step(self) -> Array:
+        """Length of the first dual step, for every multiplier."""
+        if self.training.dual_step is not None:
+            return np.full_like(self.sizes, self.training.dual_step)
+        noise = self.plan.largest_dual_noise(self.sizes.shape[2]) / self.sizes
+        # steps that shrink to nothing add up a third of the variance that as many full ones would
+        walked = noise * np.sqrt(max(1, self.plan.dual_steps) / 3)
+        return np.minimum(_LONGEST_STEP, _WALK / np.maximum(walked, 1e-12))
+
     @torch.no_grad()
-    def _dual_step(self) -> None:
+    def _dual_step(self, share: float) -> None:
         """λ ← clip(λ + step · violation), the violation a noisy sum over a noisy size."""
         self.module.eval()
         logits = torch.cat([self.module(part) for part in self.X.split(8192)])
@@ -240,7 +256,7 @@ class _Loop:
             values, self.constraints.cells.cpu().numpy(), self.constraints.n_cells, self.groups, self.source
         )
         bound = self.training.lam_max
-        self.multipliers = np.clip(self.multipliers + self.training.dual_step * sums / self.sizes, -bound, bound)
+        self.multipliers = np.clip(self.multipliers + share * self.first_step * sums / self.sizes, -bound, bound)
         if self.membership is not None:
             self.pulls = self._pulls()
 

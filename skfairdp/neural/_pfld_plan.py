@@ -162,6 +162,10 @@ class PFLDPlan:
         """Standard deviation of the noise on each sum of these violations."""
         return self.sigma_dual * self._moved * _longest_row(violations)
 
+    def largest_dual_noise(self, n_constraints: int) -> float:
+        """The same for any violations between -1 and 1 of so many constraints at once."""
+        return self.sigma_dual * self._moved * math.sqrt(n_constraints)
+
     # ------------------------------------------------------------------ releases
 
     def release_counts(
