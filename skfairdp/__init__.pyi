@@ -3,6 +3,7 @@ from skfairdp import datasets as datasets
 from skfairdp import ensemble as ensemble
 from skfairdp import exceptions as exceptions
 from skfairdp import fairness as fairness
+from skfairdp import generative as generative
 from skfairdp import gradient as gradient
 from skfairdp import inspection as inspection
 from skfairdp import metrics as metrics
@@ -13,11 +14,13 @@ from skfairdp import postprocessing as postprocessing
 from skfairdp import preprocessing as preprocessing
 from skfairdp import privacy as privacy
 from skfairdp import utils as utils
+from skfairdp.baselines import LagrangianClassifier as LagrangianClassifier
 from skfairdp.baselines import RandomizedResponseClassifier as RandomizedResponseClassifier
 from skfairdp.exceptions import BudgetExceededError as BudgetExceededError
 from skfairdp.exceptions import FairnessWarning as FairnessWarning
 from skfairdp.exceptions import LedgerError as LedgerError
 from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
+from skfairdp.generative import PFGuardGenerator as PFGuardGenerator
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.gradient import PFLDClassifier as PFLDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
@@ -25,6 +28,7 @@ from skfairdp.model_selection import frontier as frontier
 from skfairdp.model_selection import pareto_frontier as pareto_frontier
 from skfairdp.pate import FairPATEClassifier as FairPATEClassifier
 from skfairdp.pate import PATEClassifier as PATEClassifier
+from skfairdp.pate import SFPATEClassifier as SFPATEClassifier
 from skfairdp.postprocessing import IDP3 as IDP3
 from skfairdp.postprocessing import FairnessCalibrator as FairnessCalibrator
 from skfairdp.preprocessing import DemographicParityFilter as DemographicParityFilter

@@ -16,6 +16,7 @@ from skfairdp import (
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
+    PFGuardGenerator,
     PFLDClassifier,
 )
 from skfairdp._base import FairPrivateMixin
@@ -26,6 +27,8 @@ from skfairdp.preprocessing import PublicPreprocessor
 NOT_IN_THE_SUITE = {
     "ParityPenaltyStudent": "its target is a table of noisy vote shares, not a column of labels",
     "DemographicParityFilter": "a sampler: it has fit_resample(X, y), which the suite does not know, and no fit",
+    "GeneratorBackend": "the base of backends: a configuration without fit",
+    "MarginalsBackend": "a configuration without fit: PFGuardGenerator plans with it and learns by the plan",
     "GroupRandomizer": "it releases groups and has no fit",
     "SoftLabelStudent": "its target is a table of noisy vote shares, not a column of labels",
     "LogisticTeachers": "a configuration without fit(X, y): parts are fitted by fit_teachers",
@@ -72,6 +75,11 @@ class FairDPSGDOfColumnZero(FairDPSGDClassifier):
 
 class PFLDOfColumnZero(PFLDClassifier):
     def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class PFGuardOfColumnZero(PFGuardGenerator):
+    def fit(self, X, y=None):
         return super().fit(X, y, sensitive_features=groups_of(X))
 
 
@@ -125,6 +133,7 @@ def fast_instances():
         PublicPreprocessorOfItsRows(StandardScaler()),
         RandomizedResponseOfColumnZero(epsilon=5.0, groups=[0, 1], noise_seed=0),
         ParityLogisticRegressionOfColumnZero(),
+        PFGuardOfColumnZero(noise_seed=0, random_state=0),
         IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), lam=0.3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), gamma=0.1, group_at_prediction=True),

@@ -31,6 +31,7 @@ from skfairdp import (
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
+    PFGuardGenerator,
     PFLDClassifier,
     PrivacyLedger,
     RandomizedResponseClassifier,
@@ -38,6 +39,7 @@ from skfairdp import (
 from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
+from skfairdp.generative import MarginalsBackend
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
@@ -94,6 +96,8 @@ SETTINGS = [
     pytest.param(FairPATEClassifier, {"teacher": MLPTeachers(hidden=(4,), epochs=1)}, id="Fair-mlp"),
     pytest.param(RandomizedResponseClassifier, {}, id="randomised-response"),
     pytest.param(RandomizedResponseClassifier, {"debias": False}, id="randomised-response-biased"),
+    pytest.param(PFGuardGenerator, {}, id="PFGuard"),
+    pytest.param(PFGuardGenerator, {"backend": MarginalsBackend(structure="star")}, id="PFGuard-star"),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson", "primal_steps": 5}, id="PFLD-poisson"),
@@ -106,9 +110,12 @@ QUICK = {
     FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
     PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
     RandomizedResponseClassifier: {"groups": [0, 1]},
+    PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "n_bins": 8},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier}
+#: Classes that read the groups of the rows given to fit.
+READING_GROUPS = {*OF_GROUPS, PFGuardGenerator}
 
 
 def make(cls, settings, **more):
@@ -122,7 +129,7 @@ def public_of(cls, rows):
 
 def fit(estimator, rows, X=None, y=None):
     X, y = rows.X if X is None else X, rows.y if y is None else y
-    if type(estimator) in OF_GROUPS:
+    if type(estimator) in READING_GROUPS:
         return estimator.fit(X, y, sensitive_features=rows.groups)
     return estimator.fit(X, y, X_public=public_of(type(estimator), rows))
 
@@ -131,6 +138,8 @@ def released(estimator, rows):
     """What the noise shows in."""
     if hasattr(estimator, "released_groups_"):
         return estimator.released_groups_
+    if isinstance(estimator, PFGuardGenerator):
+        return np.concatenate([table.ravel() for table in estimator.model_.tree.tables])
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)
 
 
@@ -230,7 +239,7 @@ def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
     torch.manual_seed(1)
     before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     estimator = fit(make(cls, settings, random_state=None), rows)
-    estimator.predict(rows.X_public)
+    estimator.predict(rows.X_public) if hasattr(estimator, "predict") else estimator.sample(10)
     assert random.getstate() == before[0]
     np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[2])

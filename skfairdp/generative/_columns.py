@@ -1,0 +1,217 @@
+"""Columns of a table as cells: what a value is counted as, and what a cell is turned back into. All of it is public."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts"]
+
+_LINEAR, _OCTAVES = 200, 30  # cells of equal width within bounds, and halvings of the range towards its anchor
+_STEPS = 4  # cells per doubling where there are no bounds
+_EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
+_EVIDENCE = 4.0  # standard deviations of noise that the outer cells must exceed to count as occupied
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: how many cells it has, and how values and cells are exchanged.
+
+    Parameters
+    ----------
+    name : label
+    dtype : dtype of the column in the table given to fit
+    nullable : bool
+        Whether the dtype can hold a missing value; it then has a cell of its own.
+    """
+
+    name: Any
+    dtype: Any
+    nullable: bool
+
+    @property
+    def n_values(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def null_cell(self) -> int:
+        return self.n_values
+
+    @property
+    def n_cells(self) -> int:
+        """Cells that rows are counted in: the values, a missing one where there may be one, and "none of these"."""
+        return self.n_values + int(self.nullable) + 1
+
+    @property
+    def sampled(self) -> NDArray[np.bool_]:
+        """Cells that may be sampled: all but the last, which holds values outside the public domain."""
+        return np.arange(self.n_cells) < self.n_cells - 1
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class CategoryColumn(Column):
+    """A column with a public list of values."""
+
+    values: tuple[Any, ...] = ()
+    ordered: bool = False
+
+    @property
+    def n_values(self) -> int:
+        return len(self.values)
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        """Cell of each value; one outside the list gets the last cell."""
+        codes, distinct = pd.factorize(pd.Series(values, copy=False).astype(object), use_na_sentinel=True)
+        index = {value: cell for cell, value in enumerate(self.values)}
+        known = [index.get(value, self.n_cells - 1) for value in distinct.tolist()]
+        missing = self.null_cell if self.nullable else self.n_cells - 1
+        return np.array([*known, missing], dtype=np.int64)[codes]
+
+    def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        codes = np.where(cells < self.n_values, cells, -1)
+        if isinstance(self.dtype, pd.CategoricalDtype):
+            return pd.Categorical.from_codes(codes, categories=pd.Index(self.values), ordered=self.ordered)
+        lookup = np.empty(self.n_values + 1, dtype=object)
+        lookup[:-1] = list(self.values)
+        lookup[-1] = None if self.dtype == object else pd.NA
+        if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
+            if self.dtype.kind == "f":
+                lookup[-1] = np.nan
+            return lookup[: self.n_values + int(self.nullable)].astype(self.dtype)[codes]
+        return pd.array(lookup[codes], dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class NumberColumn(Column):
+    """A column of numbers, cut into cells that start at public or released places.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (n_values,)
+        Smallest value of each cell, rising. A cell ends where the next one starts.
+    high : float
+        Largest value of the last cell.
+    integer : bool
+        Whether values are whole numbers.
+    """
+
+    starts: NDArray[np.float64] = None  # type: ignore[assignment]
+    high: float = 0.0
+    integer: bool = False
+
+    @property
+    def n_values(self) -> int:
+        return len(self.starts)
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        """Cell of each value; values beyond the bounds count as the bound."""
+        numbers = as_numbers(values)
+        cells = np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.n_values - 1)
+        missing = self.null_cell if self.nullable else self.n_cells - 1
+        return np.where(np.isnan(numbers), missing, cells)
+
+    def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """Values drawn evenly from each cell."""
+        present = cells < self.n_values
+        inside = np.where(present, cells, 0)
+        ends = np.append(self.starts[1:], np.nextafter(self.high, np.inf))
+        low, end = self.starts[inside], ends[inside]
+        if self.integer:
+            end = np.where(inside == self.n_values - 1, self.high + 1, end)
+            numbers = np.minimum(np.floor(low + rng.random(len(cells)) * (end - low)), end - 1)
+        else:
+            drawn = low + rng.random(len(cells)) * (end - low)
+            numbers = np.where(drawn < end, drawn, low)  # rounding may reach the next cell
+        if isinstance(self.dtype, pd.api.extensions.ExtensionDtype):
+            out: Any = pd.array(numbers, dtype=self.dtype)
+            out[~present] = pd.NA
+            return out
+        if self.dtype.kind in "iu":
+            limits = np.iinfo(self.dtype)
+            return np.clip(numbers, limits.min, limits.max).astype(self.dtype)
+        if self.dtype.kind == "b":
+            return numbers >= 0.5
+        numbers = np.where(present, numbers, np.nan)
+        return numbers.astype(self.dtype if self.dtype.kind == "f" else np.float64)
+
+
+def as_numbers(values: Any) -> NDArray[np.float64]:
+    """Floats, missing ones as NaN."""
+    series = pd.Series(values, copy=False)
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _after(value: float, integer: bool) -> float:
+    return value + 1.0 if integer else float(np.nextafter(value, np.inf))
+
+
+def quantile_starts(
+    values: NDArray[np.float64], n_bins: int, low: float, high: float, integer: bool
+) -> NDArray[np.float64]:
+    """Starts of cells with equally many of the (public) values; one that fills a cell alone gets a cell of its own."""
+    inside = np.clip(values[np.isfinite(values)], low, high)
+    if not len(inside):
+        return np.array([low])
+    cuts, times = np.unique(
+        np.quantile(inside, np.linspace(0, 1, n_bins + 1), method="inverted_cdf"), return_counts=True
+    )
+    starts = {low, *cuts.tolist(), *(_after(cut, integer) for cut in cuts[times > 1].tolist())}
+    return np.array(sorted(start for start in starts if low <= start <= high))
+
+
+def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArray[np.float64], float]:
+    """Starts of the many cells that private numbers are counted in once, and the largest value of the last.
+
+    Between bounds the cells have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
+    which has a cell of its own; without bounds they grow by a constant factor away from 0.
+    """
+    if bounds is None:
+        powers = 2.0 ** (np.arange(_EXPONENTS[0] * _STEPS, _EXPONENTS[1] * _STEPS + 1) / _STEPS)
+        low, high, anchor = -powers[-1], powers[-1], 0.0
+        starts = np.concatenate([-powers, powers])
+    else:
+        low, high = bounds
+        anchor = 0.0 if low <= 0 <= high else low
+        steps = (high - low) * 2.0 ** -np.arange(1, _OCTAVES)
+        starts = np.concatenate([np.linspace(low, high, _LINEAR + 1), anchor - steps, anchor + steps])
+    if integer:
+        low, high, anchor = float(np.floor(low)), float(np.ceil(high)), float(np.round(anchor))
+        if high - low <= _LINEAR:
+            return np.arange(low, high + 1), high
+        starts = np.ceil(starts)
+    starts = np.concatenate([starts, [low, anchor, _after(anchor, integer)]])
+    return np.unique(starts[(starts >= low) & (starts <= high)]), high
+
+
+def merged_grid(
+    starts: NDArray[np.float64], high: float, noisy: NDArray[np.float64], sigma: float, n_bins: int
+) -> tuple[NDArray[np.float64], float]:
+    """Merge fine cells into about ``n_bins`` of equal noisy counts. Post-processing.
+
+    Outer cells whose counts are within the noise are cut off: rows there will count as the nearest cell kept.
+    """
+    doubt = _EVIDENCE * sigma * np.sqrt(np.arange(1, len(noisy) + 1))
+    from_left, from_right = np.cumsum(noisy) > doubt, np.cumsum(noisy[::-1]) > doubt
+    if not from_left.any() or not from_right.any():
+        kept = np.unique(np.linspace(0, len(starts) - 1, min(n_bins, len(starts))).astype(int))
+        return starts[kept], high
+    first, last = int(np.argmax(from_left)), len(noisy) - 1 - int(np.argmax(from_right))
+    if first > last:
+        first, last = last, first
+    inside = noisy[first : last + 1]
+    reached = np.maximum.accumulate(np.cumsum(inside))
+    full = reached[-1] / n_bins
+    cuts = np.searchsorted(reached, full * np.arange(1, n_bins)) + 1
+    heavy = np.flatnonzero(inside > full)
+    kept = np.unique(np.concatenate([[0], cuts, heavy, heavy + 1]))
+    kept = kept[kept < len(inside)] + first
+    end = high if last == len(starts) - 1 else float(np.nextafter(starts[last + 1], -np.inf))
+    return starts[kept], end

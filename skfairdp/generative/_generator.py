@@ -1,0 +1,429 @@
+"""PFGuardGenerator: synthetic rows that are differentially private, from a balanced law of groups and labels."""
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairdp._base import FairPrivateMixin
+from skfairdp.generative._backend import FittedModel, GeneratorBackend, Layout, PrivateRows
+from skfairdp.generative._budget import Budget
+from skfairdp.generative._codec import TableCodec, plan_table
+from skfairdp.generative._fair_rates import fair_rates
+from skfairdp.generative._law import BALANCES, given_rates, on_simplex, target_law
+from skfairdp.generative._marginals import MarginalsBackend
+from skfairdp.generative._strata import drawn_strata, restricted
+from skfairdp.generative._tables import Form, as_table, named_columns
+from skfairdp.privacy import PrivacyLedger
+from skfairdp.utils import PublicData, RandomStateLike, public_generator, split_sensitive_columns, without_values
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+
+__all__ = ["PFGuardGenerator"]
+
+BACKENDS: dict[str, type[GeneratorBackend]] = {"marginals": MarginalsBackend}
+
+
+class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
+    """Synthetic rows that anyone may use, from a biased private table: private, and balanced between groups.
+
+    **Guarantee.** (ε, δ)-differential privacy for one record under replacement, features, label and group together.
+    ``privacy_.epsilon`` is computed from the event of everything that a fit may release, before it releases anything,
+    and is the same for every table of that shape; sampling is post-processing, any number of rows at no cost. Public
+    are: the number of rows, column names and dtypes, and what you give as parameters or as ``X_reference``. A number
+    column without public bounds or reference has its cells paid for; categories, classes and groups that are given
+    neither way are read from the private rows, which a PrivacyLeakWarning names.
+
+    PFGuard (Kim et al. 2024): fair sampling on the private side, a private release, a balanced law on the public side.
+    Its published claims break where parts are stratified by a private attribute or weights are counted over the whole
+    table; here rows are dealt to teachers by position and weights come from a teacher's own part. The ε of the
+    backends are ours, not the papers'.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of a fit, in [1e-3, 1e6].
+    delta : float, default=1e-5
+    backend : {"marginals"} or GeneratorBackend, default="marginals"
+        ``"marginals"``: a graphical model over noisy tables of counts (:class:`MarginalsBackend`), for tables.
+    balance : {"group", "group_and_label"} or None, default="group_and_label"
+        The law of group and label in what is sampled. ``"group"``: groups equally frequent, each with its own law of
+        the label. ``"group_and_label"``: also the overall law of the label in every group. None: as in the private
+        rows.
+    label_rates : "fair", dict or None, default="fair"
+        The law of the label in each group. A dict maps each group to the share of the last class, or to the shares of
+        all classes. ``"fair"``, with ``balance="group_and_label"``: tilted against the groups' own laws as far as makes
+        the model's own best classifier least unfair in equalized odds and demographic parity together; backends
+        without a density keep the overall law. None: what ``balance`` says.
+    n_bins : int, default=32
+        Cells that a column of numbers is cut into. Values are drawn evenly within a cell.
+    bounds : dict of column to (low, high), or one pair for all, default=None
+        Public bounds of number columns. Private values beyond them count as the bound.
+    categories : dict of column to list, default=None
+        Public values of a column. Private values outside the list are counted, and never sampled.
+    classes, groups : array-like, default=None
+        Public domains of the label and of the group (tuples for intersections).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that are the group. They are among the columns that are sampled.
+    random_state : int, RandomState, Generator or None, default=None
+        Public randomness of the fit. Never the noise.
+    noise_seed : int, default=None
+        Research and tests only: makes the noise reproducible, so that ``privacy_.epsilon`` is inf.
+    ledger : PrivacyLedger, default=None
+        Shared budget; charged before the first release.
+
+    Attributes
+    ----------
+    model_ : FittedModel
+        The released model. It holds no private row.
+    codec_ : TableCodec
+        Columns and their cells: public or released.
+    law_ : ndarray of shape (n_groups, n_classes)
+        Shares of groups and labels in what is sampled. Chosen from released values.
+    observed_law_ : ndarray of shape (n_groups, n_classes)
+        Released shares of groups and labels in the private rows.
+    classes_ : ndarray of shape (n_classes,)
+        None where no labels were given.
+    groups_ : ndarray of shape (n_groups,), dtype object
+        None where no groups were given.
+    privacy_ : PrivacySpent
+    epsilon_spent_ : float
+        Shorthand for ``privacy_.epsilon``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when X had string column names.
+
+    Raises
+    ------
+    BudgetExceededError
+        From ``fit``, before the first release, when the ledger cannot afford it.
+    ValueError
+        From ``fit``, on unusable input, before anything is spent.
+
+    Examples
+    --------
+    >>> from skfairdp import PFGuardGenerator
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y, groups = make_biased_classification(5000, disparity=0.3, as_frame=True, random_state=0)
+    >>> generator = PFGuardGenerator(epsilon=1.0, bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1])
+    >>> generator = generator.fit(X, y, sensitive_features=groups)
+    >>> print(generator.privacy_)
+    epsilon=... at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
+    >>> X_new, y_new, s_new = generator.sample_labels(1000, return_sensitive=True, random_state=0)
+    >>> X_new.shape, list(X_new.columns) == list(X.columns), int((s_new == 0).sum())
+    ((1000, 10), True, 500)
+    """
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "X_reference": True}
+    __metadata_request__score = {"sensitive_features": UNUSED}
+
+    _parameter_constraints: dict[str, Any] = {
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
+        "balance": [StrOptions(set(BALANCES)), None],
+        "label_rates": [StrOptions({"fair"}), dict, None],
+        "n_bins": [Interval(Integral, 2, 1000, closed="both")],
+        "bounds": [dict, tuple, None],
+        "categories": [dict, None],
+        "classes": ["array-like", None],
+        "groups": ["array-like", None],
+        "sensitive_columns": [str, Integral, list, tuple, None],
+        "random_state": ["random_state"],
+        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
+        "ledger": [HasMethods(["charge"]), None],
+    }
+
+    score = available_if(lambda self: False)(FairPrivateMixin.score)  # it predicts nothing
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        backend: str | GeneratorBackend = "marginals",
+        balance: str | None = "group_and_label",
+        label_rates: str | Mapping[Any, Any] | None = "fair",
+        n_bins: int = 32,
+        bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        classes: ArrayLike | None = None,
+        groups: Sequence[Any] | None = None,
+        sensitive_columns: str | int | Sequence[str | int] | None = None,
+        random_state: RandomStateLike = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.backend = backend
+        self.balance = balance
+        self.label_rates = label_rates
+        self.n_bins = n_bins
+        self.bounds = bounds
+        self.categories = categories
+        self.classes = classes
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+
+    def fit(
+        self,
+        X: ArrayLike | pd.DataFrame,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | pd.DataFrame | None = None,
+        X_reference: Any = None,
+    ) -> "PFGuardGenerator":
+        """Learn a generator of X, y and groups.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_columns)
+            Private. Numbers, categories, booleans; missing values where the dtype has them.
+        y : array-like of shape (n_rows,), default=None
+            Private labels.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Private groups. Needed where ``balance`` is not None, unless ``sensitive_columns`` names them.
+        X_reference : DataFrame, array-like or PublicData, default=None
+            Public rows in the columns of X: number columns take their cells from them, others their categories.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        owner = type(self).__name__
+        table, groups_in_X = self._read_table(X, reset=True)
+        labels, classes = self._read_labels(y, len(table))
+        groups, domain = self._read_groups(groups_in_X, sensitive_features, len(table))
+        codec = plan_table(
+            table,
+            is_frame=isinstance(X, pd.DataFrame),
+            dtype=getattr(X, "dtype", None) if not isinstance(X, pd.DataFrame) else None,
+            reference=self._read_reference(X_reference, table),
+            bounds=self.bounds,
+            categories=self.categories,
+            n_bins=self.n_bins,
+            owner=owner,
+        )
+        rates = self._rates_asked_for(classes, domain)
+        rng = public_generator(self.random_state)
+        layout = Layout("cells", *table.shape, 1 if domain is None else len(domain),
+                        1 if classes is None else len(classes), 1, rng, {})
+        budget = Budget(self.epsilon, self.delta, codec.sensitivity, layout.n_strata, self._backend().plan(layout))
+        noise = budget.calibrated()
+        event = budget.event_at(noise)
+        guarantee = {"protects": "record", "neighboring_relation": "replace one record"}
+        source = self._noise_source()
+        public = ("number of rows", "columns and dtypes", "bounds, categories, classes and groups", "X_reference",
+                  "all constructor parameters")
+        privacy = self._report(event, source, **guarantee, public=public)
+        self._charge(event, **guarantee, releases=budget.releases, dry_run=False)
+
+        if budget.ranges is not None:
+            codec = codec.settle(table, budget.ranges, source)
+        observed = np.ones((layout.n_groups, layout.n_classes))
+        if budget.law is not None:
+            strata = groups * layout.n_classes + labels
+            counts = np.bincount(strata, minlength=layout.n_strata)
+            observed = on_simplex(budget.law.release(counts, source)).reshape(observed.shape)
+        law = target_law(observed, self.balance if domain is not None else None, rates)
+        rows = PrivateRows(
+            values=codec.encode(table),
+            n_cells=codec.n_cells,
+            nullable=tuple(column.nullable for column in codec.columns),
+            sampled=tuple(column.sampled for column in codec.columns),
+            groups=groups,
+            labels=labels,
+            observed=observed,
+            law=law,
+        )
+        model = budget.backend.learn(rows, noise, source)
+        del rows, table, groups, labels
+        # Released values only from here on.
+        if rates is None and self.label_rates == "fair" and self.balance == "group_and_label" and domain is not None:
+            law = target_law(observed, self.balance, fair_rates(model, observed, rng))
+        self.model_: FittedModel = model
+        self.codec_: TableCodec = codec
+        self.law_, self.observed_law_ = law, observed
+        self.classes_, self.groups_, self.privacy_ = classes, domain, privacy
+        return self
+
+    def sample(
+        self,
+        n_samples: int,
+        *,
+        conditions: Mapping[str, Any] | None = None,
+        return_sensitive: bool = False,
+        random_state: RandomStateLike = None,
+    ) -> Any:
+        """Draw synthetic rows in the container, columns and dtypes of X. Costs no privacy, however many.
+
+        Parameters
+        ----------
+        n_samples : int
+        conditions : dict, default=None
+            ``{"y": label}``, ``{"sensitive_features": group}`` or both: rows of that label or group only, in the
+            proportions that ``law_`` has among them.
+        return_sensitive : bool, default=False
+            Return the groups as well.
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        X : DataFrame or ndarray of shape (n_samples, n_columns)
+        sensitive_features : only with ``return_sensitive``
+            In the container that ``fit`` was given.
+        """
+        X, _, groups = self._draw(n_samples, conditions, random_state)
+        return (X, self._groups_form.restore(*groups)) if self._wanted(return_sensitive) else X
+
+    def sample_labels(
+        self,
+        n_samples: int,
+        *,
+        conditions: Mapping[str, Any] | None = None,
+        return_sensitive: bool = False,
+        random_state: RandomStateLike = None,
+    ) -> Any:
+        """Draw synthetic rows with their labels: a training set.
+
+        Parameters
+        ----------
+        n_samples, conditions, return_sensitive, random_state
+            As for :meth:`sample`.
+
+        Returns
+        -------
+        X : DataFrame or ndarray of shape (n_samples, n_columns)
+        y : Series or ndarray of shape (n_samples,)
+        sensitive_features : only with ``return_sensitive``
+
+        Raises
+        ------
+        ValueError
+            ``fit`` was given no labels.
+        """
+        check_is_fitted(self, "model_")
+        if self.classes_ is None:
+            raise ValueError(f"{type(self).__name__} was fitted without y, so it has no labels to sample.")
+        X, labels, groups = self._draw(n_samples, conditions, random_state)
+        y = self._labels_form.restore(*labels)
+        return (X, y, self._groups_form.restore(*groups)) if self._wanted(return_sensitive) else (X, y)
+
+    def _wanted(self, return_sensitive: bool) -> bool:
+        if return_sensitive and self.groups_ is None:
+            raise ValueError(f"{type(self).__name__} was fitted without groups, so it has none to return.")
+        return return_sensitive
+
+    def _draw(self, n_samples: int, conditions: Any, random_state: RandomStateLike) -> Any:
+        check_is_fitted(self, "model_")
+        owner = type(self).__name__
+        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
+            raise ValueError(f"n_samples of {owner}.sample must be an integer >= 1. Got {n_samples!r} instead.")
+        rng = public_generator(random_state)
+        law = restricted(self.law_, conditions, self.groups_, self.classes_, owner)
+        strata = drawn_strata(law.ravel(), int(n_samples), rng)
+        values = self.model_.sample(strata, rng)
+        group_codes, label_codes = np.divmod(strata, self.law_.shape[1])
+        domain = None if self.groups_ is None else self.groups_.tolist()
+        extra = {
+            position: (name, form.restore([group if len(self._group_columns) == 1 else group[k] for group in domain],
+                                          group_codes))
+            for k, (position, name, form) in enumerate(self._group_columns)
+        }
+        X = self.codec_.decode(values, rng, extra)
+        classes = None if self.classes_ is None else self.classes_.tolist()
+        return X, (classes, label_codes), (domain, group_codes)
+
+    def _backend(self) -> GeneratorBackend:
+        return BACKENDS[self.backend]() if isinstance(self.backend, str) else clone(self.backend)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.no_validation = False
+        return tags
+
+    # ------------------------------------------------------------------ reading
+
+    def _read_table(self, X: Any, *, reset: bool) -> tuple[pd.DataFrame, NDArray[np.object_] | None]:
+        """The columns to be learnt, and the groups among the columns of X where ``sensitive_columns`` names them."""
+        owner = type(self).__name__
+        if scipy.sparse.issparse(X):
+            raise TypeError(f"Sparse data was passed as X of {owner}, but dense data is required. Use X.toarray().")
+        try:
+            if isinstance(X, pd.DataFrame):
+                validate_data(self, X, reset=reset, skip_check_array=True)
+                if not X.shape[0] or not X.shape[1]:
+                    raise ValueError(
+                        f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
+                        f"a minimum of 1 is required by {owner}."
+                    )
+            else:
+                X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
+        except (ValueError, TypeError, OverflowError) as error:
+            problem: Exception | None = without_values(error, owner=owner)
+        else:
+            problem = None
+        if problem is not None:
+            raise problem
+        if self.sensitive_columns is None:
+            self._group_columns: list[tuple[int, Any, Form]] = []
+            return as_table(X), None
+        features, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
+        kept = as_table(features)
+        whole = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
+        self._group_columns = [
+            (list(whole.columns).index(name), name, Form.of(whole[name]))
+            for name in named_columns(whole, self.sensitive_columns)
+        ]
+        return kept, groups
+
+    def _read_labels(self, y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+        if y is None:
+            return np.zeros(n_rows, dtype=np.int64), None
+        classes, codes = self._encode_classes(self._check_target(y, n_rows))
+        self._labels_form = Form.of(y if hasattr(y, "dtype") else np.asarray(y).ravel())
+        return codes, classes
+
+    def _read_groups(
+        self, groups_in_X: NDArray[np.object_] | None, sensitive_features: Any, n_rows: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.object_] | None]:
+        if groups_in_X is None and sensitive_features is None:
+            if self.balance is not None:
+                raise ValueError(
+                    f"{type(self).__name__} needs the groups of the private rows to balance them: pass "
+                    "sensitive_features to fit, name their columns with 'sensitive_columns', or set balance=None."
+                )
+            return np.zeros(n_rows, dtype=np.int64), None
+        codes, domain = self._private_groups(groups_in_X, sensitive_features, n_rows)
+        self._groups_form = Form.of(sensitive_features if groups_in_X is None else groups_in_X)
+        return codes, domain
+
+    def _read_reference(self, X_reference: Any, table: pd.DataFrame) -> pd.DataFrame | None:
+        if X_reference is None:
+            return None
+        given = X_reference.X if isinstance(X_reference, PublicData) else X_reference
+        reference, _ = self._read_table(given, reset=False)
+        reference.columns = table.columns
+        return reference
+
+    def _rates_asked_for(self, classes: Any, domain: Any) -> NDArray[np.float64] | None:
+        if not isinstance(self.label_rates, Mapping):
+            return None
+        if classes is None or domain is None:
+            raise ValueError(f"'label_rates' of {type(self).__name__} needs both y and groups.")
+        return given_rates(self.label_rates, domain.tolist(), len(classes), type(self).__name__)

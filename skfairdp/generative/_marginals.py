@@ -1,0 +1,209 @@
+"""The default for tables: a graphical model over noisy tables of counts that include the group and the label."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.generative._backend import BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
+from skfairdp.generative._law import on_simplex
+from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_strata
+from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
+from skfairdp.utils._sklearn import Interval, StrOptions
+
+__all__ = ["MarginalsBackend"]
+
+
+class MarginalsBackend(GeneratorBackend):
+    """Draw each column from noisy tables of counts, given group, label and (in a tree) one other column.
+
+    **Guarantee.** Differential privacy for one replaced record, by three Gaussian releases. (1) One table of counts for
+    every column by group and label: one replaced row moves two counts by one in each, so all of them together by √(2d)
+    in L2 norm. (2) One score per pair of columns, the L1 distance of its joint counts from what (1) would make of them:
+    it moves by at most 2, so all pairs together by 2√(d(d−1)/2). (3) The joint counts of the pairs of a tree that (2)
+    chose: √2 times the root of the number of pairs. The rest is post-processing.
+
+    The tree (Chow & Liu 1968) gives each column one parent beside group and label; what a pair has in common is taken
+    to be the same in every group, the law of largest entropy that agrees with the released tables.
+
+    Parameters
+    ----------
+    structure : {"tree", "star"}, default="tree"
+        ``"star"`` makes columns independent given group and label: release (1) only.
+    scores_share, pairs_share : float, default=0.06, 0.34
+        Shares of the squared cost of (2) and (3); (1) has the rest.
+
+    Examples
+    --------
+    >>> from skfairdp.generative import MarginalsBackend, PFGuardGenerator
+    >>> PFGuardGenerator(backend=MarginalsBackend(structure="star")).backend
+    MarginalsBackend(structure='star')
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "structure": [StrOptions({"tree", "star"})],
+        "scores_share": [Interval(Real, 0, 1, closed="neither")],
+        "pairs_share": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(self, *, structure: str = "tree", scores_share: float = 0.06, pairs_share: float = 0.34) -> None:
+        self.structure = structure
+        self.scores_share = scores_share
+        self.pairs_share = pairs_share
+
+    def plan(self, layout: Layout) -> "MarginalsPlan":
+        """Decide the three releases.
+
+        Raises
+        ------
+        ValueError
+            The rows are images, or the shares leave nothing for the tables by group and label.
+        """
+        self._validate_params()
+        if layout.kind != "cells":
+            raise ValueError(
+                "MarginalsBackend counts cells of a table and cannot learn images. Use backend='gs_wgan', or give X as "
+                "a table."
+            )
+        if self.scores_share + self.pairs_share >= 1:
+            raise ValueError(
+                "'scores_share' and 'pairs_share' of MarginalsBackend must add up to less than 1, for the tables by "
+                f"group and label need the rest. Got {self.scores_share:g} and {self.pairs_share:g}."
+            )
+        tree = self.structure == "tree" and layout.n_columns > 1
+        return MarginalsPlan(
+            layout, tree, self.scores_share if tree else 0.0, self.pairs_share if tree else 0.0
+        )
+
+
+@dataclass(frozen=True)
+class MarginalsPlan(BackendPlan):
+    layout: Layout
+    tree: bool
+    scores_share: float
+    pairs_share: float
+
+    def tables_at(self, noise: float) -> GaussianMechanism:
+        sensitivity = math.sqrt(2 * self.layout.n_columns)
+        share = 1 - self.scores_share - self.pairs_share
+        return GaussianMechanism(noise * sensitivity / math.sqrt(share), sensitivity=sensitivity)
+
+    def scores_at(self, noise: float) -> GaussianMechanism:
+        d = self.layout.n_columns
+        sensitivity = 2 * math.sqrt(d * (d - 1) / 2)
+        return GaussianMechanism(noise * sensitivity / math.sqrt(self.scores_share), sensitivity=sensitivity)
+
+    def pairs_at(self, noise: float) -> GaussianMechanism:
+        """For a full tree; one with fewer pairs costs less than is charged."""
+        sensitivity = math.sqrt(2 * (self.layout.n_columns - 1))
+        return GaussianMechanism(noise * sensitivity / math.sqrt(self.pairs_share), sensitivity=sensitivity)
+
+    def event_at(self, noise: float) -> DpEvent:
+        if not self.tree:
+            return self.tables_at(noise).event
+        return compose(self.tables_at(noise).event, self.scores_at(noise).event, self.pairs_at(noise).event)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        d = self.layout.n_columns
+        tables = (f"{d} tables of counts by group and label",)
+        return (*tables, f"{d * (d - 1) // 2} scores of pairs", f"{d - 1} tables of pairs") if self.tree else tables
+
+    def learn(self, rows: PrivateRows, noise: float, source: NoiseSource) -> "MarginalsModel":
+        n_strata, d = self.layout.n_strata, self.layout.n_columns
+        strata = rows.groups * self.layout.n_classes + rows.labels
+        sizes = rows.n_cells
+        mechanism = self.tables_at(noise)
+        counts = [
+            np.bincount(strata * size + rows.values[:, j], minlength=n_strata * size) for j, size in enumerate(sizes)
+        ]
+        noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
+        given_strata = [
+            conditional_tables(
+                table.reshape(n_strata, size), mechanism.sigma, self.layout.n_groups, sampled,
+                size - 2 if rows.nullable[j] else None,
+            )
+            for j, (table, size, sampled) in enumerate(zip(noisy, sizes, rows.sampled, strict=True))
+        ]
+        weights = rows.observed.ravel()
+        edges: list[tuple[int, int]] = []
+        if self.tree:
+            scores = self._scores(rows, given_strata, weights, noise, source)
+            edges = best_tree(scores, sizes, self.pairs_at(noise).sigma)
+        parents = {child: parent for parent, child in edges}
+        joint = self._joint_tables(rows, edges, noise, source)
+        order: list[tuple[int, int | None]] = [(j, None) for j in range(d) if j not in parents]
+        tables = [given_strata[j] for j, _ in order]
+        for parent, child in edges:
+            first, second = given_strata[parent], given_strata[child]
+            law = joint_given_strata(joint[parent, child], first, second, weights)
+            of_parent = law.sum(axis=2, keepdims=True)
+            order.append((child, parent))
+            tables.append(np.where(of_parent > 0, law / np.maximum(of_parent, 1e-300), second[:, None, :]))
+        return MarginalsModel(TreeModel(order, tables))
+
+    def _scores(
+        self, rows: PrivateRows, given_strata: list[NDArray[np.float64]], weights: NDArray[np.float64], noise: float,
+        source: NoiseSource,
+    ) -> NDArray[np.float64]:
+        d = self.layout.n_columns
+        pairs = list(itertools.combinations(range(d), 2))
+        exact = np.empty(len(pairs))
+        for k, (i, j) in enumerate(pairs):
+            expected = self.layout.n_rows * np.einsum("s,si,sj->ij", weights, given_strata[i], given_strata[j])
+            exact[k] = np.abs(_pair_counts(rows, i, j) - expected).sum()
+        scores = np.zeros((d, d))
+        for (i, j), score in zip(pairs, self.scores_at(noise).release(exact, source), strict=True):
+            scores[i, j] = scores[j, i] = score
+        return scores
+
+    def _joint_tables(
+        self, rows: PrivateRows, edges: list[tuple[int, int]], noise: float, source: NoiseSource
+    ) -> dict[tuple[int, int], NDArray[np.float64]]:
+        if not edges:
+            return {}
+        mechanism = self.pairs_at(noise)
+        counts = [_pair_counts(rows, i, j).ravel() for i, j in edges]
+        noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
+        shape = rows.n_cells
+        return {
+            (i, j): _shares_of_pair(table.reshape(shape[i], shape[j]), rows.sampled[i], rows.sampled[j])
+            for (i, j), table in zip(edges, noisy, strict=True)
+        }
+
+
+def _pair_counts(rows: PrivateRows, i: int, j: int) -> NDArray[np.int64]:
+    n_first, n_second = rows.n_cells[i], rows.n_cells[j]
+    codes = rows.values[:, i] * n_second + rows.values[:, j]
+    return np.bincount(codes, minlength=n_first * n_second).reshape(n_first, n_second)
+
+
+def _shares_of_pair(
+    noisy: NDArray[np.float64], first: NDArray[np.bool_], second: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    out = np.zeros(noisy.shape)
+    kept = np.ix_(first, second)
+    out[kept] = on_simplex(noisy[kept].ravel()).reshape(noisy[kept].shape)
+    return out
+
+
+class MarginalsModel(FittedModel):
+    """Released shares of cells, ready to sample from.
+
+    Parameters
+    ----------
+    tree : TreeModel
+    """
+
+    def __init__(self, tree: TreeModel) -> None:
+        self.tree = tree
+
+    def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
+        return self.tree.sample(strata, rng)
+
+    def log_likelihood(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        return self.tree.log_likelihood(values)

@@ -1,0 +1,147 @@
+"""A tree of columns given group and label: which columns hang together, and the tables that a tree is sampled from.
+
+Everything here works on released tables. No private row comes near it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.generative._law import on_simplex
+
+__all__ = ["TreeModel", "best_tree", "conditional_tables", "joint_given_strata"]
+
+_MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
+_LEAST = 1e-12
+
+
+def conditional_tables(noisy: NDArray[np.float64], sigma: float, n_groups: int, sampled: NDArray[np.bool_],
+                       null_cell: int | None) -> NDArray[np.float64]:
+    """Shares of the cells in each stratum, from one noisy table of counts.
+
+    Where the noise of a stratum drowns what sets it apart from the other groups with its label, its shares are drawn
+    towards theirs, by the positive-part rule of James and Stein.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (n_strata, n_cells)
+    sigma : float
+        Standard deviation of the noise in each entry.
+    n_groups : int
+    sampled : ndarray of bool of shape (n_cells,)
+        The other cells get no share.
+    null_cell : int or None
+        Taken as empty where its count over all strata is within three standard deviations of its noise.
+    """
+    n_strata, n_cells = noisy.shape
+    used = sampled.copy()
+    if null_cell is not None and used[:null_cell].any() and noisy[:, null_cell].sum() < 3 * sigma * np.sqrt(n_strata):
+        used[null_cell] = False
+    out = np.zeros((n_strata, n_cells))
+    if not used.any():
+        out[:, : max(int(sampled.sum()), 1)] = 1.0 / max(int(sampled.sum()), 1)
+        return out
+    kept = noisy[:, used]
+    by_label = kept.reshape(n_groups, -1, kept.shape[1])
+    pooled = np.tile(on_simplex(by_label.sum(axis=0)), (n_groups, 1))
+    totals = np.maximum(kept.sum(axis=1, keepdims=True), 0.0)
+    apart = np.square(kept - totals * pooled).sum(axis=1, keepdims=True)
+    weight = np.maximum(0.0, 1.0 - kept.shape[1] * sigma**2 / np.maximum(apart, _LEAST))
+    out[:, used] = weight * on_simplex(kept) + (1 - weight) * pooled
+    return out
+
+
+def joint_given_strata(pair: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64],
+                       strata: NDArray[np.float64], n_steps: int = 60) -> NDArray[np.float64]:
+    """Joint shares of two columns in each stratum that agree with all three of their released tables.
+
+    Iterative proportional fitting from independence given the stratum, hence the law of largest entropy: what two
+    columns have in common is the same in every stratum.
+
+    Parameters
+    ----------
+    pair : ndarray of shape (n_first, n_second)
+        Joint shares over all strata.
+    first, second : ndarray of shape (n_strata, n_first) and (n_strata, n_second)
+        Shares in each stratum.
+    strata : ndarray of shape (n_strata,)
+
+    Returns
+    -------
+    ndarray of shape (n_strata, n_first, n_second)
+        Each stratum sums to 1.
+    """
+    weight = strata[:, None]
+    joint = (weight * first)[:, :, None] * second[:, None, :]
+    allowed = joint.sum(axis=0) > 0
+    pair = np.where(allowed, np.maximum(pair, _LEAST), 0.0)
+    for _ in range(n_steps):
+        joint *= (pair / np.maximum(joint.sum(axis=0), 1e-300))[None]
+        joint *= (weight * first / np.maximum(joint.sum(axis=2), 1e-300))[:, :, None]
+        joint *= (weight * second / np.maximum(joint.sum(axis=1), 1e-300))[:, None, :]
+    totals = joint.sum(axis=(1, 2), keepdims=True)
+    independent = first[:, :, None] * second[:, None, :]
+    return np.where(totals > 0, joint / np.maximum(totals, 1e-300), independent)
+
+
+def best_tree(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float) -> list[tuple[int, int]]:
+    """Return (parent, child) pairs of the spanning forest with the largest gain, a child after its parent.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_columns, n_columns)
+        Rows by which a pair's joint counts differ, in L1 norm, from independence given the stratum; noisy.
+    n_cells : sequence of int
+    sigma : float
+        Noise that the counts of a pair will get: what it adds, on average, to the L1 norm is taken off the gain.
+    """
+    sizes = np.asarray(n_cells, dtype=np.float64)
+    gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
+    np.fill_diagonal(gains, -np.inf)
+    inside, edges = [0], []
+    outside = list(range(1, len(sizes)))
+    while outside:
+        block = gains[np.ix_(inside, outside)]
+        i, j = np.unravel_index(int(np.argmax(block)), block.shape)
+        child = outside.pop(int(j))
+        if block[i, j] > 0:
+            edges.append((inside[int(i)], child))
+        inside.append(child)
+    return edges
+
+
+class TreeModel:
+    """Columns drawn one after the other: each from its shares given the stratum and, in a tree, its parent's cell.
+
+    Parameters
+    ----------
+    order : list of (column, parent or None)
+    tables : list of ndarray, in the same order
+        (n_strata, n_cells) for a column without a parent, else (n_strata, n_parent_cells, n_cells); each row a law.
+    """
+
+    def __init__(self, order: list[tuple[int, int | None]], tables: list[NDArray[np.float64]]) -> None:
+        self.order = order
+        self.tables = tables
+
+    def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
+        cells = np.empty((len(strata), len(self.order)), dtype=np.int32)
+        for (column, parent), table in zip(self.order, self.tables, strict=True):
+            n_cells = table.shape[-1]
+            row = strata if parent is None else strata * table.shape[1] + cells[:, parent]
+            reached = np.cumsum(table.reshape(-1, n_cells), axis=1)
+            reached /= reached[:, -1:]
+            # One search over all rows' cumulative shares, each row lifted above the one before it.
+            lifted = (reached + np.arange(len(reached))[:, None]).ravel()
+            place = np.searchsorted(lifted, row + rng.random(len(row)), side="right") - row * n_cells
+            cells[:, column] = np.clip(place, 0, n_cells - 1)
+        return cells
+
+    def log_likelihood(self, cells: NDArray[np.integer]) -> NDArray[np.float64]:
+        n_strata = self.tables[0].shape[0]
+        total = np.zeros((len(cells), n_strata))
+        for (column, parent), table in zip(self.order, self.tables, strict=True):
+            logs = np.log(np.maximum(table, _LEAST))
+            total += (logs[:, cells[:, column]] if parent is None else logs[:, cells[:, parent], cells[:, column]]).T
+        return total

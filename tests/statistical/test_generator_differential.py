@@ -1,0 +1,152 @@
+"""With the noise gone, no release of the generator moves further between neighbours than it declares.
+
+Watched is the one mechanism that every real-valued release passes through: the vector that goes in, on two tables that
+differ in one replaced row, features, label and group. What comes out is replaced by one fixed answer for both, so that
+what later releases depend on is equal, as adaptive composition asks.
+"""
+
+import contextlib
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfairdp import PFGuardGenerator
+from skfairdp.generative import MarginalsBackend
+from skfairdp.privacy import GaussianMechanism, compose, epsilon_of
+
+N = 60
+SETTINGS = {
+    "tree": {},
+    "star": {"backend": MarginalsBackend(structure="star")},
+    "tree, bounds paid for": {"bounds": None},
+    "group alone": {"balance": "group", "label_rates": None},
+}
+#: Rows that may take the place of any other: far out, in the rarest group, with the rarest label.
+STRANGERS = [
+    ({"size": 1e12, "count": 10**6, "kind": "c"}, 1, "b"),
+    ({"size": -1e12, "count": -5, "kind": None}, 0, "a"),
+    ({"size": np.nan, "count": 3, "kind": "never seen"}, 1, "a"),
+    ({"size": 0.0, "count": 0, "kind": "a"}, 0, "b"),
+]
+
+
+def world(seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({
+        "size": rng.normal(size=N),
+        "count": rng.integers(0, 12, N),
+        "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
+    })
+    return X, (rng.random(N) < 0.3).astype(int), np.where(rng.random(N) < 0.8, "a", "b").astype(object)
+
+
+def replaced(position, stranger):
+    X, y, s = world()
+    values, label, group = stranger
+    X = X.astype({"count": "int64"})
+    for name, value in values.items():
+        X.loc[position, name] = value
+    y[position], s[position] = label, group
+    return X, y, s
+
+
+@contextlib.contextmanager
+def watched():
+    """Record what every release adds noise to; what is let out is one answer that no row had a part in."""
+    log = []
+
+    def release(mechanism, values, source):
+        values = np.asarray(values, dtype=float)
+        log.append((mechanism, values.copy()))
+        return 1e6 * np.random.default_rng(len(log)).random(values.shape)  # so large that every pair is worth its table
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GaussianMechanism, "release", release)
+        yield log
+
+
+def fit(table, **settings):
+    X, y, s = table
+    given = {"epsilon": 2.0, "bounds": (-3.0, 12.0), "categories": {"kind": ["a", "b", "c"]}, "classes": [0, 1],
+             "groups": ["a", "b"], "n_bins": 4, "random_state": 0}
+    if settings.get("bounds", 0) == 0:
+        given["bounds"] = {"size": (-3.0, 3.0), "count": (0, 12)}
+    return PFGuardGenerator(**{**given, **settings}).fit(X, y, sensitive_features=s)
+
+
+def releases_of(table, **settings):
+    with watched() as log:
+        model = fit(table, **settings)
+    return log, model
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity(name):
+    here, model = releases_of(world(), **SETTINGS[name])
+    reached = np.zeros(len(here))
+    for position in range(0, N, 5):
+        for stranger in STRANGERS:
+            there, other = releases_of(replaced(position, stranger), **SETTINGS[name])
+            assert model.privacy_ == other.privacy_
+            assert len(here) == len(there)
+            for k, ((one, first), (two, second)) in enumerate(zip(here, there, strict=True)):
+                assert one == two, "noise or sensitivity depends on the rows"
+                assert first.shape == second.shape, "how much is released depends on the rows"
+                move = float(np.linalg.norm(first - second))
+                assert move <= one.sensitivity * (1 + 1e-9)
+                reached[k] = max(reached[k], move / one.sensitivity)
+    # The bounds are tight wherever a neighbour can change every count, so a smaller declared one would be noticed.
+    assert (reached > 0.15).all()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_event_of_the_generator_is_that_of_the_noise_it_adds(name):
+    log, model = releases_of(world(), **SETTINGS[name])
+    assert epsilon_of(compose(*(mechanism.event for mechanism, _ in log)), 1e-5) == model.privacy_.mechanism_epsilon
+    assert 0.99 * 2.0 < model.privacy_.epsilon <= 2.0
+
+
+def test_the_noise_of_the_generator_has_the_scale_that_is_accounted():
+    """Two-sided: 2/3 and 3/2 of it are rejected."""
+    drawn = []
+    original = GaussianMechanism.release
+
+    def release(mechanism, values, source):
+        out = original(mechanism, values, source)
+        drawn.append((out - np.asarray(values, dtype=float)) / mechanism.sigma)
+        return out
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GaussianMechanism, "release", release)
+        for seed in range(12):
+            fit(world(seed))
+    noise = np.concatenate([part.ravel() for part in drawn])
+    assert len(noise) > 500
+    spread = noise.std()
+    assert 1 - 4 / math.sqrt(2 * len(noise)) < spread < 1 + 4 / math.sqrt(2 * len(noise))
+    assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 4 / math.sqrt(len(noise))
+    assert all(len(np.unique(part)) > 0.5 * part.size for part in drawn if part.size > 3)  # noise of its own for each
+
+
+@pytest.mark.parametrize("bounds", [{"size": (-3.0, 3.0), "count": (0, 12)}, None])
+def test_one_outlying_row_moves_no_bound_of_the_output(bounds):
+    """Cells are those of the public bounds, or of noisy counts that a single row cannot reach past."""
+    ranges = []
+    for table in (world(), replaced(7, STRANGERS[0])):
+        with watched():
+            codec = fit(table, bounds=bounds).codec_
+        ranges.append([(c.starts.tolist(), c.high) for c in codec.columns if hasattr(c, "starts")])
+    assert ranges[0] == ranges[1]
+
+
+def test_replaying_the_releases_gives_the_model_without_the_rows():
+    """The fitted model is a function of what was released: other rows, same answers, same model."""
+    X, y, s = world()
+    _, first = releases_of((X, y, s))
+    _, second = releases_of((X.sample(frac=1, random_state=0).reset_index(drop=True), 1 - y, s[::-1].copy()))
+    for one, two in zip(first.model_.tree.tables, second.model_.tree.tables, strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(first.law_, second.law_)
+    pd.testing.assert_frame_equal(first.sample(40, random_state=0), second.sample(40, random_state=0))
