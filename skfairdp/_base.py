@@ -207,6 +207,18 @@ class FairPrivateMixin:
             raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
         return classes, encode_labels(y, classes, owner=owner, name="y", parameter="classes")
 
+    def _public_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Classes and codes where labels are public: those of y unless given."""
+        if self.classes is not None:  # type: ignore[attr-defined]
+            return self._encode_classes(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, give "
+                "the classes with the 'classes' parameter."
+            )
+        return classes, codes.astype(np.int64)
+
     def _public_rows(
         self,
         X: NDArray[np.float64],

@@ -3,5 +3,6 @@
 from skfairdp.baselines._group_randomizer import GroupRandomizer
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.baselines._randomized_response import RandomizedResponseClassifier
+from skfairdp.ensemble import LagrangianClassifier
 
-__all__ = ["GroupRandomizer", "ParityLogisticRegression", "RandomizedResponseClassifier"]
+__all__ = ["GroupRandomizer", "LagrangianClassifier", "ParityLogisticRegression", "RandomizedResponseClassifier"]

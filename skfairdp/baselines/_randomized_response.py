@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._base import FairPrivateMixin
 from skfairdp.baselines._group_randomizer import GUARANTEE, channel
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
+from skfairdp.ensemble import check_fair_learner
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator
@@ -225,34 +226,11 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
         )
         return proba
 
-    def _public_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        if self.classes is not None:
-            return self._encode_classes(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, give "
-                "the classes with the 'classes' parameter."
-            )
-        return classes, codes.astype(np.int64)
-
     def _learner(self) -> tuple[Any, bool]:
         """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""
         owner = type(self).__name__
         learner = ParityLogisticRegression() if self.fair_estimator is None else clone(self.fair_estimator)
-        parameters = inspect.signature(learner.fit).parameters
-        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-        if "sensitive_features" not in parameters and not open_ended:
-            raise ValueError(
-                f"The 'fair_estimator' of {owner} must have fit(X, y, sensitive_features=...). That of "
-                f"{type(learner).__name__} takes no groups."
-            )
-        at_prediction = inspect.signature(learner.predict).parameters.get("sensitive_features")
-        if at_prediction is not None and at_prediction.default is inspect.Parameter.empty:
-            raise ValueError(
-                f"The 'fair_estimator' of {owner} must predict without groups; {type(learner).__name__} needs them."
-            )
-        takes_weights = "group_weights" in parameters
+        takes_weights = check_fair_learner(learner, owner)
         if self.debias and not takes_weights:
             warnings.warn(
                 f"{type(learner).__name__}.fit has no 'group_weights', so {owner} gives it the randomised groups as "

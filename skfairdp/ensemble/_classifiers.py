@@ -27,8 +27,31 @@ class ClassifierEnsemble:
             return out  # scikit-learn refuses to predict no rows
         for k, estimator in enumerate(self.estimators):
             # Clones were fitted on class codes, so predict returns entries of classes_, which are codes.
-            out[k] = estimator if isinstance(estimator, int) else estimator.predict(X)
+            out[k] = estimator if isinstance(estimator, int) else self._predict(k, X)
         return out
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Sum over teachers of their class probabilities; a classifier without any gives 1 to what it predicts."""
+        out = np.zeros((X.shape[0], n_classes))
+        rows = np.arange(X.shape[0])
+        for k, estimator in enumerate(self.estimators):
+            if isinstance(estimator, int):
+                out[:, estimator] += 1.0
+            elif len(rows) and hasattr(estimator, "predict_proba"):
+                out[:, np.asarray(estimator.classes_, dtype=np.int64)] += _on_the_simplex(estimator.predict_proba(X))
+            elif len(rows):
+                out[rows, np.asarray(self._predict(k, X), dtype=np.int64)] += 1.0
+        return out
+
+    def _predict(self, k: int, X: Any) -> Any:
+        return self.estimators[k].predict(X)  # type: ignore[union-attr]
+
+
+def _on_the_simplex(proba: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities that are none would be more than one vote: whatever a classifier says, a row here sums to 1."""
+    proba = np.nan_to_num(np.asarray(proba, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0).clip(min=0.0)
+    total = proba.sum(axis=1, keepdims=True)
+    return np.where(total > 0, proba / np.where(total > 0, total, 1.0), 1 / proba.shape[1])
 
 
 def fit_classifiers(teacher: Any, X: Any, y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None,

@@ -78,7 +78,7 @@ class LogisticTeachers(BaseEstimator):
             start += len(block.seeds)
         # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
         baseline = parts.seen & ~scored
-        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)))
+        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)), scored)
 
     def _task(self, X: NDArray[np.floating], y: NDArray[np.int64], block: Parts) -> tuple[Any, ...]:
         rows = np.concatenate(block.rows)
@@ -89,9 +89,10 @@ class LogisticTeachers(BaseEstimator):
 class LogisticEnsemble:
     """One linear score per teacher and class."""
 
-    def __init__(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+    def __init__(self, coef: NDArray[np.float64], intercept: NDArray[np.float64], scored: NDArray[np.bool_]) -> None:
         self.coef = coef
         self.intercept = intercept
+        self.scored = scored
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Votes (n_teachers, n_rows); the largest score, ties to the smaller code."""
@@ -106,6 +107,30 @@ class LogisticEnsemble:
                 scores = weights @ X[start : start + chunk].T
                 scores = scores.reshape(n_teachers, n_classes, -1) + self.intercept[:, :, None]
             out[:, start : start + chunk] = scores.argmax(axis=1)
+        return out
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
+        n_teachers, _, n_features = self.coef.shape
+        X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
+        # Of two classes the one without a regression has the other's score, negative.
+        mirrored = ~self.scored & np.isfinite(self.intercept) & self.scored.any(axis=1, keepdims=True)
+        coef = np.where(mirrored[:, :, None], -self.coef.sum(axis=1, keepdims=True), self.coef)
+        finite = np.where(np.isfinite(self.intercept), self.intercept, 0.0)
+        intercept = np.where(mirrored, -finite.sum(axis=1, keepdims=True), self.intercept)
+        weights = coef.reshape(-1, n_features)
+        out = np.empty((X.shape[0], n_classes))
+        chunk = max(1, _SCORES // (n_teachers * n_classes))
+        for start in range(0, X.shape[0], chunk):
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = weights @ X[start : start + chunk].T
+                scores = scores.reshape(n_teachers, n_classes, -1) + intercept[:, :, None]
+                proba = expit(np.nan_to_num(scores, nan=0.0, posinf=np.inf, neginf=-np.inf))
+            total = proba.sum(axis=1, keepdims=True)
+            known = np.isfinite(intercept)[:, :, None]
+            even = known / known.sum(axis=1, keepdims=True)
+            proba = np.where(total > 0, proba / np.where(total > 0, total, 1.0), even)
+            out[start : start + chunk] = proba.sum(axis=0).T
         return out
 
 

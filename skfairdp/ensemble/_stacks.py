@@ -199,11 +199,18 @@ class StackedEnsemble:
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Votes (n_teachers, n_rows)."""
+        return np.concatenate(self._of_stacks(_predict_stack, X))
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Sum over teachers of their class probabilities."""
+        return np.sum(self._of_stacks(_sum_stack, X), axis=0)
+
+    def _of_stacks(self, function: Callable[..., Any], X: Any) -> list[Any]:
         X = numeric_rows(X, owner=self.owner, n_features=self.row_shape[0], allow_nd=True)
         if X.shape[1:] != self.row_shape:
             raise ValueError(f"Rows of X have shape {X.shape[1:]}, but {self.owner} was trained on {self.row_shape}.")
         tasks = ((self.net, params, X, seen, self.device) for params, seen in zip(self.stacks, self.seen, strict=True))
-        return np.concatenate(_run_stacks(_predict_stack, tasks, len(self.stacks), self.device))
+        return _run_stacks(function, tasks, len(self.stacks), self.device)
 
 
 def _run_stacks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_tasks: int, device: str, *,
@@ -232,6 +239,13 @@ def _predict_stack(net: "StackedMLP | StackedModule", params: "list[torch.Tensor
     from skfairdp.neural import predict_stacked
 
     return predict_stacked(_own(net), params, X, seen, device=device)
+
+
+def _sum_stack(net: "StackedMLP | StackedModule", params: "list[torch.Tensor]", X: NDArray[np.floating],
+               seen: NDArray[np.bool_], device: str) -> NDArray[np.float64]:
+    from skfairdp.neural import predict_stacked_proba
+
+    return predict_stacked_proba(_own(net), params, X, seen, device=device)
 
 
 def _own(net: "StackedMLP | StackedModule") -> "StackedMLP | StackedModule":

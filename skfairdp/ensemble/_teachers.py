@@ -23,6 +23,8 @@ __all__ = ["Teachers", "fit_teachers"]
 class _Ensemble(Protocol):
     def predict(self, X: Any) -> NDArray[np.int32]: ...
 
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]: ...
+
 
 class Teachers:
     """Fitted teachers. **Private**: no object that outlives a private fit may hold one, nor its predictions.
@@ -59,6 +61,23 @@ class Teachers:
             X has another number of columns, or values the teachers cannot read.
         """
         return self._ensemble.predict(X)
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Return the sum over teachers of their class probabilities: votes that may be split.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+        n_classes : int
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            **Private**. Every teacher gives numbers of at least 0 that sum to 1, so that a row moves by at most
+            ``sqrt(2)`` in L2 norm when one teacher changes, and each entry by at most 1, as a histogram of whole
+            votes does.
+        """
+        return self._ensemble.summed_probabilities(X, n_classes)
 
     def __repr__(self) -> str:
         return f"Teachers(n_teachers={self.n_teachers})"

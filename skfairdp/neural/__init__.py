@@ -29,7 +29,15 @@ from skfairdp.neural._penalties import (
 from skfairdp.neural._pfld_plan import PFLDPlan
 from skfairdp.neural._probe import check_network
 from skfairdp.neural._signed_loss import DualPlan, PrivateParity, SignedLoss
-from skfairdp.neural._stacked import StackedNet, batch_stream, predict_stacked, resolve_device, train_stacked
+from skfairdp.neural._stacked import (
+    StackedNet,
+    batch_stream,
+    predict_stacked,
+    predict_stacked_proba,
+    resolve_device,
+    train_stacked,
+)
+from skfairdp.neural._stacked_lagrangian import StackedDual, StackedParity, train_stacked_lagrangian
 
 __all__ = [
     "CONSTRAINTS",
@@ -43,9 +51,11 @@ __all__ = [
     "PrivateParity",
     "PublicPenalty",
     "SignedLoss",
+    "StackedDual",
     "StackedMLP",
     "StackedModule",
     "StackedNet",
+    "StackedParity",
     "batch_stream",
     "build_cnn",
     "build_mlp",
@@ -60,10 +70,12 @@ __all__ = [
     "group_contrasts",
     "predict_logits",
     "predict_stacked",
+    "predict_stacked_proba",
     "prepare_network",
     "resolve_device",
     "rows_read_by",
     "train_lagrangian",
     "train_privately",
     "train_stacked",
+    "train_stacked_lagrangian",
 ]

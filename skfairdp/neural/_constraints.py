@@ -11,7 +11,7 @@ from torch import Tensor
 __all__ = ["CONSTRAINTS", "FairnessConstraints"]
 
 #: Names of the notions, see :mod:`skfairdp.fairness`.
-CONSTRAINTS = ("demographic_parity", "equalized_odds", "accuracy_parity")
+CONSTRAINTS = ("demographic_parity", "equalized_odds", "accuracy_parity", "generalized_demographic_parity")
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,16 @@ class FairnessConstraints:
     """Columns h of a score table, one per constraint, each compared within cells of rows.
 
     Parity of predictions has one column per class (one for two classes: the other says the same) and one cell for all
-    rows, or, for equalized odds, one per true class; accuracy parity has one column, the probability of an error. All
-    of it is public where features and labels are.
+    rows, or, for equalized odds, one per true class; accuracy parity has one column, the probability of an error;
+    generalized demographic parity has the first powers of the probability, so that whole distributions of scores are
+    alike and not their means alone (Tran et al. 2022, Definition 4). All of it is public where features and labels are.
 
     Parameters
     ----------
     kinds : tuple of (str, int)
         Notion and class of each column.
+    powers : tuple of int
+        Power of the probability in each column.
     cells : Tensor of int of shape (n_rows, n_constraints)
     strata : Tensor of int of shape (n_rows,)
         The finest partition that any column uses.
@@ -43,6 +46,7 @@ class FairnessConstraints:
     """
 
     kinds: tuple[tuple[str, int], ...]
+    powers: tuple[int, ...]
     cells: Tensor
     strata: Tensor
     n_cells: int
@@ -50,18 +54,28 @@ class FairnessConstraints:
     cells_of_stratum: Tensor
 
     @classmethod
-    def of(cls, notions: Sequence[str], y: Tensor | NDArray[np.int64], n_classes: int) -> "FairnessConstraints":
-        """The constraints of one or several notions for rows with these labels."""
+    def of(
+        cls, notions: Sequence[str], y: Tensor | NDArray[np.int64], n_classes: int, *, moments: int = 2
+    ) -> "FairnessConstraints":
+        """The constraints of one or several notions for rows with these labels.
+
+        ``moments`` is how many powers generalized demographic parity compares.
+        """
         y = y if isinstance(y, Tensor) else torch.from_numpy(np.array(y))  # arrays of others may not be writable
         predicted = [1] if n_classes == 2 else list(range(n_classes))
-        kinds = []
+        kinds: list[tuple[str, int]] = []
+        powers: list[int] = []
         for notion in notions:
-            kinds += [(notion, -1)] if notion == "accuracy_parity" else [(notion, k) for k in predicted]
+            of_notion = range(1, moments + 1) if notion == "generalized_demographic_parity" else [1]
+            for power in of_notion:
+                kinds += [(notion, -1)] if notion == "accuracy_parity" else [(notion, k) for k in predicted]
+                powers += [power] * (len(kinds) - len(powers))
         by_label = torch.tensor([notion == "equalized_odds" for notion, _ in kinds], device=y.device)
         split = bool(by_label.any())
         labels = torch.arange(n_classes, device=y.device) if split else torch.zeros(1, dtype=y.dtype, device=y.device)
         return cls(
             tuple(kinds),
+            tuple(powers),
             y[:, None] * by_label,
             y if split else torch.zeros_like(y),
             n_classes if split else 1,
@@ -77,7 +91,8 @@ class FairnessConstraints:
     def values(self, probabilities: Tensor, y: Tensor) -> Tensor:
         """The columns h, shape (n_rows, n_constraints), from class probabilities or one-hot predictions."""
         error = 1 - probabilities.gather(1, y[:, None])
-        return torch.cat([error if k < 0 else probabilities[:, k : k + 1] for _, k in self.kinds], dim=1)
+        columns = [error if k < 0 else probabilities[:, k : k + 1] for _, k in self.kinds]
+        return torch.cat([h if p == 1 else h**p for h, p in zip(columns, self.powers, strict=True)], dim=1)
 
     def slopes(self, probabilities: Tensor, y: Tensor) -> Tensor:
         """Derivatives of h by the logits of its row, shape (n_rows, n_constraints, n_classes)."""
@@ -88,6 +103,8 @@ class FairnessConstraints:
             of = y if k < 0 else torch.full_like(y, k)
             mine = probabilities.gather(1, of[:, None])
             slope = mine * (eye[of] - probabilities)
+            if self.powers[c] > 1:
+                slope *= self.powers[c] * mine ** (self.powers[c] - 1)
             out[:, c] = -slope if k < 0 else slope
         return out
 

@@ -60,13 +60,30 @@ class StackedMLP:
     def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
                  weight: torch.Tensor) -> None:
         """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
+        activations, signal = self.forward(params, x)
+        signal = signal.softmax(dim=1)
+        signal.scatter_add_(1, y[:, None, :], torch.full_like(y[:, None, :], -1, dtype=signal.dtype))
+        signal.mul_(weight[:, None, :])
+        self.backpropagate(params, gradients, activations, signal)
+
+    def forward(self, params: list[torch.Tensor], x: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Activations of all layers below the output, and scores (networks, classes, rows), of rows per network.
+
+        ``x`` is (networks, rows, n_features).
+        """
         *hidden, last, bias = params
         activations = [x]
         for w, b in zip(hidden[::2], hidden[1::2], strict=True):
             activations.append(torch.baddbmm(b, activations[-1], w).relu_())
-        signal = torch.baddbmm(bias, last, activations[-1].transpose(1, 2)).softmax(dim=1)
-        signal.scatter_add_(1, y[:, None, :], torch.full_like(y[:, None, :], -1, dtype=signal.dtype))
-        signal.mul_(weight[:, None, :])
+        return activations, torch.baddbmm(bias, last, activations[-1].transpose(1, 2))
+
+    def backpropagate(self, params: list[torch.Tensor], gradients: list[torch.Tensor], activations: list[torch.Tensor],
+                      signal: torch.Tensor) -> None:
+        """Write into ``gradients`` what the derivatives ``signal`` by the scores come to; ``activations`` are used up.
+
+        ``activations`` and the shape of ``signal`` are those of :meth:`forward`.
+        """
+        *hidden, last, _ = params
         torch.bmm(signal, activations[-1], out=gradients[-2])
         torch.sum(signal, 2, keepdim=True, out=gradients[-1])
         signal = signal.transpose(1, 2)

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import progress_bar
 
-__all__ = ["StackedNet", "batch_stream", "predict_stacked", "resolve_device", "train_stacked"]
+__all__ = [
+    "StackedNet",
+    "batch_stream",
+    "predict_stacked",
+    "predict_stacked_proba",
+    "resolve_device",
+    "train_stacked",
+]
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
 # which the calls themselves would cost more than the arithmetic.
@@ -221,14 +228,41 @@ def predict_stacked(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.f
     >>> predict_stacked(net, params, np.eye(4), np.array([[True, False, False], [False, False, True]])).tolist()
     [[0, 0, 0, 0], [2, 2, 2, 2]]
     """
+    out = np.empty((allowed.shape[0], X.shape[0]), dtype=np.int32)
+    for start, scores in _scores(net, params, X, allowed, device):
+        out[:, start : start + scores.shape[1]] = scores.argmax(dim=2).cpu().numpy()
+    return out
+
+
+@torch.no_grad()
+def predict_stacked_proba(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.floating],
+                          allowed: NDArray[np.bool_], *, device: torch.device | str = "cpu") -> NDArray[np.float64]:
+    """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
+
+    Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import StackedMLP, predict_stacked_proba
+    >>> net = StackedMLP(4, (8,), 3)
+    >>> one_class_each = np.array([[True, False, False], [False, False, True]])
+    >>> predict_stacked_proba(net, net.initial([0, 1]), np.eye(4)[:1], one_class_each).tolist()
+    [[1.0, 0.0, 1.0]]
+    """
+    out = np.empty((X.shape[0], allowed.shape[1]))
+    for start, scores in _scores(net, params, X, allowed, device):
+        out[start : start + scores.shape[1]] = scores.double().softmax(dim=2).sum(dim=0).cpu().numpy()
+    return out
+
+
+def _scores(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.floating], allowed: NDArray[np.bool_],
+            device: torch.device | str) -> Iterator[tuple[int, torch.Tensor]]:
+    """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]
-    n_networks, n_rows = allowed.shape[0], X.shape[0]
     forbidden = torch.as_tensor(~allowed, device=device)[:, None, :]
-    out = np.empty((n_networks, n_rows), dtype=np.int32)
-    chunk = max(_LEAST_ROWS, _ACTIVATION_FLOATS // (n_networks * net.widest))
-    for start in range(0, n_rows, chunk):
+    chunk = max(_LEAST_ROWS, _ACTIVATION_FLOATS // (allowed.shape[0] * net.widest))
+    for start in range(0, X.shape[0], chunk):
         x = torch.as_tensor(X[start : start + chunk], device=device).to(params[0].dtype)
         # A diverged network may score NaN; it must still answer one of its own classes.
-        scores = net.logits(params, x).nan_to_num(nan=0.0).masked_fill(forbidden, -torch.inf)
-        out[:, start : start + chunk] = scores.argmax(dim=2).cpu().numpy()
-    return out
+        yield start, net.logits(params, x).nan_to_num(nan=0.0).masked_fill(forbidden, -torch.inf)

@@ -3,6 +3,7 @@
 from skfairdp.pate._fair_pate import FairPATEClassifier
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._penalty_student import ParityPenaltyStudent
+from skfairdp.pate._sfpate import SFPATEClassifier
 from skfairdp.pate._student import SoftLabelStudent
 
-__all__ = ["FairPATEClassifier", "PATEClassifier", "ParityPenaltyStudent", "SoftLabelStudent"]
+__all__ = ["FairPATEClassifier", "PATEClassifier", "ParityPenaltyStudent", "SFPATEClassifier", "SoftLabelStudent"]

@@ -35,7 +35,7 @@ class ReleasedVotes:
 
 
 def release_votes(
-    votes: NDArray[np.int64],
+    votes: NDArray[np.int64] | NDArray[np.float64],
     plan: VotePlan,
     source: NoiseSource,
     *,
@@ -47,7 +47,7 @@ def release_votes(
 
     Parameters
     ----------
-    votes : ndarray of int of shape (n_queries, n_classes)
+    votes : ndarray of int, or (split votes, soft voting only) of float, of shape (n_queries, n_classes)
         Private.
     plan : VotePlan
     source : NoiseSource

@@ -112,11 +112,12 @@ def plan_votes(
     sigma_gnmax: float | None,
     max_gnmax: int | None,
     owner: str,
+    caps_queries: str = "max_queries",
 ) -> VotePlan:
     """Choose noise scales and caps so that the event costs at most ``epsilon``.
 
     Parameters are those of :class:`PATEClassifier`; ``threshold`` is a share of the votes. Scales given by the user are
-    kept, those left None are calibrated.
+    kept, those left None are calibrated. ``caps_queries`` is what ``owner`` calls the parameter that caps the queries.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def plan_votes(
     if noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
         raise ValueError(
             f"noise='discrete_gaussian' of {owner} would need a scale of about {largest:.3g} votes, more than the "
-            f"{MAX_DISCRETE_SIGMA:.0f} up to which it is offered. Raise 'epsilon', lower 'max_queries', or take "
+            f"{MAX_DISCRETE_SIGMA:.0f} up to which it is offered. Raise 'epsilon', lower '{caps_queries}', or take "
             "noise='gaussian'."
         )
     if voting == "soft":
@@ -154,7 +155,7 @@ def plan_votes(
             guess=sensitivity * math.sqrt(n_queries) / mu,
         )
         plan = VotePlan(voting, n_queries, repeat(histogram(sigma).event, n_queries), soft=histogram(sigma))
-        return _within(plan, epsilon, delta, owner)
+        return _within(plan, epsilon, delta, owner, caps_queries)
     if voting == "gnmax":
         sigma = sigma_gnmax or calibrate_noise(
             lambda s: repeat(maximum(s).event, n_queries), epsilon, delta, guess=math.sqrt(2 * n_queries) / mu
@@ -162,7 +163,7 @@ def plan_votes(
         plan = VotePlan(
             voting, n_queries, repeat(maximum(sigma).event, n_queries), gnmax=maximum(sigma), n_gnmax=n_queries
         )
-        return _within(plan, epsilon, delta, owner)
+        return _within(plan, epsilon, delta, owner, caps_queries)
 
     n_gnmax = min(n_queries, math.ceil(0.6 * n_queries) if max_gnmax is None else max_gnmax)
     if accounting == "gdp" and noise != "gaussian":
@@ -199,21 +200,21 @@ def plan_votes(
         except ValueError:
             raise ValueError(
                 f"The noise scale given to {owner} alone costs more than epsilon={epsilon:g}. Raise it, lower "
-                "'max_queries', or leave it None."
+                f"'{caps_queries}', or leave it None."
             ) from None
     else:
         factor = 1.0
     s1, s2 = scales(factor)
     plan = VotePlan(voting, n_queries, declared(s1, s2), bit(s1), maximum(s2), n_gnmax=n_gnmax)
-    return _within(plan, epsilon, delta, owner)
+    return _within(plan, epsilon, delta, owner, caps_queries)
 
 
-def _within(plan: VotePlan, epsilon: float, delta: float, owner: str) -> VotePlan:
+def _within(plan: VotePlan, epsilon: float, delta: float, owner: str, caps_queries: str) -> VotePlan:
     cost = epsilon_of(plan.event, delta)
     if cost > epsilon:
         raise ValueError(
             f"The noise scales given to {owner} cost epsilon={cost:.4g} at delta={delta:g} for {plan.n_queries} "
-            f"queries, more than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', or leave them "
-            "None."
+            f"queries, more than the epsilon={epsilon:g} asked for. Raise them, lower '{caps_queries}', or leave "
+            "them None."
         )
     return plan

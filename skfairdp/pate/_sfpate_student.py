@@ -1,0 +1,204 @@
+"""Students of SF-PATE: what is learnt from released votes and public rows. All of it is post-processing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp.ensemble import Layers, check_fair_learner, network_scores, train_network, unscaled
+from skfairdp.pate._constant import ConstantStudent
+from skfairdp.pate._student import SoftLabelStudent
+from skfairdp.utils import child_seeds
+
+__all__ = ["NetworkStudent", "Released", "StudentPredictions", "fair_student", "plain_student"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Released:
+    """Public rows and what was released about some of them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        All rows, standardised by ``center`` and ``scale``.
+    y : ndarray of int of shape (n_rows,)
+    n_classes : int
+    queries : ndarray of int of shape (n_queries,)
+    labels : ndarray of int of shape (n_queries,) or None
+        Released groups or classes.
+    shares : ndarray of shape (n_queries, n_values) or None
+        Released shares of the votes, instead.
+    noise_std : float
+        Of a share.
+    n_values : int
+        Groups or classes that were voted on.
+    center, scale : ndarray of shape (n_features,)
+    """
+
+    X: Array
+    y: NDArray[np.int64]
+    n_classes: int
+    queries: NDArray[np.int64]
+    labels: NDArray[np.int64] | None
+    shares: Array | None
+    noise_std: float
+    n_values: int
+    center: Array
+    scale: Array
+
+    def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
+        """Rows to learn from, and the estimated share of every value for each of them.
+
+        Released labels speak of the rows asked about. Noisy shares are denoised by a regression on ``features``, which
+        then speaks of all rows.
+        """
+        if self.labels is not None:
+            return self.queries, np.eye(self.n_values)[self.labels]
+        assert self.shares is not None
+        model = SoftLabelStudent().fit(features[self.queries], self.shares, noise_std=self.noise_std)
+        return np.arange(len(features)), model.predict_proba(features)
+
+
+@dataclass(frozen=True)
+class NetworkStudent:
+    """A trained network as a classifier of class codes.
+
+    Parameters
+    ----------
+    layers : Layers
+        For features as they are given to ``fit``.
+    classes_ : ndarray of int
+        Class codes.
+    """
+
+    layers: Layers
+    classes_: NDArray[np.int64]
+
+    def predict_proba(self, X: Array) -> Array:
+        return softmax(network_scores(self.layers, X), axis=1)
+
+    def predict(self, X: Array) -> NDArray[np.int64]:
+        return self.predict_proba(X).argmax(axis=1)
+
+
+def fair_student(released: Released, learner: Any, default: Any, lam: float, rng: np.random.Generator) -> Any:
+    """A fair learner on rows, labels and released groups (the "student" variant).
+
+    ``default`` is the network used where ``learner`` is None, tied with ``lam`` to one trained without constraint.
+    """
+    features = np.column_stack([released.X, np.eye(released.n_classes)[released.y][:, 1:]])
+    rows, membership = released.estimates(features)
+    X, y = released.X[rows], released.y[rows]
+    if learner is None:
+        return _network(released, default, X, y, membership, lam, rng)
+    # Whoever takes no weights gets groups drawn from them: their rates are right on average, those of the likeliest
+    # groups are not.
+    drawn = (rng.random(len(rows))[:, None] > membership.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    if len(np.unique(y)) < 2:
+        return ConstantStudent(released.n_classes, int(y[0]) if len(y) else 0)
+    given: dict[str, Any] = {"sensitive_features": drawn}
+    if check_fair_learner(learner, "SFPATEClassifier"):
+        given["group_weights"] = membership
+    return seeded(learner, rng).fit(_unscale(released, X), y, **given)
+
+
+def plain_student(released: Released, learner: Any, default: Any, lam: float, rng: np.random.Generator) -> Any:
+    """A classifier of the released labels (the "teacher" variant)."""
+    rows, shares = released.estimates(released.X)
+    X = released.X[rows]
+    if learner is None:
+        return _network(released, default, X, shares, None, lam, rng)
+    labels = shares.argmax(axis=1)
+    if len(np.unique(labels)) < 2:
+        return ConstantStudent(released.n_classes, int(labels[0]) if len(labels) else 0)
+    return seeded(learner, rng).fit(_unscale(released, X), labels)
+
+
+def _network(
+    released: Released,
+    default: Any,
+    X: Array,
+    targets: Any,
+    membership: Array | None,
+    lam: float,
+    rng: np.random.Generator,
+) -> Any:
+    if released.n_classes < 2:
+        return ConstantStudent()
+    first, second = (int(seed) for seed in child_seeds(rng, 2))
+    start = None
+    if lam > 0:  # θ*, of all rows: features and labels are public
+        unconstrained = clone(default).set_params(constraint=None)
+        start, _ = train_network(unconstrained, released.X, released.y, released.n_classes, None, first)
+    layers, _ = train_network(
+        default, X, targets, released.n_classes, membership, second, start=start, anchor=lam
+    )
+    return NetworkStudent(unscaled(layers, released.center, released.scale), np.arange(released.n_classes))
+
+
+def _unscale(released: Released, X: Array) -> Array:
+    return X * released.scale + released.center
+
+
+def seeded(learner: Any, rng: np.random.Generator) -> Any:
+    """A clone with its ``random_state`` drawn from ``rng`` where it has none."""
+    learner = clone(learner, safe=False)
+    parameters = learner.get_params() if hasattr(learner, "get_params") else {}
+    if "random_state" in parameters and parameters["random_state"] is None:
+        learner.set_params(random_state=int(rng.integers(2**31 - 1)))
+    return learner
+
+
+def _has_probabilities(classifier: Any) -> bool:
+    if hasattr(classifier, "student_"):
+        return hasattr(classifier.student_, "predict_proba")
+    learner = classifier.fair_estimator if classifier.variant == "student" else classifier.student
+    return learner is None or hasattr(learner, "predict_proba")
+
+
+class StudentPredictions:
+    """``predict`` and ``predict_proba`` of a classifier that holds ``student_``; the group is never needed."""
+
+    student_: Any
+    classes_: NDArray[Any]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row; the group is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "student_")
+        features, _ = self._split_features(X)  # type: ignore[attr-defined]
+        codes = np.asarray(self.student_.predict(features))
+        return self.classes_[codes.astype(np.int64)]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities of the student; only where it has them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self, "student_")
+        features, _ = self._split_features(X)  # type: ignore[attr-defined]
+        proba = np.zeros((len(features), len(self.classes_)))
+        proba[:, np.asarray(self.student_.classes_).astype(np.int64)] = self.student_.predict_proba(features)
+        return proba

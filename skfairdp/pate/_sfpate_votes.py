@@ -1,0 +1,126 @@
+"""The private side of SF-PATE: teachers on parts that positions decide, and their votes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.ensemble import (
+    LagrangianClassifier,
+    LogisticTeachers,
+    fit_fair_teachers,
+    fit_teachers,
+    position_partition,
+    vote_histogram,
+)
+from skfairdp.pate._aggregate import ReleasedVotes, release_votes
+from skfairdp.pate._plan import VotePlan
+from skfairdp.privacy import NoiseSource
+
+__all__ = ["AttributeRows", "fair_network", "teach_and_vote"]
+
+
+@dataclass(frozen=True)
+class AttributeRows:
+    """Rows that have passed every check; all but ``groups`` public.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Standardised by ``center`` and ``scale``, which are those of all rows.
+    codes : ndarray of int of shape (n_rows,)
+        Class codes.
+    classes : ndarray of shape (n_classes,)
+    groups : ndarray of int of shape (n_rows,)
+        Private group codes.
+    domain : ndarray of shape (n_groups,), dtype object
+    center, scale : ndarray of shape (n_features,)
+    """
+
+    X: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    classes: NDArray[Any]
+    groups: NDArray[np.int64]
+    domain: NDArray[np.object_]
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @property
+    def with_labels(self) -> NDArray[np.float64]:
+        """Features and label, all that is public of a row."""
+        return np.column_stack([self.X, np.eye(len(self.classes))[self.codes][:, 1:]])
+
+
+def teach_and_vote(
+    rows: AttributeRows,
+    variant: str,
+    learner: Any,
+    queries: NDArray[np.int64],
+    n_teachers: int,
+    plan: VotePlan,
+    source: NoiseSource,
+    rng: np.random.Generator,
+    charge: Callable[[], None],
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> ReleasedVotes:
+    """Train teachers and release their votes on some rows; everything private lives and dies in here.
+
+    Parameters
+    ----------
+    rows : AttributeRows
+    variant : {"student", "teacher"}
+        Whether teachers learn the group (``learner`` as in :func:`fit_teachers`, None for logistic regression) or, fair
+        on their own part, the label (``learner`` as in :func:`fit_fair_teachers`).
+    learner : object
+    queries : ndarray of int of shape (n_queries,)
+    n_teachers : int
+    plan : VotePlan
+    source : NoiseSource
+    rng : Generator
+        Public randomness.
+    charge : callable
+        Puts the release on record; called once, after the teachers are trained and before the release.
+    n_jobs, verbose
+
+    Returns
+    -------
+    ReleasedVotes
+    """
+    if plan.n_queries == 0:
+        charge()
+        return ReleasedVotes(np.zeros(len(queries), dtype=np.int64), None)
+    # A function of positions alone: no group decides who teaches whom.
+    assignment = position_partition(len(rows.X), n_teachers, random_state=rng)
+    settings: dict[str, Any] = {"random_state": rng, "n_jobs": n_jobs, "verbose": verbose, "n_teachers": n_teachers}
+    if variant == "student":
+        features, n_values = rows.with_labels, len(rows.domain)
+        learner = LogisticTeachers() if learner is None else learner
+        teachers = fit_teachers(learner, features, rows.groups, assignment, n_classes=n_values, **settings)
+    else:
+        features, n_values = rows.X, len(rows.classes)
+        teachers = fit_fair_teachers(
+            learner, features, rows.codes, rows.groups, assignment, n_classes=n_values, n_groups=len(rows.domain),
+            **settings,
+        )
+    votes: NDArray[Any]
+    if variant == "student" and plan.soft is not None and plan.soft.noise == "gaussian":
+        # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
+        votes = teachers.summed_probabilities(features[queries], n_values)
+    else:
+        votes = vote_histogram(teachers.predict(features[queries]), n_values)
+    charge()
+    return release_votes(votes, plan, source, gate=None, groups=None, verbose=verbose)
+
+
+def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: int) -> LagrangianClassifier:
+    """The network of the built-in fair learner: the one given, or the usual one of the variant."""
+    if isinstance(fair_estimator, LagrangianClassifier):
+        return fair_estimator
+    if variant == "student":
+        return LagrangianClassifier(constraint=constraint, moments=moments)
+    # parts are small: many short epochs
+    return LagrangianClassifier(constraint=constraint, moments=moments, epochs=60, batch_size=32, lr=3e-3)
