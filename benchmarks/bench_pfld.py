@@ -144,7 +144,7 @@ def hypervolumes(points: list[dict], majority: dict[int, float]) -> list[dict]:
                 if (p["method"], p["epsilon"], p["seed"]) == (method, epsilon, seed)
             ]
             volumes.append(hypervolume(mine, (largest_class, FAIREST), minimize=False))
-        rows.append({"method": method, "epsilon": epsilon, "hypervolume": common.summary(volumes)})
+        rows.append({"method": method, "epsilon": epsilon, "hypervolume": common.summary(volumes), "by_seed": volumes})
     return rows
 
 
