@@ -1,13 +1,25 @@
-"""Fairness and selective-prediction metrics: exact, non-private figures of predictions."""
+"""Metrics of fairness, of refused predictions and of synthetic data: exact, non-private figures."""
 
 from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity, equalized_odds_disparity
 from skfairdp.metrics._selective import coverage_score, rejection_rate_by_group, selective_accuracy
+from skfairdp.metrics._synthetic import (
+    distribution_disparity,
+    downstream_scores,
+    frechet_distance,
+    kl_to_uniform,
+    recall_disparity,
+)
 
 __all__ = [
     "accuracy_disparity",
     "coverage_score",
     "demographic_disparity",
+    "distribution_disparity",
+    "downstream_scores",
     "equalized_odds_disparity",
+    "frechet_distance",
+    "kl_to_uniform",
+    "recall_disparity",
     "rejection_rate_by_group",
     "selective_accuracy",
 ]
