@@ -18,9 +18,10 @@ from skfairdp import (
     PATEClassifier,
     PFGuardGenerator,
     PFLDClassifier,
+    SFPATEClassifier,
 )
 from skfairdp._base import FairPrivateMixin
-from skfairdp.baselines import ParityLogisticRegression, RandomizedResponseClassifier
+from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
@@ -59,6 +60,16 @@ class RandomizedResponseOfColumnZero(RandomizedResponseClassifier):
 
 
 class ParityLogisticRegressionOfColumnZero(ParityLogisticRegression):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class LagrangianOfColumnZero(LagrangianClassifier):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class SFPATEOfColumnZero(SFPATEClassifier):
     def fit(self, X, y):
         return super().fit(X, y, sensitive_features=groups_of(X))
 
@@ -122,6 +133,8 @@ SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0
 DPSGD = {"epsilon": 1000.0, "batch_size": 1000, "epochs": 30, "hidden": (8,), "noise_seed": 0, "random_state": 0}
 PFLD = {"epsilon": 1000.0, "groups": [0, 1], "hidden": (8,), "epochs": 20, "lam_max": 0.1, "lr": 0.02, "batch_size": 32,
         "noise_seed": 0, "random_state": 0}
+SFPATE = {"epsilon": 1000.0, "n_teachers": 3, "groups": [0, 1], "noise_seed": 0, "random_state": 0}
+NETWORK = {"hidden": (8,), "epochs": 60, "lam_max": 0.1, "lr": 0.02, "batch_size": 32, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
 
 
@@ -133,6 +146,10 @@ def fast_instances():
         PublicPreprocessorOfItsRows(StandardScaler()),
         RandomizedResponseOfColumnZero(epsilon=5.0, groups=[0, 1], noise_seed=0),
         ParityLogisticRegressionOfColumnZero(),
+        LagrangianOfColumnZero(**NETWORK),
+        SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK)),
+        SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), variant="teacher",
+                           student=LogisticRegression()),
         PFGuardOfColumnZero(noise_seed=0, random_state=0),
         IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), lam=0.3),
@@ -144,6 +161,11 @@ def slow_instances():
     return [
         RandomizedResponseOfColumnZero(epsilon=5.0, groups=[0, 1], noise_seed=0, debias=False),
         ParityLogisticRegressionOfColumnZero(constraint="equalized_odds", slack=0.1),
+        LagrangianOfColumnZero(constraint=["accuracy_parity", "generalized_demographic_parity"], **NETWORK),
+        SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), voting="gnmax"),
+        SFPATEOfColumnZero(**SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2)),
+        SFPATEOfColumnZero(**SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2), variant="teacher",
+                           student=LogisticRegression()),
         PATEClassifier(voting="confident", **SEEDED),
         PATEClassifier(voting="gnmax", **SEEDED),
         FairPATEOfColumnZero(voting="gnmax", **FAIR),

@@ -35,8 +35,9 @@ from skfairdp import (
     PFLDClassifier,
     PrivacyLedger,
     RandomizedResponseClassifier,
+    SFPATEClassifier,
 )
-from skfairdp.baselines import ParityLogisticRegression
+from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative import MarginalsBackend
@@ -98,6 +99,12 @@ SETTINGS = [
     pytest.param(RandomizedResponseClassifier, {"debias": False}, id="randomised-response-biased"),
     pytest.param(PFGuardGenerator, {}, id="PFGuard"),
     pytest.param(PFGuardGenerator, {"backend": MarginalsBackend(structure="star")}, id="PFGuard-star"),
+    pytest.param(SFPATEClassifier, {}, id="SFS"),
+    pytest.param(SFPATEClassifier, {"voting": "gnmax"}, id="SFS-gnmax"),
+    pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "student_rows": 50}, id="SFS-discrete"),
+    pytest.param(SFPATEClassifier, {"variant": "teacher", "student": LagrangianClassifier(epochs=1)}, id="SFT"),
+    pytest.param(SFPATEClassifier, {"variant": "teacher", "voting": "gnmax", "student": LogisticRegression()},
+                 id="SFT-gnmax"),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson", "primal_steps": 5}, id="PFLD-poisson"),
@@ -110,10 +117,12 @@ QUICK = {
     FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
     PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
     RandomizedResponseClassifier: {"groups": [0, 1]},
+    SFPATEClassifier: {"groups": [0, 1], "n_teachers": 20,
+                       "fair_estimator": LagrangianClassifier(hidden=(4,), epochs=1, batch_size=100, dual_steps=3)},
     PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "n_bins": 8},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
-OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier}
+OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}
 #: Classes that read the groups of the rows given to fit.
 READING_GROUPS = {*OF_GROUPS, PFGuardGenerator}
 
@@ -293,6 +302,7 @@ def fitted_examples(rows):
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
     yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
+    yield LagrangianClassifier(epochs=1).fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
     for model in (LogisticRegression().fit(rows.X, rows.y), fit(make(FairDPSGDClassifier, {}), rows)):
         yield FairnessCalibrator(model, steps=2).fit(rows.X_public, sensitive_features=rows.groups_public)

@@ -11,6 +11,7 @@ from skfairdp import (
     PrivacyLedger,
     PublicData,
     RandomizedResponseClassifier,
+    SFPATEClassifier,
 )
 from skfairdp.privacy import NoiseSource, epsilon_of
 
@@ -32,6 +33,8 @@ MODELS = [
     (PFLDClassifier(primal="gradient", sampling="poisson", primal_steps=4, **PFLD), OF_GROUPS),
     (PFLDClassifier(**{**PFLD, "epsilon": None}), OF_GROUPS),
     (RandomizedResponseClassifier(groups=[0, 1], **GIVEN), OF_GROUPS),
+    (SFPATEClassifier(groups=[0, 1], **GIVEN), OF_GROUPS),
+    (SFPATEClassifier(groups=[0, 1], variant="teacher", voting="gnmax", lam=0.0, **GIVEN), OF_GROUPS),
 ]
 ids = [f"{type(model).__name__}-{j}" for j, (model, _) in enumerate(MODELS)]
 

@@ -73,7 +73,8 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What learns the group ("student" variant only). As in :class:`PATEClassifier`; None is ``LogisticTeachers()``.
     student : classifier or None, default=None
-        What learns the released labels ("teacher" variant only). None is the network of ``LagrangianClassifier``.
+        What learns the released labels ("teacher" variant only). None is the network of ``LagrangianClassifier``, which
+        learns estimated shares; one with other settings may be given.
     voting : {"soft", "gnmax"}, default="soft"
         "soft" releases the noisy shares of the votes, denoises them by a regression on public features, and trains the
         student on *all* rows: groups enter as estimated shares (teachers give theirs as probabilities), which are right
@@ -386,4 +387,6 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
         if fair:
             given = None if isinstance(self.fair_estimator, LagrangianClassifier) else self.fair_estimator
             return fair_student(released, given, network, lam, rng)
+        if isinstance(self.student, LagrangianClassifier):  # learns shares, and may be tied to θ*
+            return plain_student(released, None, self.student, lam, rng)
         return plain_student(released, self.student, LagrangianClassifier(constraint=None), lam, rng)
