@@ -453,8 +453,8 @@ def pfld_ablation(record: Record) -> str:
     return blocks(
         "### What the parts of PF-LD are worth",
         prose(
-            f"{TITLES[record['data']]}, attribute ε = {record['epsilon']:g}, one choice changed at a time. Accuracy and",
-            f"gap at the largest multiplier ({record['lams'][-1]:g}), hypervolume (times 1000) over",
+            f"{TITLES[record['data']]}, attribute ε = {record['epsilon']:g}, one choice changed at a time.",
+            f"Accuracy and gap at the largest multiplier ({record['lams'][-1]:g}), hypervolume (times 1000) over",
             f"{', '.join(f'{lam:g}' for lam in record['lams'])}.",
         ),
         table(["variant", "accuracy", "gap", "hypervolume", "seconds"], rows),
