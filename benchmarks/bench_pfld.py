@@ -18,7 +18,7 @@ import numpy as np
 from bench_utility import CLASSES, DELTA, FAIREST, measure, summarise
 
 EPSILONS = (0.5, 1.0, 3.0)
-LAMS = (0.05, 0.1, 0.2, 0.5, 5.0)
+LAMS = (0.1, 0.25, 0.5, 5.0)
 BOUNDS = (0.005, 0.02, 0.05, 0.1)
 OURS, GRADIENT, PUBLIC, MODEL_M, DEBIASED = (
     "PF-LD",
