@@ -24,6 +24,8 @@ from skfairdp.generative import PFGuardGenerator as PFGuardGenerator
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.gradient import PFLDClassifier as PFLDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
+from skfairdp.model_selection import ParetoSearchCV as ParetoSearchCV
+from skfairdp.model_selection import PrivateSearchCV as PrivateSearchCV
 from skfairdp.model_selection import frontier as frontier
 from skfairdp.model_selection import pareto_frontier as pareto_frontier
 from skfairdp.pate import FairPATEClassifier as FairPATEClassifier

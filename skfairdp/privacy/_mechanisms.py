@@ -192,6 +192,11 @@ class NoisyThreshold(_Noise):
         """Whether the noisy count reaches the threshold."""
         return bool(largest_count + self._draw((1,), source)[0] >= self.threshold)
 
+    def release_each(self, largest_counts: ArrayLike, source: NoiseSource) -> NDArray[np.bool_]:
+        """One bit for each of several queries, noise of its own for each: as many releases as there are queries."""
+        counts = np.asarray(largest_counts)
+        return np.asarray(counts + self._draw(counts.shape, source) >= self.threshold)
+
 
 @dataclass(frozen=True)
 class GNMax(_Noise):

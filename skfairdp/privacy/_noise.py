@@ -86,6 +86,10 @@ class NoiseSource:
         chosen[undecided] = self._words(len(undecided)) >> np.uint64(8) < np.uint64(threshold & (2**56 - 1))
         return chosen
 
+    def below(self, n: int) -> int:
+        """Draw one integer evenly from 0 to ``n - 1``: a choice that has to stay secret."""
+        return self._below(n)
+
     def _below(self, n: int) -> int:
         """Uniform integer in [0, n)."""
         if self._seeded is None:

@@ -89,14 +89,16 @@ class PrivateSelection:
         # K is the largest k with P[K ≥ k] ≥ U.
         return (np.searchsorted(-beyond, -np.minimum(uniform, beyond[0]), side="right") - 1).astype(np.int64)
 
-    def select(self, trial: Callable[[], tuple[float, Result]], source: NoiseSource) -> Result | None:
+    def select(
+        self, trial: Callable[[], tuple[float | tuple[float, ...], Result]], source: NoiseSource
+    ) -> Result | None:
         """Make a secret number of trials and return the result of the one with the best score.
 
         Parameters
         ----------
         trial : callable
-            Makes one trial and returns its score (more is better; NaN loses) and its result. Its candidate, its noise
-            and everything else random in it must be drawn afresh.
+            Makes one trial and returns its score (more is better; NaN loses; of a tuple the first number that differs
+            decides) and its result. Its candidate, its noise and everything else random in it must be drawn afresh.
         source : NoiseSource
 
         Returns
@@ -104,10 +106,11 @@ class PrivateSelection:
         result, or None where no trial was made
             Of equal scores, the first.
         """
-        best: tuple[float, Result] | None = None
+        best: tuple[list[float], Result] | None = None
         for _ in range(int(self.draw(source)[0])):
             score, result = trial()
-            score = -math.inf if math.isnan(score) else score
-            if best is None or score > best[0]:
-                best = (score, result)
+            numbers = score if isinstance(score, tuple) else (score,)
+            known = [-math.inf if math.isnan(number) else number for number in numbers]
+            if best is None or known > best[0]:
+                best = (known, result)
         return None if best is None else best[1]

@@ -1,0 +1,148 @@
+"""A private estimator in the hands of a search: its rows, its parameters, what its fits will cost."""
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from skfairdp.model_selection._score_table import ScoreTable
+from skfairdp.privacy import DpEvent, LedgerEntry, flatten, planned_entry
+from skfairdp.utils._sklearn import take_rows
+
+__all__ = ["Candidate", "Rows", "UnplannedReleaseError"]
+
+
+class UnplannedReleaseError(RuntimeError):
+    """A fit released something else than it had planned."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The arguments of ``fit``, to be handed on whole or in part. Private."""
+
+    X: Any
+    y: NDArray[Any]
+    sensitive_features: Any
+    public: Mapping[str, Any]
+
+    def arguments(self, estimator: Any, positions: NDArray[np.int64] | None = None) -> tuple[Any, Any, dict[str, Any]]:
+        """X, y and what else the estimator's ``fit`` takes, of all rows or of some."""
+        given = {**self.public, "sensitive_features": self.sensitive_features}
+        X, y = self.X, self.y
+        if positions is not None:
+            X, y = take_rows(X, positions), take_rows(y, positions)
+            if self.sensitive_features is not None:
+                given["sensitive_features"] = take_rows(self.sensitive_features, positions)
+        given = {name: value for name, value in given.items() if value is not None}
+        if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+            name, last = estimator.steps[-1]
+            taken = inspect.signature(last.fit).parameters
+            return X, y, {f"{name}__{key}": value for key, value in given.items() if key in taken}
+        taken = inspect.signature(estimator.fit).parameters
+        if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in taken.values()):
+            return X, y, given
+        return X, y, {key: value for key, value in given.items() if key in taken}
+
+
+class Candidate:
+    """An estimator whose fits are planned, paid for by the search, and made without a ledger of their own.
+
+    All of them get the same public randomness, so that teachers can be shared and candidates compared.
+    """
+
+    def __init__(self, estimator: Any, *, owner: str, seed: int, quiet: bool = False) -> None:
+        estimator = clone(estimator)
+        names = [n for n in estimator.get_params(deep=True) if n == "ledger" or n.endswith("__ledger")]
+        if len(names) != 1:
+            raise ValueError(
+                f"The 'estimator' of {owner} must hold exactly one private estimator, one with a parameter 'ledger', "
+                f"so that what its fit costs is known beforehand. Got {type(estimator).__name__}, with {len(names)}."
+            )
+        self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
+        params, changes = estimator.get_params(deep=True), {}
+        if self.has("random_state") and self.parameter("random_state") is None:
+            changes[self.prefix + "random_state"] = seed
+        if quiet:  # progress bars would count the fits
+            changes.update({n: 0 for n in params if n.split("__")[-1] == "verbose" and isinstance(params[n], int)})
+        estimator.set_params(**changes)
+
+    def parameter(self, name: str) -> Any:
+        """A parameter of the private estimator, None where it has none of that name."""
+        return self.estimator.get_params(deep=True).get(self.prefix + name)
+
+    def domain(self, name: str) -> Any:
+        """``classes``, ``groups`` or ``sensitive_columns``: of the private estimator, or of what it is inside of."""
+        levels = self.prefix.split("__")
+        params = self.estimator.get_params(deep=True)
+        for depth in range(len(levels) - 1, -1, -1):
+            given = params.get("__".join([*levels[:depth], name]))
+            if given is not None:
+                return given
+        return None
+
+    def has(self, name: str) -> bool:
+        return self.prefix + name in self.estimator.get_params(deep=True)
+
+    def private_part(self, estimator: Any) -> Any:
+        """The private estimator inside one of this kind."""
+        part = estimator
+        for step in self.prefix.split("__")[:-1]:
+            part = part.named_steps[step] if isinstance(part, Pipeline) else _inside(part, step)
+        return part
+
+    def model(self, params: Mapping[str, Any], **private: Any) -> Any:
+        """A clone with these parameters and without a ledger."""
+        model = clone(self.estimator).set_params(**params)
+        return model.set_params(**{self.name: None, **{self.prefix + name: value for name, value in private.items()}})
+
+    def fold_options(self, table: ScoreTable | None, rows: Rows, share: float) -> dict[str, Any]:
+        """Parameters of the fit on a secret fold that holds about this share of the rows.
+
+        Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
+        """
+        if table is None or not table.comes_and_goes:
+            return {}
+        if not self.has("n_rows"):
+            raise ValueError(
+                f"Rows cannot be folded for {type(self.private_part(self.estimator)).__name__}, whose neighbours add "
+                "or remove a record and that has no 'n_rows'. Score on public rows: fit(..., validation=PublicData(X, "
+                "groups, y))."
+            )
+        return {"n_rows": max(1, round((self.parameter("n_rows") or len(rows.y)) * share))}
+
+    def check_spent(self, fitted: Any, planned: DpEvent) -> None:
+        """Stop where a fit says that it released something else than it had planned."""
+        spent = getattr(self.private_part(fitted), "privacy_", None)
+        if spent is not None and flatten(spent.event) != flatten(planned):
+            raise UnplannedReleaseError(
+                f"{type(fitted).__name__} released something else than it had planned; its cost is unknown."
+            )
+
+    def plan(self, model: Any, rows: Rows, positions: NDArray[np.int64] | None = None, *, aloud: bool) -> LedgerEntry:
+        """What the fit of a model will cost. ``aloud`` lets through the warnings that every fit repeats."""
+        planned = clone(model)
+        if self.has("noise_seed"):
+            planned.set_params(**{self.prefix + "noise_seed": None})
+        X, y, arguments = rows.arguments(planned, positions)
+        with warnings.catch_warnings():
+            if not aloud:
+                warnings.simplefilter("ignore")
+            entry = planned_entry(lambda ledger: planned.set_params(**{self.name: ledger}).fit(X, y, **arguments))
+        if entry is None:
+            raise ValueError(
+                f"{type(model).__name__} was fitted without charging its ledger, so nothing says what it cost. Use an "
+                "estimator that charges before it releases."
+            )
+        return entry
+
+
+def _inside(estimator: Any, step: str) -> Any:
+    fitted = getattr(estimator, f"{step}_", None)
+    return getattr(estimator, step) if fitted is None else fitted

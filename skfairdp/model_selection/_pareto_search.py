@@ -1,0 +1,339 @@
+"""Cross-validated search over several objectives, with the ε of the whole search."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import ParameterGrid
+
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._fold import group_by_release
+from skfairdp.model_selection._objectives import Objective, read_constraints, read_objectives
+from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
+from skfairdp.model_selection._results import pareto_table, results_table
+from skfairdp.model_selection._run import SearchRun
+from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
+from skfairdp.model_selection._splits import Split, make_splits
+from skfairdp.privacy import NoiseSource, PrivacySpent
+from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+
+__all__ = ["ParetoSearchCV"]
+
+_ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
+
+
+class ParetoSearchCV(SearchBase):
+    """Search over parameters for the best trade-offs between accuracy, fairness and privacy.
+
+    **Guarantee.** ``privacy_`` covers everything the search shows: all of ``cv_results_``, the frontier, the chosen
+    parameters and the refitted winner. It protects what the estimator protects, under the estimator's neighbouring
+    relation, and is composed from the events that the fits planned before they ran, and from those of the scores:
+
+    * With k folds a record is in k-1 train parts and one test part, so a candidate costs k-1 fits and one score; a
+      holdout costs the larger of the two.
+    * Scores of private folds come from one noisy table (group, label, prediction) per fold and candidate, each of
+      ``score_epsilon``; every metric is computed from it. Scores on public rows (``validation``) are exact and free,
+      and then there are no folds: each candidate is fitted once, on all rows, and the winner is not refitted.
+    * Candidates that differ only in what is post-processing of released votes (``gamma``, ``threshold``, ``lam``,
+      ``student`` of a PATE with soft votes) share one release. Those that share their teachers train them once.
+
+    Folds go by position, or are drawn in secret row by row where records come and go. Stratified folds would let one
+    changed label move other records, and are refused; by a public label, where only the sensitive attribute is
+    protected, they are allowed. Exact fold scores and times are not kept: neither is covered by any ε.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator of this package, alone or inside a Pipeline or a post-processor. Its ``ledger`` counts the
+        search and may refuse parts of it. What else a Pipeline fits on private rows is not covered; see
+        :class:`PublicPreprocessor`.
+    param_grid : dict or list of dict
+        Parameter names → lists of values, as for ``GridSearchCV``.
+    objectives : str, list of str, or dict of name → objective, default=("accuracy", "disparity", "epsilon")
+        "accuracy" (of the answered rows), "disparity" (demographic, each group against all others), "coverage",
+        "epsilon" (of one fit of the candidate), a gap of :mod:`skfairdp.metrics`, the name of a scorer of scikit-learn,
+        a scorer ``(estimator, X, y)``, or a pair ``(metric, "minimize" or "maximize")`` with
+        ``metric(y_true, y_pred, sensitive_features=...)``. Scorers of probabilities need public rows.
+    constraints : dict of name → str, default=None
+        What the winner has to meet, such as ``{"disparity": "<= 0.05", "epsilon": "<= 2"}``.
+    refit : bool or str, default=True
+        Fit the winner on all rows, which is paid for. The winner is the candidate that is best in this objective (True:
+        in the first) among those that meet the constraints.
+    cv : int, splitter or iterable of (train, test), default=3
+        Folds by position: a number, ``KFold``, ``RepeatedKFold``, ``ShuffleSplit``, ``TimeSeriesSplit``, or positions,
+        which then count as public.
+    score_epsilon : float, default=0.25
+        Cost of one table of scores at ``delta``.
+    delta : float, default=None
+        δ of the whole search. None is the estimator's, which has to be greater than 0 where scores are paid for.
+    n_jobs : int, default=None
+        Folds in parallel, through joblib.
+    error_score : "raise" or nan, default=nan
+        What becomes of a candidate whose fit fails after it was paid for.
+    reference : dict of name → float, default=None
+        Worst acceptable value of each objective, for ``hypervolume_``. None takes the worst found.
+    verbose : int, default=0
+        Above 0: a progress bar.
+    random_state : int, RandomState, Generator or None, default=None
+        Public randomness of an estimator that has no ``random_state`` of its own. Never noise or secret folds.
+
+    Attributes
+    ----------
+    privacy_ : PrivacySpent
+        What the search cost, refit included.
+    epsilon_spent_ : float
+        Shorthand for ``privacy_.epsilon``.
+    cv_results_ : dict of ndarray
+        As in ``GridSearchCV``, one set of columns for each objective, without times; ``status`` says what became of a
+        candidate ("scored", "failed", "over the ceiling"), ``pareto_optimal`` which are not dominated.
+    pareto_table_ : DataFrame of the scored candidates
+        For :class:`skfairdp.inspection.ParetoFrontierDisplay`; its ``attrs`` hold the ε of the search.
+    hypervolume_ : float
+        Of the scored candidates, in the objectives' units, from ``reference_``.
+    reference_ : dict
+    best_index_, best_params_, best_score_
+        Of the winner; only where there is one.
+    best_estimator_ : estimator
+        The winner, fitted on all rows. Its own ``privacy_`` speaks of its fit alone.
+    classes_, n_features_in_
+        Of the winner.
+    n_splits_ : int
+        0 where candidates were scored on public rows.
+
+    Raises
+    ------
+    BudgetExceededError
+        From ``fit``, where the ledger affords no candidate. Where it affords some, those are searched.
+    ValueError
+        From ``fit``, on unusable input, before anything is spent.
+
+    Warns
+    -----
+    FairnessWarning
+        No candidate meets the constraints; then there is no winner.
+
+    Examples
+    --------
+    >>> from skfairdp import FairPATEClassifier, PublicData
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> from skfairdp.model_selection import ParetoSearchCV
+    >>> data = make_biased_classification(8000, disparity=0.2, random_state=0)
+    >>> split = train_private_public_test_split(*data, random_state=0)
+    >>> search = ParetoSearchCV(
+    ...     FairPATEClassifier(classes=[0, 1], random_state=0),
+    ...     {"epsilon": [0.5, 1.0], "gamma": [0.1, 0.3, None]}, cv=2, score_epsilon=0.5)
+    >>> search = search.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.public)
+    >>> len(search.pareto_table_), search.privacy_.protects
+    (6, 'record')
+    >>> bool(search.privacy_.epsilon < 2 * (0.5 + 1.0) + 1.0 + 6 * 0.5)  # less than the sum of its parts
+    True
+    """
+
+    privacy_: PrivacySpent
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "param_grid": [dict, list],
+        "objectives": "no_validation",
+        "constraints": [dict, None],
+        "refit": ["boolean", str],
+        "cv": "no_validation",
+        "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="neither"), None],
+        "n_jobs": [Integral, None],
+        "error_score": [StrOptions({"raise"}), "nan", None],
+        "reference": [dict, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        objectives: Any = ("accuracy", "disparity", "epsilon"),
+        constraints: Mapping[str, str] | None = None,
+        refit: bool | str = True,
+        cv: Any = 3,
+        score_epsilon: float = 0.25,
+        delta: float | None = None,
+        n_jobs: int | None = None,
+        error_score: Any = math.nan,
+        reference: Mapping[str, float] | None = None,
+        verbose: int = 0,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.objectives = objectives
+        self.constraints = constraints
+        self.refit = refit
+        self.cv = cv
+        self.score_epsilon = score_epsilon
+        self.delta = delta
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+        self.reference = reference
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @property
+    def epsilon_spent_(self) -> float:
+        """Shorthand for ``privacy_.epsilon``."""
+        return self.privacy_.epsilon
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+        validation: PublicData | None = None,
+    ) -> "ParetoSearchCV":
+        """Search, and refit the winner.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private rows.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Public rows, handed on to every fit.
+        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
+            Their groups, where ``X_public`` does not carry them.
+        validation : PublicData, default=None
+            Public rows with labels (and groups) to score on instead of folds.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        owner = type(self).__name__
+        grid = list(ParameterGrid(self.param_grid))
+        objectives = read_objectives(self.objectives, owner=owner)
+        constraints = read_constraints(self.constraints, objectives, owner=owner)
+        chosen_by = self._refit_objective(objectives)
+        reference = self._check_reference(objectives)
+        rows = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
+        seeds = child_seeds(public_generator(self.random_state), 1)
+        candidate = Candidate(self.estimator, owner=owner, seed=int(seeds[0]))
+        releases = group_by_release(candidate, grid)
+        # Nothing is spent before the charge inside _search; whatever is wrong with the input shows up to there.
+        first = candidate.plan(candidate.model(grid[0]), rows, aloud=True)
+        delta = self._delta(candidate, validation)
+        measured_objectives = _with_the_usual(objectives)
+        scores: PublicScores | PrivateScores
+        splits: list[Split] = []
+        if validation is not None:
+            scores = self._public_scores(validation, objectives)
+        else:
+            scores = self._private_scores(candidate, rows, first, objectives, delta, self.score_epsilon)
+            splits = make_splits(
+                self.cv, rows.X, rows.y, protects=first.protects, neighboring_relation=first.neighboring_relation,
+                source=self._source(candidate, 0), owner=owner,
+            )  # fmt: skip
+        run = SearchRun(self, candidate, rows, splits, scores, measured_objectives, delta)
+        status = run.go(releases)
+        self.n_splits_ = len(splits)
+        self.cv_results_ = results_table(grid, measured_objectives, objectives, run.measured, status)
+        values = np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
+        self._judge(objectives, values, reference)
+        index = _choose(objectives, constraints, values, chosen_by)
+        if index is None:
+            warnings.warn(
+                f"No candidate of {owner} meets the constraints {self.constraints}, so there is no winner. Everything "
+                "found is in cv_results_ and pareto_table_.",
+                FairnessWarning,
+                stacklevel=2,
+            )
+        else:
+            self.best_index_, self.best_params_ = index, grid[index]
+            self.best_score_ = float(self.cv_results_[f"mean_test_{chosen_by.name}"][index])
+            if self.refit is not False:
+                winner = run.winner(index)
+                if winner is not None:
+                    self.best_estimator_ = winner
+        self.privacy_ = run.spent(first)
+        self.pareto_table_ = pareto_table(candidate, grid, run.entries, self.cv_results_, self.privacy_, run.n_fits)
+        return self
+
+    def _refit_objective(self, objectives: list[Objective]) -> Objective:
+        if isinstance(self.refit, str):
+            for objective in objectives:
+                if objective.name == self.refit:
+                    return objective
+            raise ValueError(
+                f"The 'refit' parameter of {type(self).__name__} must be a bool or one of the objectives "
+                f"{[o.name for o in objectives]}. Got {self.refit!r} instead."
+            )
+        return objectives[0]
+
+    def _check_reference(self, objectives: list[Objective]) -> dict[str, float] | None:
+        if self.reference is None:
+            return None
+        if set(self.reference) != {o.name for o in objectives}:
+            raise ValueError(
+                f"The 'reference' parameter of {type(self).__name__} must give a value for each of the objectives "
+                f"{[o.name for o in objectives]}. Got {sorted(self.reference)} instead."
+            )
+        return {name: float(value) for name, value in self.reference.items()}
+
+    def _delta(self, candidate: Candidate, validation: Any) -> float:
+        if self.delta is not None:
+            return self.delta
+        delta = getattr(candidate.private_part(candidate.estimator), "delta", 0.0)
+        if not delta > 0 and validation is None:
+            raise ValueError(
+                f"{type(self).__name__} needs its 'delta' parameter here: the estimator has none, and noisy tables of "
+                "scores have no guarantee without one. Give delta=1e-5, or public rows to score on (validation=)."
+            )
+        return float(delta)
+
+    def _source(self, candidate: Candidate, offset: int) -> NoiseSource:
+        seed = candidate.parameter("noise_seed")
+        return NoiseSource(None if seed is None else seed + offset)
+
+    def _judge(self, objectives: list[Objective], values: NDArray[np.float64], reference: Any) -> None:
+        signs = [o.minimize for o in objectives]
+        self.cv_results_["pareto_optimal"] = pareto_frontier(values, signs)
+        known = values[~np.isnan(values).any(axis=1)]
+        if reference is None and len(known):
+            worst = np.where(signs, known.max(axis=0), known.min(axis=0))
+            reference = {o.name: float(value) for o, value in zip(objectives, worst, strict=True)}
+        self.reference_ = reference
+        corner = [math.nan if reference is None else reference[o.name] for o in objectives]
+        # With seeded noise every ε is infinite, and so is any volume.
+        self.hypervolume_ = hypervolume(values, corner, signs) if np.isfinite(corner).all() else math.nan
+
+
+def _with_the_usual(objectives: list[Objective]) -> list[Objective]:
+    """The objectives, and what the frontier display draws: from the same tables, at no cost."""
+    names = {objective.name for objective in objectives}
+    missing = [name for name in _ALWAYS if name not in names]
+    return objectives + (read_objectives(missing, owner="ParetoSearchCV") if missing else [])
+
+
+def _choose(
+    objectives: list[Objective], constraints: list[Any], values: NDArray[np.float64], chosen_by: Objective
+) -> int | None:
+    """The best candidate among those that meet every constraint; of equal ones the first."""
+    frame = pd.DataFrame(values, columns=[o.name for o in objectives])
+    best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
+    feasible = best.notna()
+    for constraint in constraints:
+        feasible &= frame[constraint.name].map(constraint.excess) == 0
+    return int(np.flatnonzero(feasible)[np.argmin(best[feasible])]) if feasible.any() else None

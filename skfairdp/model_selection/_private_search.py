@@ -1,0 +1,326 @@
+"""Search where only the winner comes out, at little more than the price of one fit."""
+
+import warnings
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import ParameterGrid
+
+from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._objectives import read_constraints, read_objectives
+from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
+from skfairdp.model_selection._splits import Split, make_holdout, make_splits
+from skfairdp.model_selection._trials import Trials
+from skfairdp.privacy import (
+    DpEvent,
+    NoiseSource,
+    PrivacySpent,
+    PrivateSelection,
+    WorstOf,
+    epsilon_of,
+)
+from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+
+__all__ = ["PrivateSearchCV"]
+
+_FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
+
+
+class PrivateSearchCV(SearchBase):
+    """Search over parameters of which only the winner comes out, for little more than the price of one fit.
+
+    **Guarantee.** ``privacy_`` covers the winner, its parameters and its score, under the estimator's own neighbouring
+    relation. Each trial draws a candidate at random, fits it, scores it (on public rows, or by a noisy table that is
+    paid for) and costs at most what the dearest candidate costs. The number of trials is drawn from the operating
+    system and, like every trial but the best, stays secret; then the best of them costs little more than a single one,
+    however large the grid is (Papernot & Steinke 2022; :class:`skfairdp.privacy.PrivateSelection`). There is no
+    ``cv_results_``, no progress bar and no time per trial, since each of them would void this. **How long the search
+    takes tells how many trials there were**, and is no part of the guarantee: do not publish it.
+
+    Where it is cheaper to pay for every candidate once (always for up to three), that is what is done, and the losers
+    stay as secret. One ledger entry stands for the whole search, and is written before it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator of this package, alone or inside a Pipeline or a post-processor.
+    param_grid : dict or list of dict
+        Parameter names → lists of values. It is public, and must not have been made by looking at the private rows.
+    objective : str, scorer, pair, or dict of one, default="accuracy"
+        What the winner is best in, as one of the objectives of :class:`ParetoSearchCV`.
+    constraints : dict of name → str, default=None
+        Bounds such as ``{"disparity": "<= 0.05"}``, judged by the same score; candidates that miss them lose to those
+        that do not, and among themselves by how much they miss.
+    method : {"auto", "selection", "composition"}, default="auto"
+        Random trials, every candidate once, or whichever is cheaper.
+    law : {"logarithmic", "half", "geometric", "poisson"}, default="logarithmic"
+        Of the number of trials. "poisson" may make none, and then there is no winner.
+    expected_trials : float, default=None
+        Mean number of trials, at least 1. None is the number of candidates.
+    cv : int, splitter or iterable of (train, test), default=None
+        Private rows to score on, where no public ones are given. None holds out one part by position, on which the
+        winner is not trained: a record is then in one part or the other, and a trial costs no more than a fit. With
+        folds a trial makes all of their fits and one more on all rows, and costs as many.
+    test_size : float, default=0.2
+        Share to hold out with ``cv=None``.
+    score_epsilon : float, default=0.25
+        Cost of one table of scores at ``delta``.
+    delta : float, default=None
+        δ of the search. None is the estimator's, which has to be greater than 0 where scores are paid for.
+    random_state : int, RandomState, Generator or None, default=None
+        Public randomness: the part held out by position, an estimator without a ``random_state`` of its own.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The winner. Its ``privacy_`` is that of the search, for it would not be this one without it.
+    best_params_ : dict
+    best_score_ : float
+        The winner's value of the objective: exact on public rows, noisy on private ones.
+    privacy_ : PrivacySpent
+    epsilon_spent_ : float
+        Shorthand for ``privacy_.epsilon``.
+    method_ : {"selection", "composition"}
+    n_candidates_ : int
+    classes_, n_features_in_
+        Of the winner.
+
+    Raises
+    ------
+    BudgetExceededError
+        From ``fit``, before any trial, when the ledger cannot afford the search.
+    ValueError
+        From ``fit``, on unusable input, before anything is spent.
+
+    Warns
+    -----
+    UserWarning
+        No trial came out: a Poisson law made none, or every fit failed.
+
+    Examples
+    --------
+    >>> from skfairdp import FairPATEClassifier, PublicData
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> from skfairdp.model_selection import PrivateSearchCV
+    >>> X, y, groups = make_biased_classification(6000, disparity=0.2, random_state=0)
+    >>> split = train_private_public_test_split(X, y, groups, random_state=0)
+    >>> checked = PublicData(split.public.X, split.public.sensitive_features, y=split.y_public)
+    >>> search = PrivateSearchCV(FairPATEClassifier(classes=[0, 1], epsilon=0.5, random_state=0),
+    ...                          {"n_teachers": [10, 20, 40, 60, 80], "gamma": [0.2, 0.4]})
+    >>> search = search.fit(split.X, split.y, X_public=split.public, validation=checked)
+    >>> search.n_candidates_, search.method_, round(search.epsilon_spent_, 1)  # all ten would cost 1.8
+    (10, 'selection', 1.0)
+    """
+
+    privacy_: PrivacySpent
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "param_grid": [dict, list],
+        "objective": "no_validation",
+        "constraints": [dict, None],
+        "method": [StrOptions({"auto", "selection", "composition"})],
+        "law": [StrOptions({"logarithmic", "half", "geometric", "poisson"})],
+        "expected_trials": [Interval(Real, 1, 1e6, closed="both"), None],
+        "cv": "no_validation",
+        "test_size": [Interval(Real, 0, 1, closed="neither")],
+        "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        objective: Any = "accuracy",
+        constraints: Mapping[str, str] | None = None,
+        method: str = "auto",
+        law: str = "logarithmic",
+        expected_trials: float | None = None,
+        cv: Any = None,
+        test_size: float = 0.2,
+        score_epsilon: float = 0.25,
+        delta: float | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.objective = objective
+        self.constraints = constraints
+        self.method = method
+        self.law = law
+        self.expected_trials = expected_trials
+        self.cv = cv
+        self.test_size = test_size
+        self.score_epsilon = score_epsilon
+        self.delta = delta
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+        validation: PublicData | None = None,
+    ) -> "PrivateSearchCV":
+        """Search, and keep the winner.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private rows.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Public rows, handed on to every fit.
+        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
+            Their groups, where ``X_public`` does not carry them.
+        validation : PublicData, default=None
+            Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        trials = self._trials(X, y, sensitive_features, X_public, sensitive_features_public, validation)
+        self._charge(trials)  # all of it, before the first trial
+        source = trials.source
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning a trial would tell how many there were
+            best: tuple[int, Any, float] | None
+            if self.method_ == "composition":
+                made = [trials.make(j) for j in range(len(trials.grid))]
+                best = max(made, key=lambda scored: scored[0])[1]  # of equal ones the first
+            else:
+                selection = self._selection(trials)
+                best = selection.select(lambda: trials.make(_draw(len(trials.grid), source)), source)
+        self.privacy_ = PrivacySpent.of(
+            self._event(trials, self.method_),
+            trials.delta,
+            protects=trials.entry.protects,
+            neighboring_relation=trials.entry.neighboring_relation,
+            secret_noise=trials.seed is None,
+            public=("number of rows", "public rows", "the grid", "all constructor parameters"),
+        )
+        self.n_candidates_ = len(trials.grid)
+        if best is None or best[1] is None:
+            warnings.warn(
+                f"{type(self).__name__} has no winner: no trial was made, or every fit failed.", stacklevel=2
+            )
+            return self
+        index, winner, value = best
+        self.best_params_, self.best_score_ = trials.grid[index], value
+        trials.candidate.private_part(winner).privacy_ = self.privacy_
+        self.best_estimator_ = winner.set_params(**{trials.candidate.name: trials.ledger})
+        return self
+
+    @property
+    def epsilon_spent_(self) -> float:
+        """Shorthand for ``privacy_.epsilon``."""
+        return self.privacy_.epsilon
+
+    def _trials(
+        self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any, validation: Any
+    ) -> "Trials":
+        owner = type(self).__name__
+        objective = read_objectives(_one(self.objective, owner), owner=owner)[0]
+        bounded = [name for name in (self.constraints or {}) if name != objective.name]
+        objectives = [objective, *(read_objectives(bounded, owner=owner) if bounded else [])]
+        constraints = read_constraints(self.constraints, objectives, owner=owner)
+        rows = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
+        seeds = child_seeds(public_generator(self.random_state), 2)
+        candidate = Candidate(self.estimator, owner=owner, seed=int(seeds[0]), quiet=True)
+        seed = candidate.parameter("noise_seed")
+        ledger = candidate.parameter("ledger")
+        if seed is not None and ledger is not None:
+            raise ValueError(
+                f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
+                "ledger may count it. Leave one of them out."
+            )
+        source = NoiseSource(seed)
+        grid = list(ParameterGrid(self.param_grid))
+        entry = candidate.plan(candidate.model(grid[0]), rows, aloud=True)
+        delta = self._delta(candidate, validation)
+        splits: list[Split] = []
+        scores: PublicScores | PrivateScores
+        if validation is not None:
+            scores = self._public_scores(validation, objectives)
+        else:
+            scores = self._private_scores(candidate, rows, entry, objectives, delta, self.score_epsilon)
+            relation = entry.neighboring_relation
+            if self.cv is None:
+                splits = [
+                    make_holdout(self.test_size, len(rows.y), neighboring_relation=relation, seed=int(seeds[1]),
+                                 source=source, owner=owner)
+                ]  # fmt: skip
+            else:
+                splits = make_splits(self.cv, rows.X, rows.y, protects=entry.protects, neighboring_relation=relation,
+                                     source=source, owner=owner)  # fmt: skip
+        refits = self.cv is not None and bool(splits)
+        share = 1 - (1 / len(splits) if refits else self.test_size)
+        trials = Trials(candidate, rows, grid, objectives, constraints, scores, splits, refits, source)
+        trials.delta, trials.entry, trials.seed, trials.ledger = delta, entry, seed, ledger
+        trials.plan(share)
+        return trials
+
+    def _delta(self, candidate: Candidate, validation: Any) -> float:
+        delta = self.delta
+        if delta is None:
+            delta = float(getattr(candidate.private_part(candidate.estimator), "delta", 0.0))
+        if not delta > 0 and (validation is None or self.law == "poisson"):
+            raise ValueError(
+                f"{type(self).__name__} needs its 'delta' parameter here: the estimator has none, and neither noisy "
+                "tables of scores nor a Poisson number of trials have a guarantee without one. Give delta=1e-5."
+            )
+        return delta
+
+    def _selection(self, trials: "Trials") -> PrivateSelection:
+        mean = len(trials.grid) if self.expected_trials is None else self.expected_trials
+        return PrivateSelection(WorstOf(tuple(trials.events)), float(mean), self.law)
+
+    def _event(self, trials: "Trials", method: str) -> DpEvent:
+        return trials.composed if method == "composition" else self._selection(trials).event
+
+    def _charge(self, trials: "Trials") -> None:
+        self.method_ = self.method
+        if self.method == "auto":
+            few = len(trials.grid) <= _FEW
+            costs = {} if few else {m: epsilon_of(self._event(trials, m), trials.delta) for m in _METHODS}
+            self.method_ = "composition" if few else min(_METHODS, key=lambda m: costs[m])
+        if trials.ledger is not None:
+            trials.ledger.charge(
+                self._event(trials, self.method_),
+                label=f"{type(self).__name__} of {trials.entry.label}",
+                protects=trials.entry.protects,
+                neighboring_relation=trials.entry.neighboring_relation,
+                releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
+            )
+
+
+_METHODS = ("selection", "composition")
+
+
+def _draw(n: int, source: NoiseSource) -> int:
+    return int(source.words(1)[0] % np.uint64(n))  # off uniform by at most n / 2^64
+
+
+def _one(objective: Any, owner: str) -> Any:
+    if isinstance(objective, Mapping) and len(objective) == 1:
+        return objective
+    if isinstance(objective, str):
+        return objective
+    if isinstance(objective, tuple) or callable(objective):
+        return {"objective": objective}
+    raise ValueError(f"The 'objective' parameter of {owner} must be a single objective. Got {objective!r} instead.")

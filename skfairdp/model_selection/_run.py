@@ -1,0 +1,195 @@
+"""One run of a search: plans, charges, fits in folds, and keeps what came out."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from joblib import Parallel, delayed
+from sklearn.exceptions import FitFailedWarning
+from tqdm import tqdm
+
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.model_selection._fold import Release, fit_release, score_fold
+from skfairdp.model_selection._objectives import Objective
+from skfairdp.model_selection._search_base import PrivateScores, PublicScores
+from skfairdp.model_selection._splits import Split, split_event
+from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, epsilon_of
+
+__all__ = ["SearchRun"]
+
+Planned = tuple[Release, LedgerEntry, list[LedgerEntry]]  # the fit on all rows, and those on the train parts
+
+
+class SearchRun:
+    """Of ParetoSearchCV, which is its ``owner``."""
+
+    def __init__(
+        self, owner: Any, candidate: Candidate, rows: Rows, splits: list[Split],
+        scores: PublicScores | PrivateScores, objectives: list[Objective], delta: float,
+    ) -> None:  # fmt: skip
+        self.owner, self.candidate, self.rows, self.splits = owner, candidate, rows, splits
+        self.scores, self.objectives, self.delta = scores, objectives, delta
+        self.ledger = candidate.parameter("ledger")
+        self.seed = candidate.parameter("noise_seed")
+        if self.seed is not None and self.ledger is not None:
+            raise ValueError(
+                f"{type(owner).__name__} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects "
+                "nobody, so no ledger may count it. Leave one of them out."
+            )
+        self.raises = owner.error_score == "raise"
+        self.measured: dict[int, list[dict[str, float]]] = {}
+        self.entries: dict[int, LedgerEntry] = {}  # of one fit on all rows
+        self.fitted: dict[int, Any] = {}
+        self.releases: dict[int, Release] = {}
+        self.events: list[DpEvent] = []
+        self.n_fits = 0
+        self._reserve: DpEvent = NoOpDpEvent()
+
+    def _label(self) -> str:
+        return f"{type(self.owner).__name__} of {type(self.candidate.private_part(self.candidate.estimator)).__name__}"
+
+    def go(self, releases: Sequence[Release]) -> dict[int, str]:
+        """Charge, fit and score, teachers by teachers. Returns what became of each candidate."""
+        plans = [self._plan(release) for release in releases]  # all of them, before anything is spent
+        kinds = {(whole.protects, whole.neighboring_relation) for whole, _ in plans}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"The candidates of {type(self.owner).__name__} give unlike guarantees ({len(kinds)} kinds), which do "
+                "not add up. Search them separately."
+            )
+        status: dict[int, str] = {}
+        batches: dict[str, list[Planned]] = {}
+        for release, (whole, parts) in zip(releases, plans, strict=True):
+            batches.setdefault(release.teachers, []).append((release, whole, parts))
+        refusal: BudgetExceededError | None = None
+        bar = tqdm(total=len(releases), desc=type(self.owner).__name__, disable=self.owner.verbose <= 0)
+        for batch in batches.values():
+            afforded: list[Planned] = []
+            for planned in batch:
+                try:
+                    self._pay(planned)
+                    afforded.append(planned)
+                except BudgetExceededError as error:
+                    refusal = error
+                    status.update((j, "over the ceiling") for j, _ in planned[0].members)
+            if afforded:
+                self._fit(afforded, status)
+            bar.update(len(batch))
+        bar.close()
+        if not self.entries:
+            assert refusal is not None
+            raise refusal
+        return status
+
+    def _pay(self, planned: Planned) -> None:
+        """Charge a release on all its folds, if the refit of a winner would still be affordable after it."""
+        release, whole, parts = planned
+        reserve = self._reserve
+        if self.splits and self.owner.refit is not False:
+            reserve = _dearer(reserve, whole.event, self.delta)
+        cost = self._cost(whole, parts, len(release.members))
+        self._charge(cost, whole, reserve, f"{len(parts)} fits, {len(release.members)} candidates")
+        self._reserve = reserve
+        self.n_fits += len(parts)
+        for j, _ in release.members:
+            self.entries[j], self.releases[j] = whole, release
+
+    @property
+    def _fold_options(self) -> dict[str, Any]:
+        table = self.scores.table if isinstance(self.scores, PrivateScores) else None
+        return self.candidate.fold_options(table, self.rows, 1 - 1 / max(len(self.splits), 2))
+
+    def _plan(self, release: Release) -> tuple[LedgerEntry, list[LedgerEntry]]:
+        """The fit on all rows, and those on the train parts."""
+        whole = self.candidate.plan(self.candidate.model(release.params), self.rows, aloud=False)
+        if not self.splits:
+            return whole, [whole]
+        model = self.candidate.model(release.params, **self._fold_options)
+        return whole, [self.candidate.plan(model, self.rows, train, aloud=False) for train, _ in self.splits]
+
+    def _cost(self, whole: LedgerEntry, parts: list[LedgerEntry], n_members: int) -> DpEvent:
+        if isinstance(self.scores, PublicScores):
+            return whole.event
+        fits = [part.event for part in parts]
+        return split_event(self.splits, fits, self.scores.table.event, n_members, n_rows=len(self.rows.y))
+
+    def _charge(self, event: DpEvent, entry: LedgerEntry, reserve: DpEvent, releases: str) -> None:
+        if self.ledger is not None:
+            guarantee = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
+            label = self._label()
+            self.ledger.charge(compose(event, reserve), label=label, dry_run=True, **guarantee)
+            self.ledger.charge(event, label=label, releases=(releases, *entry.releases), **guarantee)
+        self.events.append(event)
+
+    def _fit(self, afforded: list[Planned], status: dict[int, str]) -> None:
+        options = self._fold_options if self.splits else {}
+        folds: list[Split | None] = list(self.splits) or [None]
+        calls = []
+        for fold, split in enumerate(folds):
+            work = [(release, parts[fold].event, self._epsilon(whole)) for release, whole, parts in afforded]
+            seed = None if self.seed is None else self.seed + 1 + fold
+            calls.append(
+                delayed(score_fold)(
+                    self.candidate, work, self.rows, split, self.scores, self.objectives, seed, self.raises, options
+                )
+            )
+        if len(calls) == 1 or self.owner.n_jobs in (None, 1):
+            results = [function(*arguments) for function, arguments, _ in calls]
+        else:
+            results = Parallel(n_jobs=self.owner.n_jobs)(calls)
+        for measured, kept, failed in results:
+            for j, values in measured.items():
+                self.measured.setdefault(j, []).append(values)
+                status.setdefault(j, "scored")
+            self.fitted.update(kept)
+            for j, kind in failed.items():
+                if status.get(j) != "failed":
+                    warnings.warn(
+                        f"A fit of candidate {j} failed with {kind} after it was paid for, and its scores are nan. "
+                        "error_score='raise' shows the error, which may quote private rows.",
+                        FitFailedWarning,
+                        stacklevel=4,
+                    )
+                status[j] = "failed"
+
+    def _epsilon(self, entry: LedgerEntry) -> float:
+        """Of one fit, at the estimator's own δ."""
+        if self.seed is not None:
+            return math.inf
+        return epsilon_of(entry.event, self.candidate.private_part(self.candidate.estimator).delta)
+
+    def winner(self, index: int) -> Any:
+        """The candidate fitted on all rows: paid for, unless it was fitted so in the search."""
+        if index in self.fitted:
+            return self._own(self.fitted[index])
+        release, entry = self.releases[index], self.entries[index]
+        try:
+            self._charge(entry.event, entry, NoOpDpEvent(), "refit of the winner")
+        except BudgetExceededError as error:
+            warnings.warn(f"The winner is not refitted. {error}", UserWarning, stacklevel=3)
+            return None
+        self.n_fits += 1
+        alone = replace(release, members=tuple(member for member in release.members if member[0] == index))
+        return self._own(fit_release(self.candidate, alone, self.rows, None, entry.event)[index])
+
+    def _own(self, fitted: Any) -> Any:
+        return fitted.set_params(**{self.candidate.name: self.ledger})
+
+    def spent(self, first: LedgerEntry) -> PrivacySpent:
+        return PrivacySpent.of(
+            compose(*self.events),
+            self.delta,
+            protects=first.protects,
+            neighboring_relation=first.neighboring_relation,
+            secret_noise=self.seed is None,
+            public=("number of rows", "public rows", "the grid", "all constructor parameters"),
+        )
+
+
+def _dearer(first: DpEvent, second: DpEvent, delta: float) -> DpEvent:
+    if isinstance(first, NoOpDpEvent):
+        return second
+    return second if epsilon_of(second, delta) > epsilon_of(first, delta) else first

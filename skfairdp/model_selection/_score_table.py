@@ -1,0 +1,85 @@
+"""Scores of private rows: one noisy table of (group, label, prediction), from which everything else is computed."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.model_selection._objectives import Answers
+from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, gdp_mu
+
+__all__ = ["ScoreTable"]
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Releases how predictions on private rows turned out.
+
+    Each row is one cell of the table: its group, its label, and its prediction or refusal. A replaced record, or a
+    changed group, moves one row from a cell to another (sensitivity √2); a record that comes or goes changes one cell
+    (1). All metrics are post-processing of the noisy table.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+    groups : ndarray of shape (n_groups,)
+    epsilon, delta : float
+        Cost of one table.
+    comes_and_goes : bool
+        Whether neighbours differ by adding or removing a record.
+    """
+
+    classes: NDArray[Any]
+    groups: NDArray[Any]
+    epsilon: float
+    delta: float
+    comes_and_goes: bool
+
+    @property
+    def mechanism(self) -> GaussianMechanism:
+        """Noise and event of one table."""
+        sensitivity = 1.0 if self.comes_and_goes else math.sqrt(2.0)
+        # A hair more noise than the budget asks for, so that rounding cannot end above it.
+        return GaussianMechanism(sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9), sensitivity=sensitivity)
+
+    @property
+    def event(self) -> DpEvent:
+        """One table."""
+        return self.mechanism.event
+
+    def release(
+        self,
+        label_codes: NDArray[np.int64],
+        group_codes: NDArray[np.int64] | None,
+        y_pred: NDArray[Any],
+        source: NoiseSource,
+    ) -> Answers:
+        """The noisy table, as rows that have those counts.
+
+        Parameters
+        ----------
+        label_codes : ndarray of int of shape (n_rows,)
+            Private.
+        group_codes : ndarray of int of shape (n_rows,) or None
+            Private; None where no objective needs groups.
+        y_pred : ndarray of shape (n_rows,)
+            Private. What is no class is a refusal.
+        source : NoiseSource
+        """
+        n_classes, n_groups = len(self.classes), len(self.groups)
+        position = {label: code for code, label in enumerate(self.classes.tolist())}
+        predicted = np.array([position.get(label, n_classes) for label in np.asarray(y_pred).tolist()], dtype=np.int64)
+        codes = np.zeros(len(label_codes), dtype=np.int64) if group_codes is None else group_codes
+        counts = np.zeros((n_groups if group_codes is not None else 1, n_classes, n_classes + 1))
+        np.add.at(counts, (codes, label_codes, predicted), 1.0)
+        noisy = np.maximum(np.rint(self.mechanism.release(counts, source)), 0.0).astype(np.int64)
+        z, y, k = np.indices(noisy.shape).reshape(3, -1).repeat(noisy.ravel(), axis=1)
+        return Answers(
+            self.classes[y],
+            self.classes[np.minimum(k, n_classes - 1)],
+            k < n_classes,
+            None if group_codes is None else self.groups[z],
+            self.classes,
+        )

@@ -1,0 +1,269 @@
+"""What the two searches share: reading rows, scoring fitted candidates, handing on to the winner."""
+
+import inspect
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_consistent_length, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import column_or_1d
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.model_selection._objectives import Answers, Objective
+from skfairdp.model_selection._score_table import ScoreTable
+from skfairdp.privacy import LedgerEntry, NoiseSource
+from skfairdp.utils import (
+    PublicData,
+    as_groups,
+    encode_labels,
+    given_domain,
+    group_domain,
+    split_sensitive_columns,
+    without_values,
+)
+from skfairdp.utils._sklearn import take_rows
+
+__all__ = ["PrivateScores", "PublicScores", "SearchBase"]
+
+_NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
+
+
+@dataclass(frozen=True)
+class PublicScores:
+    """Scores on public rows with public labels: exact, and free."""
+
+    rows: PublicData
+    groups: NDArray[Any] | None
+
+    def measure(self, fitted: Any, objectives: list[Objective], epsilon: float) -> dict[str, float]:
+        y = np.asarray(self.rows.y)
+        predicted = _predict(fitted, self.rows.X, self.groups)
+        classes = np.asarray(fitted.classes_)
+        answers = Answers(y, predicted, np.isin(predicted, classes), self.groups, classes)
+        return {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in objectives}
+
+
+@dataclass(frozen=True)
+class PrivateScores:
+    """Scores on private rows, from one paid table each."""
+
+    table: ScoreTable
+    label_codes: NDArray[np.int64]
+    group_codes: NDArray[np.int64] | None
+    groups: NDArray[Any] | None
+
+    def measure(
+        self, fitted: Any, rows: Rows, test: NDArray[np.int64], objectives: list[Objective], epsilon: float,
+        source: NoiseSource,
+    ) -> dict[str, float]:  # fmt: skip
+        groups = None if self.groups is None else self.groups[test]
+        predicted = _predict(fitted, take_rows(rows.X, test), groups)
+        codes = None if self.group_codes is None else self.group_codes[test]
+        answers = self.table.release(self.label_codes[test], codes, predicted, source)
+        return {o.name: o.measure(answers, epsilon) for o in objectives}
+
+
+def _predict(fitted: Any, X: Any, groups: Any) -> NDArray[Any]:
+    needs_groups = groups is not None and "sensitive_features" in inspect.signature(fitted.predict).parameters
+    return np.asarray(fitted.predict(X, sensitive_features=groups) if needs_groups else fitted.predict(X))
+
+
+def _winner_has(name: str) -> Any:
+    def check(search: "SearchBase") -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class SearchBase(MetaEstimatorMixin, BaseEstimator):
+    """Reads rows and hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
+
+    estimator: Any
+    __metadata_request__fit = {
+        "sensitive_features": True,
+        "X_public": True,
+        "sensitive_features_public": True,
+        "validation": True,
+    }
+    __metadata_request__score = {"sensitive_features": True}
+
+    def _read(
+        self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any
+    ) -> Rows:
+        owner = type(self).__name__
+        if y is None:
+            raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+        X, y = indexable(X, y)
+        problem: Exception | None = None
+        try:
+            y = column_or_1d(y, warn=True)
+        except (ValueError, TypeError) as error:
+            problem = without_values(error, owner=owner, name="y")
+        if problem is not None:
+            raise problem
+        if sensitive_features is not None:
+            check_consistent_length(X, sensitive_features)
+        return Rows(X, y, sensitive_features,
+                    {"X_public": X_public, "sensitive_features_public": sensitive_features_public})  # fmt: skip
+
+    def _public_scores(self, validation: Any, objectives: list[Objective]) -> PublicScores:
+        owner = type(self).__name__
+        if not isinstance(validation, PublicData) or validation.y is None:
+            raise ValueError(
+                f"validation of {owner} must be PublicData(X, sensitive_features, y): public rows with public labels."
+            )
+        check_consistent_length(validation.X, validation.y)
+        groups = None
+        if validation.sensitive_features is not None:
+            groups = as_groups(validation.sensitive_features, len(validation.y), owner=owner, name="validation")
+        self._need_groups(groups, objectives, "give them in validation=PublicData(X, sensitive_features, y)")
+        return PublicScores(validation, groups)
+
+    def _private_scores(
+        self, candidate: Candidate, rows: Rows, entry: LedgerEntry, objectives: list[Objective], delta: float,
+        score_epsilon: float,
+    ) -> PrivateScores:  # fmt: skip
+        """Domains and codes of the noisy tables. Whatever can fail on bad input fails here."""
+        owner = type(self).__name__
+        labels_are_private = entry.protects == "record"
+        given = candidate.domain("classes")
+        if given is None:
+            if labels_are_private:
+                _leaks(owner, "classes", "classes")
+            classes = np.unique(rows.y)
+        else:
+            classes = np.asarray(sorted(given_domain(given, owner=owner, parameter="classes").tolist()))
+        codes = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
+        groups = self._groups_of(candidate, rows)
+        self._need_groups(groups, objectives, "pass sensitive_features to fit")
+        domain, group_codes = np.array([None], dtype=object), None
+        if groups is not None:
+            domain = self._group_domain(candidate, rows, groups)
+            group_codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+        comes_and_goes = entry.neighboring_relation.startswith("add or remove")
+        table = ScoreTable(classes, domain, score_epsilon, delta, comes_and_goes)
+        return PrivateScores(table, codes, group_codes, groups)
+
+    def _groups_of(self, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
+        owner = type(self).__name__
+        if rows.sensitive_features is not None:
+            return as_groups(rows.sensitive_features, len(rows.y), owner=owner)
+        columns = candidate.domain("sensitive_columns")
+        return None if columns is None else split_sensitive_columns(rows.X, columns, owner=owner)[1]
+
+    def _group_domain(self, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
+        owner = type(self).__name__
+        given = candidate.domain("groups")
+        if given is not None:
+            return given_domain(given, owner=owner, parameter="groups")
+        public = rows.public["X_public"]
+        known = rows.public["sensitive_features_public"]
+        if isinstance(public, PublicData) and known is None:
+            known, public = public.sensitive_features, public.X
+        if known is not None and public is not None:
+            return group_domain(as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups"))
+        _leaks(owner, "groups", "groups")
+        return group_domain(groups)
+
+    def _need_groups(self, groups: Any, objectives: list[Objective], remedy: str) -> None:
+        wanted = [o.name for o in objectives if o.kind == "built in" and o.name in _NEED_GROUPS]
+        if groups is None and wanted:
+            raise ValueError(
+                f"{type(self).__name__} needs the groups of the rows it scores for the objective {wanted[0]!r}: "
+                f"{remedy}, or leave that objective out."
+            )
+
+    # ------------------------------------------------------------------ the winner
+
+    def _winner(self) -> Any:
+        winner = getattr(self, "best_estimator_", None)
+        if winner is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has no best estimator: it is not fitted, 'refit' is False, or no "
+                "candidate came out of the search."
+            )
+        return winner
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels of the winner."""
+        return self._winner().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the winner."""
+        try:
+            return self._winner().n_features_in_
+        except NotFittedError as error:
+            raise AttributeError(str(error)) from None
+
+    @available_if(_winner_has("predict"))
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predictions of the winner.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self._winner().predict(X)
+
+    @available_if(_winner_has("predict_proba"))
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities of the winner.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        return self._winner().predict_proba(X)
+
+    def score(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
+        """Score of the winner on the given rows, exact.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sensitive_features : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        float
+        """
+        winner = self._winner()
+        takes_groups = "sensitive_features" in inspect.signature(winner.score).parameters
+        if takes_groups and sensitive_features is not None:
+            return winner.score(X, y, sensitive_features=sensitive_features)
+        return winner.score(X, y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+        tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
+        return tags
+
+
+def _leaks(owner: str, what: str, parameter: str) -> None:
+    warnings.warn(
+        f"{owner} read its {what} from the private rows, which reveals them outside the guarantee. Give them with the "
+        f"'{parameter}' parameter of the estimator.",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,127 @@
+"""Folds that do not look at the data, and what a record pays for being in them."""
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import (
+    BaseCrossValidator,
+    BaseShuffleSplit,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
+
+from skfairdp.privacy import DpEvent, NoiseSource, WorstOf, compose, repeat
+from skfairdp.utils import public_generator
+
+__all__ = ["Split", "make_holdout", "make_splits", "split_event"]
+
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+_BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
+_BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
+
+
+def make_splits(
+    cv: Any, X: Any, y: Any, *, protects: str, neighboring_relation: str, source: NoiseSource, owner: str
+) -> list[Split]:
+    """Train and test positions of every fold, none of which depends on anything protected.
+
+    Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
+    come and go, removing one would move all that follow it to other folds, so each row draws its fold from secret
+    randomness instead: two neighbours then share their folds but for the one record.
+
+    Raises
+    ------
+    ValueError
+        A splitter that looks at what is protected.
+    """
+    n_rows = len(y)
+    comes_and_goes = neighboring_relation.startswith("add or remove")
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if not 2 <= int(cv) <= n_rows:
+            raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
+        if not comes_and_goes:
+            return _checked(KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
+        fold = (source.words(n_rows) % np.uint64(cv)).astype(np.int64)  # off uniform by at most cv / 2^64
+        return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(int(cv))]
+    if comes_and_goes:
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds here: neighbours add or remove one record, which "
+            "moves all rows behind it to other folds unless every row draws its fold by itself. Got "
+            f"{type(cv).__name__}."
+        )
+    if isinstance(cv, _BY_LABEL):
+        if protects == "record":
+            raise ValueError(
+                f"The 'cv' parameter of {owner} is stratified: which fold a record is in would depend on the private "
+                "labels of others, and one changed label could move many of them. Use KFold, which goes by position."
+            )
+        return _checked(cv.split(np.zeros(n_rows), np.asarray(y)), n_rows, owner)  # labels are public here
+    if isinstance(cv, _BY_POSITION):
+        return _checked(cv.split(np.zeros(n_rows)), n_rows, owner)
+    if isinstance(cv, BaseCrossValidator | BaseShuffleSplit) or hasattr(cv, "split"):
+        names = [cls.__name__ for cls in _BY_POSITION]
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must go by position: a number of folds, one of {names}, or pairs of "
+            f"(train, test) positions, which then count as public. Got {type(cv).__name__}."
+        )
+    return _checked(cv, n_rows, owner)
+
+
+def make_holdout(
+    test_size: float, n_rows: int, *, neighboring_relation: str, seed: int, source: NoiseSource, owner: str
+) -> Split:
+    """One split: a public shuffle of positions, or independent secret draws where records come and go."""
+    if neighboring_relation.startswith("add or remove"):
+        held_out = source.bernoulli(test_size, n_rows)
+        order = np.arange(n_rows)
+        return _checked([(order[~held_out], order[held_out])], n_rows, owner)[0]
+    order = public_generator(seed).permutation(n_rows)
+    n_test = max(1, round(test_size * n_rows))
+    return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)[0]
+
+
+def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
+    try:
+        splits = [(np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)) for train, test in pairs]
+    except (TypeError, ValueError):
+        splits = []
+    usable = [
+        part.ndim == 1 and len(part) and part.min() >= 0 and part.max() < n_rows and len(np.unique(part)) == len(part)
+        for split in splits
+        for part in split
+    ]
+    if not splits or not all(usable) or any(np.intersect1d(*split).size for split in splits):
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds, a splitter such as KFold, or pairs of disjoint, "
+            f"non-empty (train, test) positions below n_samples = {n_rows}."
+        )
+    return splits
+
+
+def split_event(
+    splits: Sequence[Split], fits: Sequence[DpEvent], score: DpEvent, n_scores: int, *, n_rows: int
+) -> DpEvent:
+    """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
+
+    With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other.
+    """
+    member = np.zeros((n_rows, 2 * len(splits)), dtype=bool)
+    for j, (train, test) in enumerate(splits):
+        member[train, j] = True
+        member[test, len(splits) + j] = True
+    options = []
+    for pattern in np.unique(member, axis=0):
+        trained, tested = pattern[: len(splits)], pattern[len(splits) :]
+        paid = [fits[j] for j in np.flatnonzero(trained).tolist()]
+        options.append(compose(*paid, repeat(score, n_scores * int(tested.sum()))))
+    return WorstOf(tuple(options))
