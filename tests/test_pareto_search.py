@@ -491,7 +491,8 @@ def test_randomised_response_needs_a_delta_for_noisy_scores(split):
 def test_idp3_in_the_search_answers_only_part_and_coverage_is_measured(split):
     private = PATEClassifier(epsilon=50.0, n_teachers=20, classes=[0, 1], random_state=0, public_size=0.1)
     model = IDP3(private, groups=[0, 1])
-    search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, cv=2, objectives=["accuracy", "coverage"], score_epsilon=10.0)
+    options = {"objectives": ["accuracy", "coverage"], "score_epsilon": 10.0}
+    search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, cv=2, **options)
     search = search.fit(split.X, split.y, sensitive_features=split.sensitive_features)
     coverage = search.cv_results_["mean_test_coverage"]
     assert coverage[0] < coverage[1] <= 1.0
