@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 import skfairdp
@@ -15,9 +16,11 @@ from skfairdp import (
     FairDPSGDClassifier,
     FairnessCalibrator,
     FairPATEClassifier,
+    ParetoSearchCV,
     PATEClassifier,
     PFGuardGenerator,
     PFLDClassifier,
+    PrivateSearchCV,
     SFPATEClassifier,
 )
 from skfairdp._base import FairPrivateMixin
@@ -152,6 +155,9 @@ def fast_instances():
                            student=LogisticRegression()),
         PFGuardOfColumnZero(noise_seed=0, random_state=0),
         IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
+        ParetoSearchCV(PATEClassifier(**SEEDED), {"threshold": [0.6, 0.8]}, objectives="accuracy", score_epsilon=1e4,
+                       cv=ShuffleSplit(2, test_size=0.25, random_state=0)),
+        PrivateSearchCV(PATEClassifier(**SEEDED), {"n_teachers": [2, 3]}, score_epsilon=1e4),
         FairnessCalibratorOfColumnZero(LogisticRegression(), lam=0.3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), gamma=0.1, group_at_prediction=True),
     ]
