@@ -216,3 +216,149 @@ def test_ways_of_refusing_are_told_apart(tmp_path):
     assert [point["kind"] for point in panel["points"][:5]] == ["no", "top", "no", "alone", "no"]
     assert "IDP3(FrozenEstimator(model), gamma=0.05)" in panel["points"][3]["code"]
     assert "model = FairPATEClassifier(gamma=None)" in panel["points"][3]["code"]
+
+
+# ---- searches, several frames, estimators ---------------------------------------------------------------------
+class _Search:
+    """What the display reads of a fitted search."""
+
+    def __init__(self, frame, noise, protects="record", relation="replace one record", delta=1e-5):
+        from skfairdp.privacy import GaussianDpEvent, PrivacySpent
+
+        self.pareto_table_ = frame
+        self.privacy_ = PrivacySpent.of(
+            GaussianDpEvent(noise), delta, protects=protects, neighboring_relation=relation
+        )
+
+
+def test_from_search_composes_what_searches_cost_together():
+    from skfairdp.privacy import gdp_epsilon
+
+    first, second = _Search(make_frame(), 4.0), _Search(make_frame(epsilons=(2.0,)), 3.0)
+    alone = ParetoFrontierDisplay.from_search(first)
+    assert alone.frame is first.pareto_table_
+    both = ParetoFrontierDisplay.from_search({"first": first, "second": second})
+    assert set(both.frame["estimator"]) == {"first", "second"} and len(both.frame) == 20
+    together = gdp_epsilon(np.hypot(1 / 4, 1 / 3), 1e-5)
+    record = both.frame.attrs["guarantees"][0]
+    assert record["epsilon_total"] == pytest.approx(together) and record["n_fits"] == 6
+    # Judged anew, over both.
+    assert both.frame["non_dominated"].tolist() != [*make_frame()["non_dominated"], *[True] * 5]
+    assert first.pareto_table_["estimator"].eq("FairPATEClassifier").all()  # the search's own table is left alone
+
+
+def test_searches_with_unlike_guarantees_or_deltas_are_never_added():
+    record = _Search(make_frame(), 4.0)
+    attribute = _Search(
+        make_frame("sensitive attribute", "replace one sensitive attribute"), 4.0,
+        "sensitive attribute", "replace one sensitive attribute",
+    )  # fmt: skip
+    display = ParetoFrontierDisplay.from_search([record, attribute])
+    assert len(display.ax_) == 2 and len(display.frame.attrs["guarantees"]) == 2
+    other_delta = ParetoFrontierDisplay.from_search([record, _Search(make_frame(), 4.0, delta=1e-6)])
+    assert np.isnan(other_delta.frame.attrs["guarantees"][0]["epsilon_total"])
+    assert "not certified" in other_delta.ax_.texts[0].get_text()
+
+
+def test_a_private_search_has_nothing_to_show():
+    from skfairdp import PATEClassifier, PrivateSearchCV
+
+    with pytest.raises(ValueError, match="only the winner may be seen"):
+        ParetoFrontierDisplay.from_search(PrivateSearchCV(PATEClassifier(), {"epsilon": [1.0]}))
+
+
+def test_several_frames_share_axes_where_their_guarantee_is_the_same_and_their_total_is_not_known():
+    display = ParetoFrontierDisplay.from_frame([make_frame(), make_frame(epsilons=(2.0,))])
+    assert len(display.frame) == 20
+    assert np.isnan(display.frame.attrs["guarantees"][0]["epsilon_total"])
+    assert len(ParetoFrontierDisplay.from_frame([make_frame(), make_frame("sensitive attribute", "r")]).ax_) == 2
+
+
+def test_fitted_estimators_are_measured_and_composed():
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.linear_model import LogisticRegression
+
+    from skfairdp import IDP3, PATEClassifier, RandomizedResponseClassifier
+    from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    from skfairdp.metrics import demographic_disparity
+    from skfairdp.privacy import compose, epsilon_of
+
+    split = train_private_public_test_split(
+        *make_biased_classification(3000, disparity=0.3, random_state=0), random_state=0
+    )
+    test = {"sensitive_features": split.sensitive_features_test, "dataset": "toy"}
+    pate = PATEClassifier(epsilon=2.0, n_teachers=10, classes=[0, 1]).fit(split.X, split.y, X_public=split.public)
+    refusing = IDP3(FrozenEstimator(pate), gamma=0.02, min_count=20, groups=[0, 1])
+    refusing.fit(split.public.X, sensitive_features=split.public.sensitive_features)
+    attribute = RandomizedResponseClassifier(groups=[0, 1]).fit(
+        split.X, split.y, sensitive_features=split.sensitive_features
+    )
+    models = {"PATE": pate, "PATE, refusing": refusing, "RR": attribute}
+    display = ParetoFrontierDisplay.from_estimators(models, split.X_test, split.y_test, **test)
+    assert len(display.ax_) == 2  # records and attributes apart
+    rows = display.frame.set_index("estimator")
+    assert rows.loc["PATE", "accuracy"] == pytest.approx(pate.score(split.X_test, split.y_test))
+    gap = demographic_disparity(
+        split.y_test, pate.predict(split.X_test), sensitive_features=split.sensitive_features_test
+    )
+    assert rows.loc["PATE", "disparity"] == pytest.approx(gap)
+    assert rows.loc["PATE, refusing", "coverage"] < 1 and rows.loc["PATE, refusing", "idp3"]
+    totals = {record["protects"]: record["epsilon_total"] for record in display.frame.attrs["guarantees"]}
+    assert totals["record"] == pate.privacy_.epsilon  # one release, shown twice
+    plain = LogisticRegression().fit(split.X, split.y)
+    with pytest.raises(ValueError, match="no privacy_"):
+        ParetoFrontierDisplay.from_estimators([plain], split.X_test, split.y_test, **test)
+    other = PATEClassifier(n_teachers=10, classes=[0, 1]).fit(split.X, split.y, X_public=split.public)
+    listed = ParetoFrontierDisplay.from_estimators([pate, other], split.X_test, split.y_test, **test)
+    assert listed.frame["estimator"].tolist() == ["PATEClassifier 1", "PATEClassifier 2"]
+    both = epsilon_of(compose(pate.privacy_.event, other.privacy_.event), 1e-5)
+    assert listed.frame.attrs["guarantees"][0]["epsilon_total"] == pytest.approx(both)
+
+
+def test_panels_show_every_pair_and_one_legend_a_row():
+    display = ParetoFrontierDisplay(two_guarantees()).plot_panels()
+    assert display.ax_.shape == (2, 4)  # coverage is not 1 everywhere
+    legends = [[ax.get_legend() is not None for ax in row] for row in display.ax_]
+    assert legends == [[False, False, False, True]] * 2
+    assert [ax.get_xlabel()[:3] for ax in display.ax_[0]] == ["Fai", "Pri", "Pri", "Cov"]
+    for ax, points in zip(display.ax_[:, 0], (15, 10), strict=True):
+        drawn = {tuple(np.round(point, 9)) for point in _offsets(ax) if np.isfinite(point).all()}
+        assert len(drawn) == points
+
+
+def test_surface_is_the_best_accuracy_within_both_bounds():
+    from skfairdp.inspection._frontier_surface import staircase_surface
+
+    rng = np.random.default_rng(0)
+    epsilon, gap, accuracy = rng.integers(1, 4, 30).astype(float), rng.random(30).round(1), rng.random(30)
+    bounds_e, bounds_g, best = staircase_surface(epsilon, gap, accuracy)
+    for i, e in enumerate(bounds_e):
+        for j, g in enumerate(bounds_g):
+            met = [a for x, y, a in zip(epsilon, gap, accuracy, strict=True) if x <= e and y <= g]
+            assert best[i, j] == max(met) if met else np.isnan(best[i, j])
+
+
+def test_surfaces_of_unlike_guarantees_have_axes_of_their_own_and_fade_what_is_beaten():
+    frame = two_guarantees()
+    frame.loc[0, "non_dominated"] = False
+    display = ParetoFrontierDisplay(frame).plot_surface()
+    assert len(display.ax_) == 2
+    assert "one record" in display.ax_[0].get_xlabel() and "one sensitive attribute" in display.ax_[1].get_xlabel()
+    alphas = {c.get_alpha() for c in display.ax_[0].collections if type(c).__name__ == "Path3DCollection"}
+    assert alphas == {0.2, 1.0}
+    seeded = make_frame().assign(epsilon=np.inf)
+    assert "No model has a finite" in ParetoFrontierDisplay(seeded).plot_surface().ax_[0].texts[0].get_text()
+
+
+def test_code_of_the_page_fits_what_the_estimator_takes():
+    from skfairdp.inspection._html import _code
+
+    row = {"epsilon": 1.0}
+    pfld = _code("PFLDClassifier(epsilon=1.0)", None, False, row)
+    assert "model.fit(X, y, sensitive_features=groups)" in pfld and "PublicData" not in pfld
+    pate = _code("FairPATEClassifier(epsilon=1.0, gamma=0.05)", 0.05, True, row)
+    assert "X_public=PublicData(X_public, groups_public)" in pate and "IDP3(FrozenEstimator(model), gamma=0.05)" in pate
+    inside = _code("IDP3(estimator=PATEClassifier(epsilon=1.0), gamma=0.1)", 0.1, True, row)
+    assert "from skfairdp import IDP3, PATEClassifier" in inside and "FrozenEstimator" not in inside
+    for code in (pfld, pate, inside):
+        compile(code, "page", "exec")

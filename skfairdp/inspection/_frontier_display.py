@@ -1,6 +1,7 @@
 """The frontier people look at."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
+from skfairdp.inspection._frontier_sources import frame_of_estimators, frame_of_searches, joined_frames
+from skfairdp.inspection._frontier_surface import draw_surface
 from skfairdp.inspection._html import write_frontier_page
 
 __all__ = ["ParetoFrontierDisplay"]
@@ -34,8 +37,9 @@ class ParetoFrontierDisplay:
     axes of their own: their ε cannot be compared. Nothing here reads private data; the figures are those of
     the frame.
 
-    It is recommended to use :meth:`from_frame` or the result of :func:`skfairdp.model_selection.frontier`
-    directly.
+    Made of frames (:meth:`from_frame`), of searches (:meth:`from_search`) or of fitted estimators
+    (:meth:`from_estimators`). :meth:`plot` draws one pair of quantities, :meth:`plot_panels` several side by side,
+    :meth:`plot_surface` the accuracy that a gap and an ε allow, :meth:`to_html` a page to explore.
 
     Parameters
     ----------
@@ -86,14 +90,15 @@ class ParetoFrontierDisplay:
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, *, x: str = "disparity", y: str = "accuracy", ax: Any = None
+        cls, frame: pd.DataFrame | Sequence[pd.DataFrame], *, x: str = "disparity", y: str = "accuracy", ax: Any = None
     ) -> "ParetoFrontierDisplay":
         """Make the display of a frame and plot it.
 
         Parameters
         ----------
-        frame : DataFrame
-            As :func:`skfairdp.model_selection.frontier` returns it.
+        frame : DataFrame or sequence of them
+            As :func:`skfairdp.model_selection.frontier` returns it. Of several with the same kind of guarantee the cost
+            of publishing all is not known.
         x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
         ax : matplotlib Axes, or sequence of them, default=None
             One for each kind of guarantee and data set in the frame. None makes a figure.
@@ -102,6 +107,59 @@ class ParetoFrontierDisplay:
         -------
         ParetoFrontierDisplay
         """
+        given = frame if isinstance(frame, pd.DataFrame) else joined_frames([check_frame(part) for part in frame])
+        return cls(given, x=x, y=y).plot(ax=ax)
+
+    @classmethod
+    def from_search(
+        cls, search: Any, *, x: str = "disparity", y: str = "accuracy", ax: Any = None
+    ) -> "ParetoFrontierDisplay":
+        """Make the display of searches and plot it.
+
+        Parameters
+        ----------
+        search : ParetoSearchCV, list of them, or dict of name → ParetoSearchCV
+            Fitted, on the same private rows: what they cost together is composed.
+        x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+        ax : matplotlib Axes, or sequence of them, default=None
+
+        Returns
+        -------
+        ParetoFrontierDisplay
+        """
+        return cls(frame_of_searches(search), x=x, y=y).plot(ax=ax)
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Any,
+        X: Any,
+        y_true: Any,
+        *,
+        sensitive_features: Any,
+        dataset: str = "",
+        x: str = "disparity",
+        y: str = "accuracy",
+        ax: Any = None,
+    ) -> "ParetoFrontierDisplay":
+        """Measure fitted estimators on the same rows and plot them.
+
+        Parameters
+        ----------
+        estimators : dict of name → estimator, or list of estimators
+            Fitted, on the same private rows: what they cost together is composed. Each has ``privacy_``, or
+            post-processes one that has it (:class:`IDP3`).
+        X, y_true, sensitive_features
+            Rows to measure on, their labels and groups; no ε covers them.
+        dataset : str, default=""
+        x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+        ax : matplotlib Axes, or sequence of them, default=None
+
+        Returns
+        -------
+        ParetoFrontierDisplay
+        """
+        frame = frame_of_estimators(estimators, X, y_true, sensitive_features, dataset=dataset)
         return cls(frame, x=x, y=y).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "ParetoFrontierDisplay":
@@ -123,14 +181,7 @@ class ParetoFrontierDisplay:
         ValueError
             The number of axes is not that of the parts.
         """
-        try:
-            from matplotlib import pyplot
-            from matplotlib.figure import Figure  # noqa: F401
-        except ImportError:
-            raise ImportError(
-                "ParetoFrontierDisplay.plot needs matplotlib: pip install 'skfairdp[plots]'. to_html() "
-                "works without it."
-            ) from None
+        pyplot = _pyplot()
         parts = parts_of(self.frame)
         if ax is None:
             figure, axes = pyplot.subplots(
@@ -149,6 +200,55 @@ class ParetoFrontierDisplay:
         for axis, part in zip(axes, parts, strict=True):
             self._draw(axis, part)
         self.ax_ = axes[0] if len(axes) == 1 else axes
+        self.figure_ = figure
+        return self
+
+    def plot_panels(self, pairs: Sequence[tuple[str, str]] | None = None) -> "ParetoFrontierDisplay":
+        """Draw several pairs of quantities side by side, one row for each kind of guarantee and data set.
+
+        Parameters
+        ----------
+        pairs : sequence of (x, y), default=None
+            None: gap and accuracy, ε and accuracy, ε and gap; with coverage where some rows are refused.
+
+        Returns
+        -------
+        self
+            ``ax_`` is an array of shape (n_parts, n_pairs).
+        """
+        parts = parts_of(self.frame)
+        if pairs is None:
+            pairs = [("disparity", "accuracy"), ("epsilon", "accuracy"), ("epsilon", "disparity")]
+            if (self.frame["coverage"] < 1).any():
+                pairs.append(("coverage", "accuracy"))
+        figure, axes = _pyplot().subplots(
+            len(parts), len(pairs), figsize=(5.4 * len(pairs) + 2.2, 4.6 * len(parts)), squeeze=False,
+            layout="constrained",
+        )  # fmt: skip
+        for row, part in zip(axes, parts, strict=True):
+            for j, (axis, (x, y)) in enumerate(zip(row, pairs, strict=True)):
+                ParetoFrontierDisplay(self.frame, x=x, y=y)._draw(axis, part, legend=j == len(pairs) - 1, title=j == 0)
+        self.ax_, self.figure_ = axes, figure
+        return self
+
+    def plot_surface(self) -> "ParetoFrontierDisplay":
+        """Draw the best accuracy that a bound on the gap and one on ε allow, as a surface in three dimensions.
+
+        One surface for each kind of guarantee and data set; the models stand on or below it, dominated ones faded. It
+        is a staircase: between two models none was made.
+
+        Returns
+        -------
+        self
+            ``ax_`` is an array of three-dimensional axes, one for each part.
+        """
+        parts = parts_of(self.frame)
+        figure = _pyplot().figure(figsize=(7.4 * len(parts), 6.2), layout="constrained")
+        self.ax_ = np.array(
+            [figure.add_subplot(1, len(parts), j + 1, projection="3d") for j in range(len(parts))], dtype=object
+        )
+        for axis, part in zip(self.ax_, parts, strict=True):
+            draw_surface(axis, part)
         self.figure_ = figure
         return self
 
@@ -172,7 +272,7 @@ class ParetoFrontierDisplay:
         """
         return write_frontier_page(self.frame, path, title=title)
 
-    def _draw(self, ax: Any, part: Part) -> None:
+    def _draw(self, ax: Any, part: Part, *, legend: bool = True, title: bool = True) -> None:
         ink, soft = "#16161d", "#5a5c6b"
         (x_label, x_less), (y_label, y_less) = _AXES[self.x], _AXES[self.y]
         for level, color in zip(part.levels, level_colors(len(part.levels), "light"), strict=True):
@@ -207,6 +307,11 @@ class ParetoFrontierDisplay:
                 ax.scatter([], [], s=0.8 * area, marker=marker, color=soft, label=label)
         if not part.rows["non_dominated"].astype(bool).all():
             ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
+        if legend:
+            self._explain(ax, part, ink)
+        self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft, title)
+
+    def _explain(self, ax: Any, part: Part, ink: str) -> None:
         legend = ax.legend(
             title=f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})",
             frameon=False,
@@ -220,11 +325,11 @@ class ParetoFrontierDisplay:
             labelspacing=0.6,
         )
         legend.get_title().set_color(ink)
-        self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft)
 
     def _dress(
-        self, ax: Any, part: Part, x_label: str, y_label: str, x_less: bool, y_less: bool, ink: str, soft: str
-    ) -> None:
+        self, ax: Any, part: Part, x_label: str, y_label: str, x_less: bool, y_less: bool, ink: str, soft: str,
+        title: bool,
+    ) -> None:  # fmt: skip
         from matplotlib.ticker import PercentFormatter
 
         for axis, column in ((ax.xaxis, self.x), (ax.yaxis, self.y)):
@@ -240,20 +345,10 @@ class ParetoFrontierDisplay:
         ax.margins(0.06, 0.08)
         if self.x == "disparity":
             ax.set_xlim(left=-0.015 * ax.get_xlim()[1])  # room for a marker at a gap of zero
-        ax.set_title(
-            part.subject or "Privacy, fairness and accuracy",
-            loc="left",
-            fontsize=12.5,
-            fontweight="bold",
-            color=ink,
-            pad=26,
-        )
-        total = (
-            f"Publishing all these models costs ε = {epsilon_text(part.epsilon_total)} at δ = {part.delta_text}"
-            if np.isfinite(part.epsilon_total)
-            else "The cost of publishing all these models is not certified"
-        )
-        ax.text(0, 1.025, total, transform=ax.transAxes, fontsize=9.5, color=soft)
+        if title:
+            subject = part.subject or "Privacy, fairness and accuracy"
+            ax.set_title(subject, loc="left", fontsize=12.5, fontweight="bold", color=ink, pad=26)
+            ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=9.5, color=soft)
         corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)
         arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[x_less, y_less]
         ax.text(
@@ -265,6 +360,16 @@ class ParetoFrontierDisplay:
             ha="left" if x_less else "right",
             va="bottom" if y_less else "top",
         )
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError(
+            "ParetoFrontierDisplay needs matplotlib to plot: pip install 'skfairdp[plots]'. to_html() works without it."
+        ) from None
+    return pyplot
 
 
 def _staircase(points: np.ndarray, x_less: bool, y_less: bool) -> np.ndarray:

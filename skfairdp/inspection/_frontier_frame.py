@@ -50,6 +50,13 @@ class Part:
         return f"ε protects one {self.protects} ({self.neighboring_relation}), δ\u00a0=\u00a0{self.delta_text}"
 
     @property
+    def total_text(self) -> str:
+        """What publishing all of these costs, in words."""
+        if not math.isfinite(self.epsilon_total):
+            return "The cost of publishing all these models is not certified"
+        return f"Publishing all these models costs ε = {epsilon_text(self.epsilon_total)} at δ = {self.delta_text}"
+
+    @property
     def subject(self) -> str:
         """Data set and estimators."""
         names = ", ".join(dict.fromkeys(str(name) for name in self.rows.get("estimator", pd.Series(dtype=object))))

@@ -7,6 +7,7 @@ forbids every request.
 """
 
 import html
+import inspect
 import json
 import math
 import os
@@ -18,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+import skfairdp
 from skfairdp import __version__
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 
@@ -102,27 +104,42 @@ def _point(j: int, row: Mapping[Any, Any], part: Part) -> dict[str, Any]:
 
 
 def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) -> str:
-    """Python that makes the model again."""
+    """Python that makes the model again, as far as the package knows its names."""
     name = params.partition("(")[0]
-    imports = [name, "PublicData", *(["IDP3"] if idp3 else [])]
-    lines = [f"from skfairdp import {', '.join(sorted(imports))}"]
-    if idp3:
+    # The estimator may be IDP3 itself; else refusing is a step of its own behind it.
+    wrapped = idp3 and name != "IDP3"
+    used = [word for word in dict.fromkeys(re.findall(r"\b([A-Z]\w*)\(", params)) if word in skfairdp.__all__]
+    taken = _fit_arguments(name)
+    arguments = [f"{argument}={given}" for argument, given in _GIVEN.items() if argument in taken]
+    public = ["PublicData"] if "X_public" in taken else []
+    imports = sorted({*used, *public, *(["IDP3"] if wrapped else []), *([] if used else [name])})
+    lines = [f"from skfairdp import {', '.join(imports)}"]
+    if wrapped:
         lines.append("from sklearn.frozen import FrozenEstimator")
     lines += [
         "",
         f"# A new fit is a new release: it costs its own ε = {epsilon_text(row['epsilon'])}.",
         f"model = {params}",
-        "model.fit(X, y, X_public=PublicData(X_public, groups_public))",
+        f"model.fit({', '.join(['X', 'y', *arguments])})",
     ]
-    if idp3:
+    if wrapped:
         lines += [
             f"model = IDP3(FrozenEstimator(model), gamma={gamma})",
             "model.fit(X_public, sensitive_features=groups_public)",
-            "model.predict(X_new, sensitive_features=groups_new)",
         ]
-    else:
-        lines.append("model.predict(X_new)")
+    lines.append("model.predict(X_new, sensitive_features=groups_new)" if idp3 else "model.predict(X_new)")
     return "\n".join(lines)
+
+
+_GIVEN = {"sensitive_features": "groups", "X_public": "PublicData(X_public, groups_public)"}
+
+
+def _fit_arguments(name: str) -> set[str]:
+    """Which of the arguments above the estimator's fit has; public rows take the place of private groups."""
+    if name not in skfairdp.__all__:
+        return {"X_public"}
+    taken = set(_GIVEN) & set(inspect.signature(getattr(skfairdp, name).fit).parameters)
+    return taken - {"sensitive_features"} if "X_public" in taken else taken
 
 
 def _finite(value: Any) -> float | None:

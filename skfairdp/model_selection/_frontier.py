@@ -16,7 +16,7 @@ from skfairdp.model_selection._totals import Spending, expression
 from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
 
-__all__ = ["COLUMNS", "frontier"]
+__all__ = ["COLUMNS", "frontier", "mark_non_dominated"]
 
 COLUMNS = [
     "dataset",
@@ -176,7 +176,7 @@ def frontier(
             bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
             bar.update()
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    frame["non_dominated"] = _mark(frame)
+    frame["non_dominated"] = mark_non_dominated(frame)
     guarantees = spending.guarantees(delta)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs["n_test"] = len(test.groups)
@@ -270,7 +270,7 @@ def _common_delta(named: Mapping[str, Any]) -> float:
     return deltas.pop()
 
 
-def _mark(frame: pd.DataFrame) -> pd.Series:
+def mark_non_dominated(frame: pd.DataFrame) -> pd.Series:
     """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared."""
     marks = pd.Series(False, index=frame.index)
     for _, part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):

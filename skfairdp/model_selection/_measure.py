@@ -38,7 +38,11 @@ class TestSet:
             refusing = IDP3(FrozenEstimator(student), gamma=gamma)
             refusing.fit(public.X, sensitive_features=public.sensitive_features)
             predicted = refusing.predict(self.X, sensitive_features=self.groups)
-        classes = list(student.classes_)
+        return self.measure_predictions(predicted, student.classes_)
+
+    def measure_predictions(self, predicted: Any, known_classes: Any) -> dict[str, float]:
+        """The same of predictions; what is no class is a refusal."""
+        classes = list(known_classes)
         answered = np.isin(predicted, classes)
         if not answered.any():
             return {"accuracy": math.nan, "disparity": math.nan, "coverage": 0.0}
