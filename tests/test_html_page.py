@@ -19,6 +19,7 @@ from selenium.webdriver.chrome.options import Options  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 from skfairdp.inspection import ParetoFrontierDisplay  # noqa: E402
 
@@ -220,7 +221,8 @@ def test_choosing_a_row_shows_code_for_it_and_marks_the_point(page):
     assert page.find_element(By.CSS_SELECTOR, "svg .mark.on").get_attribute("data-point") == chosen
     button = page.find_element(By.CSS_SELECTOR, "button.copy")
     button.click()
-    assert button.text in ("Copied", "Selected: press Ctrl+C")
+    # The clipboard answers when it likes; the text stands for less than two seconds.
+    WebDriverWait(page, 10, poll_frequency=0.05).until(lambda _: button.text in ("Copied", "Selected: press Ctrl+C"))
 
 
 def test_table_sorts_by_column_both_ways(page):
