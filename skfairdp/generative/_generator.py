@@ -1,37 +1,47 @@
 """PFGuardGenerator: synthetic rows that are differentially private, from a balanced law of groups and labels."""
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
 from skfairdp.generative._backend import FittedModel, GeneratorBackend, Layout, PrivateRows
 from skfairdp.generative._budget import Budget
-from skfairdp.generative._codec import TableCodec, plan_table
+from skfairdp.generative._codec import TableCodec
 from skfairdp.generative._fair_rates import fair_rates
-from skfairdp.generative._law import BALANCES, given_rates, on_simplex, target_law
+from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend, GSWGANBackend
+from skfairdp.generative._inputs import ReadsRows
+from skfairdp.generative._law import BALANCES, on_simplex, target_law
 from skfairdp.generative._marginals import MarginalsBackend
+from skfairdp.generative._pate_gan import PATEGANBackend
+from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS
 from skfairdp.generative._strata import drawn_strata, restricted
-from skfairdp.generative._tables import Form, as_table, named_columns
+from skfairdp.generative._units import UnitCodec
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.utils import PublicData, RandomStateLike, public_generator, split_sensitive_columns, without_values
+from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PFGuardGenerator"]
 
-BACKENDS: dict[str, type[GeneratorBackend]] = {"marginals": MarginalsBackend}
+BACKENDS: dict[str, type[GeneratorBackend]] = {
+    "marginals": MarginalsBackend,
+    "pate_gan": PATEGANBackend,
+    "gs_wgan": GSWGANBackend,
+    "g_pate": GPATEBackend,
+    "datalens": DataLensBackend,
+}
 
 
-class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
+class PFGuardGenerator(ReadsRows, BaseEstimator):
     """Synthetic rows that anyone may use, from a biased private table: private, and balanced between groups.
 
     **Guarantee.** (ε, δ)-differential privacy for one record under replacement, features, label and group together.
@@ -51,8 +61,10 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
     epsilon : float, default=1.0
         Privacy budget of a fit, in [1e-3, 1e6].
     delta : float, default=1e-5
-    backend : {"marginals"} or GeneratorBackend, default="marginals"
+    backend : str or GeneratorBackend, default="marginals"
         ``"marginals"``: a graphical model over noisy tables of counts (:class:`MarginalsBackend`), for tables.
+        ``"pate_gan"``, ``"gs_wgan"``, ``"g_pate"``, ``"datalens"``: networks taught by an ensemble
+        (:class:`PATEGANBackend`, :class:`GSWGANBackend`, :class:`GPATEBackend`, :class:`DataLensBackend`).
     balance : {"group", "group_and_label"} or None, default="group_and_label"
         The law of group and label in what is sampled. ``"group"``: groups equally frequent, each with its own law of
         the label. ``"group_and_label"``: also the overall law of the label in every group. None: as in the private
@@ -62,6 +74,20 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         all classes. ``"fair"``, with ``balance="group_and_label"``: tilted against the groups' own laws as far as makes
         the model's own best classifier least unfair in equalized odds and demographic parity together; backends
         without a density keep the overall law. None: what ``balance`` says.
+    n_teachers : int, default=100
+        Of the networks' backends: discriminators on disjoint parts, dealt by position. Public: a number taken from the
+        private minority's size would be a release.
+    sampling : {"importance", "stratified"}, default="importance"
+        How teachers balance their batches: by resampling (SIR), or with fixed numbers of rows of each group and label.
+    normalization : {"N1", "N2"}, default="N1"
+        Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised.
+    teacher_loss : {"plain", "gold"}, default="plain"
+        ``"gold"`` weighs rows inside a teacher by the ratio of densities it estimates itself.
+    device : str, default="cpu"
+        Of the networks: a torch device.
+    codec : {"auto", "table", "units"}, default="auto"
+        ``"units"``: numbers between public ``bounds`` (0 to 255 for uint8) as they are, for images; auto takes it for
+        arrays of more than two dimensions.
     n_bins : int, default=32
         Cells that a column of numbers is cut into. Values are drawn evenly within a cell.
     bounds : dict of column to (low, high), or one pair for all, default=None
@@ -78,6 +104,8 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         Research and tests only: makes the noise reproducible, so that ``privacy_.epsilon`` is inf.
     ledger : PrivacyLedger, default=None
         Shared budget; charged before the first release.
+    verbose : int, default=0
+        Above 0 shows a bar over the releases of a network.
 
     Attributes
     ----------
@@ -130,6 +158,12 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
         "balance": [StrOptions(set(BALANCES)), None],
         "label_rates": [StrOptions({"fair"}), dict, None],
+        "n_teachers": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions(set(SAMPLINGS))],
+        "normalization": [StrOptions(set(NORMALIZATIONS))],
+        "teacher_loss": [StrOptions({"plain", "gold"})],
+        "device": [str],
+        "codec": [StrOptions({"auto", "table", "units"})],
         "n_bins": [Interval(Integral, 2, 1000, closed="both")],
         "bounds": [dict, tuple, None],
         "categories": [dict, None],
@@ -139,6 +173,7 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
+        "verbose": ["verbose"],
     }
 
     score = available_if(lambda self: False)(FairPrivateMixin.score)  # it predicts nothing
@@ -151,6 +186,12 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         backend: str | GeneratorBackend = "marginals",
         balance: str | None = "group_and_label",
         label_rates: str | Mapping[Any, Any] | None = "fair",
+        n_teachers: int = 100,
+        sampling: str = "importance",
+        normalization: str = "N1",
+        teacher_loss: str = "plain",
+        device: str = "cpu",
+        codec: str = "auto",
         n_bins: int = 32,
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
@@ -160,12 +201,19 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.backend = backend
         self.balance = balance
         self.label_rates = label_rates
+        self.n_teachers = n_teachers
+        self.sampling = sampling
+        self.normalization = normalization
+        self.teacher_loss = teacher_loss
+        self.device = device
+        self.codec = codec
         self.n_bins = n_bins
         self.bounds = bounds
         self.categories = categories
@@ -175,6 +223,7 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
+        self.verbose = verbose
 
     def fit(
         self,
@@ -188,38 +237,47 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n_rows, n_columns)
+        X : DataFrame or array-like of shape (n_rows, n_columns), or images of shape (n_rows, ...)
             Private. Numbers, categories, booleans; missing values where the dtype has them.
         y : array-like of shape (n_rows,), default=None
             Private labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Private groups. Needed where ``balance`` is not None, unless ``sensitive_columns`` names them.
+            Private groups. Needed where ``balance`` is not None, unless ``sensitive_columns`` names them or an
+            unbiased ``X_reference`` stands in.
         X_reference : DataFrame, array-like or PublicData, default=None
-            Public rows in the columns of X: number columns take their cells from them, others their categories.
+            Public rows in the columns of X: number columns take their cells from them, others their categories. Without
+            groups, networks' teachers balance their batches towards these rows, whose groups need not be known.
 
         Returns
         -------
         self
         """
         self._validate_params()
-        owner = type(self).__name__
-        table, groups_in_X = self._read_table(X, reset=True)
-        labels, classes = self._read_labels(y, len(table))
-        groups, domain = self._read_groups(groups_in_X, sensitive_features, len(table))
-        codec = plan_table(
-            table,
-            is_frame=isinstance(X, pd.DataFrame),
-            dtype=getattr(X, "dtype", None) if not isinstance(X, pd.DataFrame) else None,
-            reference=self._read_reference(X_reference, table),
-            bounds=self.bounds,
-            categories=self.categories,
-            n_bins=self.n_bins,
-            owner=owner,
+        private, groups_in_X, codec, reference = self._read_rows(X, X_reference)
+        labels, classes = self._read_labels(y, len(private))
+        groups, domain = self._read_groups(
+            groups_in_X, sensitive_features, len(private), estimated=reference is not None
         )
         rates = self._rates_asked_for(classes, domain)
         rng = public_generator(self.random_state)
-        layout = Layout("cells", *table.shape, 1 if domain is None else len(domain),
-                        1 if classes is None else len(classes), 1, rng, {})
+        layout = Layout(
+            kind="cells" if codec.columns else "units",
+            n_rows=len(private),
+            n_columns=len(codec.columns) or math.prod(private.shape[1:]),
+            n_groups=1 if domain is None else len(domain),
+            n_classes=1 if classes is None else len(classes),
+            n_teachers=self.n_teachers,
+            random_state=rng,
+            settings={
+                "balance": self.balance,
+                "sampling": self.sampling,
+                "normalization": self.normalization,
+                "teacher_loss": self.teacher_loss,
+                "unknown_groups": domain is None and self.balance is not None,
+                "device": self.device,
+                "verbose": self.verbose,
+            },
+        )
         budget = Budget(self.epsilon, self.delta, codec.sensitivity, layout.n_strata, self._backend().plan(layout))
         noise = budget.calibrated()
         event = budget.event_at(noise)
@@ -230,8 +288,8 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
         privacy = self._report(event, source, **guarantee, public=public)
         self._charge(event, **guarantee, releases=budget.releases, dry_run=False)
 
-        if budget.ranges is not None:
-            codec = codec.settle(table, budget.ranges, source)
+        if isinstance(codec, TableCodec) and budget.ranges is not None:
+            codec = codec.settle(private, budget.ranges, source)
         observed = np.ones((layout.n_groups, layout.n_classes))
         if budget.law is not None:
             strata = groups * layout.n_classes + labels
@@ -239,7 +297,7 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
             observed = on_simplex(budget.law.release(counts, source)).reshape(observed.shape)
         law = target_law(observed, self.balance if domain is not None else None, rates)
         rows = PrivateRows(
-            values=codec.encode(table),
+            values=codec.encode(private),
             n_cells=codec.n_cells,
             nullable=tuple(column.nullable for column in codec.columns),
             sampled=tuple(column.sampled for column in codec.columns),
@@ -247,14 +305,15 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
             labels=labels,
             observed=observed,
             law=law,
+            reference=None if reference is None else codec.encode(reference),
         )
         model = budget.backend.learn(rows, noise, source)
-        del rows, table, groups, labels
+        del rows, private, groups, labels
         # Released values only from here on.
         if rates is None and self.label_rates == "fair" and self.balance == "group_and_label" and domain is not None:
             law = target_law(observed, self.balance, fair_rates(model, observed, rng))
         self.model_: FittedModel = model
-        self.codec_: TableCodec = codec
+        self.codec_: TableCodec | UnitCodec = codec
         self.law_, self.observed_law_ = law, observed
         self.classes_, self.groups_, self.privacy_ = classes, domain, privacy
         return self
@@ -348,82 +407,3 @@ class PFGuardGenerator(FairPrivateMixin, BaseEstimator):
 
     def _backend(self) -> GeneratorBackend:
         return BACKENDS[self.backend]() if isinstance(self.backend, str) else clone(self.backend)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.no_validation = False
-        return tags
-
-    # ------------------------------------------------------------------ reading
-
-    def _read_table(self, X: Any, *, reset: bool) -> tuple[pd.DataFrame, NDArray[np.object_] | None]:
-        """The columns to be learnt, and the groups among the columns of X where ``sensitive_columns`` names them."""
-        owner = type(self).__name__
-        if scipy.sparse.issparse(X):
-            raise TypeError(f"Sparse data was passed as X of {owner}, but dense data is required. Use X.toarray().")
-        try:
-            if isinstance(X, pd.DataFrame):
-                validate_data(self, X, reset=reset, skip_check_array=True)
-                if not X.shape[0] or not X.shape[1]:
-                    raise ValueError(
-                        f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
-                        f"a minimum of 1 is required by {owner}."
-                    )
-            else:
-                X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        except (ValueError, TypeError, OverflowError) as error:
-            problem: Exception | None = without_values(error, owner=owner)
-        else:
-            problem = None
-        if problem is not None:
-            raise problem
-        if self.sensitive_columns is None:
-            self._group_columns: list[tuple[int, Any, Form]] = []
-            return as_table(X), None
-        features, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
-        kept = as_table(features)
-        whole = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
-        self._group_columns = [
-            (list(whole.columns).index(name), name, Form.of(whole[name]))
-            for name in named_columns(whole, self.sensitive_columns)
-        ]
-        return kept, groups
-
-    def _read_labels(self, y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-        if y is None:
-            return np.zeros(n_rows, dtype=np.int64), None
-        classes, codes = self._encode_classes(self._check_target(y, n_rows))
-        self._labels_form = Form.of(y if hasattr(y, "dtype") else np.asarray(y).ravel())
-        return codes, classes
-
-    def _read_groups(
-        self, groups_in_X: NDArray[np.object_] | None, sensitive_features: Any, n_rows: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.object_] | None]:
-        if groups_in_X is None and sensitive_features is None:
-            if self.balance is not None:
-                raise ValueError(
-                    f"{type(self).__name__} needs the groups of the private rows to balance them: pass "
-                    "sensitive_features to fit, name their columns with 'sensitive_columns', or set balance=None."
-                )
-            return np.zeros(n_rows, dtype=np.int64), None
-        codes, domain = self._private_groups(groups_in_X, sensitive_features, n_rows)
-        self._groups_form = Form.of(sensitive_features if groups_in_X is None else groups_in_X)
-        return codes, domain
-
-    def _read_reference(self, X_reference: Any, table: pd.DataFrame) -> pd.DataFrame | None:
-        if X_reference is None:
-            return None
-        given = X_reference.X if isinstance(X_reference, PublicData) else X_reference
-        reference, _ = self._read_table(given, reset=False)
-        reference.columns = table.columns
-        return reference
-
-    def _rates_asked_for(self, classes: Any, domain: Any) -> NDArray[np.float64] | None:
-        if not isinstance(self.label_rates, Mapping):
-            return None
-        if classes is None or domain is None:
-            raise ValueError(f"'label_rates' of {type(self).__name__} needs both y and groups.")
-        return given_rates(self.label_rates, domain.tolist(), len(classes), type(self).__name__)

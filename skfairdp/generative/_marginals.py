@@ -69,6 +69,11 @@ class MarginalsBackend(GeneratorBackend):
                 "MarginalsBackend counts cells of a table and cannot learn images. Use backend='gs_wgan', or give X as "
                 "a table."
             )
+        if layout.settings["unknown_groups"]:
+            raise ValueError(
+                "MarginalsBackend cannot balance groups that are unknown. Pass sensitive_features, set balance=None, "
+                "or take a backend whose teachers estimate ratios from X_reference, such as 'pate_gan'."
+            )
         if self.scores_share + self.pairs_share >= 1:
             raise ValueError(
                 "'scores_share' and 'pairs_share' of MarginalsBackend must add up to less than 1, for the tables by "

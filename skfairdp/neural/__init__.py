@@ -3,6 +3,7 @@
 This room imports torch when it is imported; ``skfairdp.ensemble`` loads it on first use.
 """
 
+from skfairdp.neural._adversarial import AdversarialTraining
 from skfairdp.neural._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp.neural._cnn import build_cnn
 from skfairdp.neural._constraints import CONSTRAINTS, FairnessConstraints
@@ -16,6 +17,7 @@ from skfairdp.neural._dp_train import (
 )
 from skfairdp.neural._fair_fit import fit_with_parity
 from skfairdp.neural._fine_tune import fine_tune_for_parity, rows_read_by
+from skfairdp.neural._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows
 from skfairdp.neural._lagrangian import LagrangianTraining, train_lagrangian
 from skfairdp.neural._lagrangian_gradient import ConstraintGradient
 from skfairdp.neural._mlp import StackedMLP
@@ -37,25 +39,30 @@ from skfairdp.neural._stacked import (
     resolve_device,
     train_stacked,
 )
+from skfairdp.neural._stacked_gan import StackedDiscriminators
 from skfairdp.neural._stacked_lagrangian import StackedDual, StackedParity, train_stacked_lagrangian
 
 __all__ = [
     "CONSTRAINTS",
+    "AdversarialTraining",
     "ConstraintGradient",
     "DPStep",
     "DualPlan",
     "FairnessConstraints",
+    "GeneratorNet",
     "LagrangianTraining",
     "Network",
     "PFLDPlan",
     "PrivateParity",
     "PublicPenalty",
     "SignedLoss",
+    "StackedDiscriminators",
     "StackedDual",
     "StackedMLP",
     "StackedModule",
     "StackedNet",
     "StackedParity",
+    "StudentDiscriminator",
     "batch_stream",
     "build_cnn",
     "build_mlp",
@@ -68,6 +75,7 @@ __all__ = [
     "fit_with_parity",
     "fused_layers",
     "group_contrasts",
+    "one_hot_rows",
     "predict_logits",
     "predict_stacked",
     "predict_stacked_proba",

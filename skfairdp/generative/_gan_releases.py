@@ -1,0 +1,192 @@
+"""What teachers of a generative network let out: bits, sanitised gradients, votes. Each one owns noise and event."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianDpEvent,
+    GaussianMechanism,
+    NoiseSource,
+    NoisyThreshold,
+    ReplaceSampledGaussian,
+    compose,
+    repeat,
+)
+
+__all__ = ["BinnedGradients", "MajorityBits", "SanitisedGradient", "TopSigns"]
+
+
+@dataclass(frozen=True)
+class MajorityBits:
+    """PATE-GAN: for each generated row one bit, whether most teachers take it for real, ``n₁ + N(0, σ²) ≥ k/2``.
+
+    One record changes one teacher, hence one vote of n₁: sensitivity 1 for each bit.
+
+    Parameters
+    ----------
+    n_teachers : int
+    sigma : float
+        In votes.
+    """
+
+    n_teachers: int
+    sigma: float
+
+    @property
+    def _bit(self) -> NoisyThreshold:
+        return NoisyThreshold(self.sigma, n_teachers=self.n_teachers, threshold=self.n_teachers / 2)
+
+    @property
+    def event(self) -> DpEvent:
+        """One bit."""
+        return self._bit.event
+
+    def release(self, votes: NDArray[np.int64], source: NoiseSource) -> NDArray[np.bool_]:
+        """A bit for each entry of ``votes`` (numbers of teachers that say "real")."""
+        return self._bit.release_each(votes, source)
+
+
+@dataclass(frozen=True)
+class SanitisedGradient:
+    """GS-WGAN: the gradients of one discriminator, drawn in secret, by each of B generated rows, clipped, with noise.
+
+    All B rows share the draw, so the event is one subsampled release of the whole batch. One record changes what one
+    discriminator would answer, by up to 2C in each row: by D = 2C√B for the batch. The other discriminators may answer
+    anything, up to as far away, so contributions have norm c = D around theirs: a Poisson-sampled pair with c = D, not
+    one centred around zero.
+
+    Accounting step by step asks that, given all that was let out, what the discriminators know does not depend on
+    earlier secret draws. So **all** of them train at every step, not only the one drawn.
+
+    Parameters
+    ----------
+    n_discriminators : int
+    batch_size : int
+    clip : float
+        C, of each row's gradient.
+    noise_multiplier : float
+        Standard deviation of the noise over 2C√B.
+    """
+
+    n_discriminators: int
+    batch_size: int
+    clip: float
+    noise_multiplier: float
+
+    @property
+    def _vector(self) -> GaussianMechanism:
+        sensitivity = 2 * self.clip * math.sqrt(self.batch_size)
+        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
+
+    @property
+    def event(self) -> DpEvent:
+        """One step."""
+        return ReplaceSampledGaussian(1 / self.n_discriminators, self.noise_multiplier, difference=1.0)
+
+    def draw(self, source: NoiseSource) -> int:
+        """Which discriminator answers. Never let out."""
+        return source.below(self.n_discriminators)
+
+    def clipped(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Rows of norm at most C."""
+        gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64), posinf=0.0, neginf=0.0)
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        return gradients * np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * (1 - 1e-12)
+
+    def release(self, gradients: NDArray[np.floating], source: NoiseSource) -> NDArray[np.float64]:
+        """Noisy clipped gradients (batch_size, n_features)."""
+        if len(gradients) != self.batch_size:
+            raise ValueError(f"One step lets out {self.batch_size} gradients, but there are {len(gradients)}.")
+        return self._vector.release(self.clipped(gradients), source)
+
+
+@dataclass(frozen=True)
+class TopSigns:
+    """DataLens: each teacher votes with the signs of its k largest coordinates; votes are summed, with noise.
+
+    One record changes one teacher's vote from v to v', each with k entries of ±1: by at most 2√k in L2 norm. Cutting
+    off the coordinates with few noisy votes is post-processing.
+
+    Parameters
+    ----------
+    k : int
+    sigma : float
+        In votes.
+    """
+
+    k: int
+    sigma: float
+
+    @property
+    def _vector(self) -> GaussianMechanism:
+        return GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k))
+
+    @property
+    def event(self) -> DpEvent:
+        """One aggregated gradient."""
+        return self._vector.event
+
+    def votes(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Sum over teachers of their top-k signs.
+
+        Parameters
+        ----------
+        gradients : ndarray of shape (n_teachers, n_features)
+        """
+        gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64))
+        if self.k >= gradients.shape[1]:
+            return np.sign(gradients).sum(axis=0)
+        largest = np.argpartition(-np.abs(gradients), self.k, axis=1)[:, : self.k]
+        signs = np.zeros(gradients.shape)
+        np.put_along_axis(signs, largest, np.sign(np.take_along_axis(gradients, largest, axis=1)), axis=1)
+        return signs.sum(axis=0)
+
+    def release(self, votes: NDArray[np.float64], source: NoiseSource, *, least: float) -> NDArray[np.float64]:
+        """Signs of the coordinates with at least ``least`` noisy votes either way, 0 elsewhere."""
+        noisy = self._vector.release(votes, source)
+        return np.where(np.abs(noisy) >= least, np.sign(noisy), 0.0)
+
+
+@dataclass(frozen=True)
+class BinnedGradients:
+    """G-PATE: for each coordinate of a publicly projected gradient, the bin that most teachers vote for.
+
+    One record changes one teacher's bin in every coordinate: its histogram moves by √2, the largest count by 1. A
+    coordinate is answered if the largest count plus N(0, σ₁²) reaches a threshold, by the largest of the counts plus
+    N(0, σ₂²). Both are charged for every coordinate, answered or not: μ² = coordinates (1/σ₁² + 2/σ₂²).
+
+    Parameters
+    ----------
+    n_coordinates : int
+    sigma_threshold, sigma : float
+        σ₁ and σ₂, in votes.
+    """
+
+    n_coordinates: int
+    sigma_threshold: float
+    sigma: float
+
+    @property
+    def event(self) -> DpEvent:
+        """One gradient."""
+        one = compose(GaussianDpEvent(self.sigma_threshold), GaussianDpEvent(self.sigma / math.sqrt(2)))
+        return repeat(one, self.n_coordinates)
+
+    def release(
+        self, histograms: NDArray[np.int64], source: NoiseSource, *, threshold: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Winning bin of each coordinate, and whether it is answered.
+
+        Parameters
+        ----------
+        histograms : ndarray of shape (n_gradients, n_coordinates, n_bins)
+        threshold : float
+            In votes.
+        """
+        largest = GaussianMechanism(self.sigma_threshold).release(histograms.max(axis=2), source)
+        counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2)).release(histograms, source)
+        return counts.argmax(axis=2), largest >= threshold

@@ -1,0 +1,213 @@
+"""Teachers of the networks' backends: disjoint rows, and releases that one replaced record moves no further than said.
+
+As in test_generator_differential.py, what is let out is replaced by one fixed answer, so that two fits on neighbours
+follow the same path and only what they would have let out differs.
+"""
+
+import contextlib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfairdp import PFGuardGenerator
+from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
+from skfairdp.generative import _gan as gan
+from skfairdp.generative._gan_releases import BinnedGradients, MajorityBits, SanitisedGradient, TopSigns
+from skfairdp.privacy import GaussianMechanism
+
+N, TEACHERS = 48, 6
+SMALL = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
+BACKENDS = {
+    "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
+    "gs_wgan": GSWGANBackend(**SMALL),
+    "datalens": DataLensBackend(k=4, **SMALL),
+    "g_pate": GPATEBackend(n_coordinates=3, **SMALL),
+}
+VARIANTS = {
+    "": {},
+    "stratified": {"sampling": "stratified"},
+    "N2": {"normalization": "N2"},
+    "gold": {"teacher_loss": "gold"},
+    "unknown groups": {"unknown": True},
+}
+
+
+def world():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({
+        "size": rng.normal(size=N),
+        "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
+    })
+    return X, (rng.random(N) < 0.3).astype(int), np.where(rng.random(N) < 0.8, "a", "b").astype(object)
+
+
+def replaced(position):
+    X, y, s = world()
+    X.loc[position, "size"] = -X.loc[position, "size"] + 2
+    X.loc[position, "kind"] = "c" if X.loc[position, "kind"] != "c" else None
+    y[position], s[position] = 1 - y[position], "b" if s[position] == "a" else "a"
+    return X, y, s
+
+
+def fit(table, backend, *, unknown=False, **settings):
+    X, y, s = table
+    reference = pd.DataFrame({"size": np.linspace(-2, 2, 30), "kind": pd.Series(list("abc") * 10, dtype=object)})
+    generator = PFGuardGenerator(
+        epsilon=5.0, backend=BACKENDS[backend], n_teachers=TEACHERS, n_bins=4, classes=[0, 1], random_state=0,
+        groups=None if unknown else ["a", "b"], **settings,
+    )
+    return generator.fit(X, y, sensitive_features=None if unknown else s, X_reference=reference)
+
+
+@contextlib.contextmanager
+def watched(drawn=0):
+    """Record the private side of every release; ``drawn`` is the discriminator that GS-WGAN asks."""
+    log = []
+
+    def answer(mechanism, kind, private, fixed):
+        log.append((mechanism, kind, np.array(private, dtype=float)))
+        return fixed(np.random.default_rng(len(log)))
+
+    def law(mechanism, values, source):
+        return answer(mechanism, "law", values, lambda rng: N * (1 + rng.random(np.shape(values))) / 6)
+
+    def bits(mechanism, votes, source):
+        return answer(mechanism, "bits", votes, lambda rng: rng.random(np.shape(votes)) < 0.5)
+
+    def gradient(mechanism, gradients, source):
+        private = mechanism.clipped(gradients)
+        return answer(mechanism, "gradient", private, lambda rng: rng.normal(size=private.shape))
+
+    def signs(mechanism, votes, source, *, least):
+        return answer(mechanism, "signs", votes, lambda rng: np.sign(rng.normal(size=np.shape(votes))))
+
+    def bins(mechanism, counts, source, *, threshold):
+        shape = counts.shape[:2]
+        return answer(mechanism, "bins", counts,
+                      lambda rng: (rng.integers(counts.shape[2], size=shape), rng.random(shape) < 0.5))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GaussianMechanism, "release", law)
+        patch.setattr(MajorityBits, "release", bits)
+        patch.setattr(SanitisedGradient, "release", gradient)
+        patch.setattr(SanitisedGradient, "draw", lambda mechanism, source: drawn)
+        patch.setattr(TopSigns, "release", signs)
+        patch.setattr(BinnedGradients, "release", bins)
+        yield log
+
+
+def moves(kind, mechanism, first, second):
+    """Distances that have declared bounds, each with its bound."""
+    change = first - second
+    if kind == "law":
+        return [(np.linalg.norm(change), np.sqrt(2))]
+    if kind == "bits":
+        return [(np.abs(change).max(), 1.0)]
+    if kind == "gradient":
+        return [(np.linalg.norm(change), 2 * mechanism.clip * np.sqrt(mechanism.batch_size))]
+    if kind == "signs":
+        return [(np.linalg.norm(change), 2 * np.sqrt(mechanism.k))]
+    per_coordinate = np.sqrt((change**2).sum(axis=2)).max()
+    return [(per_coordinate, np.sqrt(2)), (np.abs(first.max(axis=2) - second.max(axis=2)).max(), 1.0)]
+
+
+def releases_of(table, backend, drawn=0, **settings):
+    with watched(drawn) as log:
+        model = fit(table, backend, **settings)
+    return log, model
+
+
+def teacher_of(position, backend):
+    """Public: the partition follows from the number of rows and random_state."""
+    seen = []
+    original = gan.TeacherParts
+
+    def noting(*args, **kwargs):
+        seen.append(original(*args, **kwargs))
+        return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gan, "TeacherParts", noting)
+        releases_of(world(), backend)
+    assert len(seen) == 1, "rows are dealt to teachers once in a fit"
+    return int(seen[0].assignment[position])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_release_of_the_ensembles_moves_further_than_declared(backend, variant):
+    settings, position = VARIANTS[variant], 17
+    drawn = teacher_of(position, backend)
+    here, model = releases_of(world(), backend, drawn, **settings)
+    there, other = releases_of(replaced(position), backend, drawn, **settings)
+    assert model.privacy_ == other.privacy_
+    assert [kind for _, kind, _ in here] == [kind for _, kind, _ in there]
+    moved = 0.0
+    for (one, kind, first), (two, _, second) in zip(here, there, strict=True):
+        assert one == two, "noise or sensitivity depends on the rows"
+        for distance, bound in moves(kind, one, first, second):
+            assert distance <= bound * (1 + 1e-6)
+            moved = max(moved, distance)
+    assert moved > 0, "the replaced record reaches its teacher"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_discriminator_without_the_replaced_record_answers_the_same(variant):
+    """What GS-WGAN's amplification rests on: only one discriminator can tell the neighbours apart."""
+    position = 17
+    bystander = (teacher_of(position, "gs_wgan") + 1) % TEACHERS
+    here, _ = releases_of(world(), "gs_wgan", bystander, **VARIANTS[variant])
+    there, _ = releases_of(replaced(position), "gs_wgan", bystander, **VARIANTS[variant])
+    for (_, kind, first), (_, _, second) in zip(here, there, strict=True):
+        if kind == "gradient":
+            np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own(backend):
+    seen = [set() for _ in range(TEACHERS)]
+    parts = []
+    original = gan.TeacherParts.batch
+
+    def batch(self, batch_size):
+        index = original(self, batch_size)
+        parts.append(self)
+        for teacher, positions in enumerate(index):
+            seen[teacher].update(positions.tolist())
+        return index
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gan.TeacherParts, "batch", batch)
+        releases_of(world(), backend)
+    assert sum(map(len, seen)) == len(set.union(*seen)), "a row reached two teachers"
+    assert all(seen)
+    assert len({id(part) for part in parts}) == 1
+    for teacher, positions in enumerate(seen):
+        assert positions <= set(np.flatnonzero(parts[0].assignment == teacher).tolist())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_generator_is_a_function_of_what_was_let_out(backend):
+    """Other rows, the same answers: the same generator. So neither it nor the student has seen a private row."""
+    X, y, s = world()
+    _, first = releases_of((X, y, s), backend)
+    _, second = releases_of((X.sample(frac=1, random_state=1).reset_index(drop=True), 1 - y, s[::-1].copy()), backend)
+    for one, two in zip(first.model_.net.state_dict().values(), second.model_.net.state_dict().values(), strict=True):
+        assert (one == two).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_number_of_releases_is_the_declared_one(backend):
+    log, model = releases_of(world(), backend)
+    steps = SMALL["n_steps"]
+    counted = {"bits": steps, "gradient": steps, "signs": steps * SMALL["batch_size"], "bins": steps}
+    (kind,) = {kind for _, kind, _ in log} - {"law"}
+    assert sum(name == kind for _, name, _ in log) == counted[kind]
+    mechanism = next(mechanism for mechanism, name, _ in log if name == kind)
+    times = {"bits": steps * 6, "gradient": steps, "signs": steps * 6, "bins": steps * 6}[kind]
+    from skfairdp.privacy import flatten
+
+    leaves = flatten(model.privacy_.event)
+    for leaf, count in flatten(mechanism.event).items():
+        assert leaves[leaf] == count * times
