@@ -42,6 +42,9 @@ def joined_frames(
     joined = pd.concat(plain, ignore_index=True).reindex(columns=columns)
     joined["non_dominated"] = mark_non_dominated(joined)
     joined.attrs["guarantees"] = list(records.values())
+    scored = {frame.attrs.get("scored_on") for frame in frames}
+    if len(scored) == 1:
+        joined.attrs["scored_on"] = scored.pop()
     return joined
 
 

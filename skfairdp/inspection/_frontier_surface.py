@@ -32,14 +32,17 @@ def draw_surface(ax: Any, part: Part) -> None:
         ax.text2D(0.5, 0.5, "No model has a finite ε, gap and accuracy.", transform=ax.transAxes, ha="center")
         return
     epsilon, gap, accuracy = (rows[name].to_numpy(float) for name in ("epsilon", "disparity", "accuracy"))
-    # Every bound twice, just before and at its value, so that the surface has steps and no slopes.
     e, g, best = staircase_surface(epsilon, gap, accuracy)
-    e_edges, g_edges = np.r_[e, e[-1] * 1.1], np.r_[g, g[-1] * 1.1 + 1e-3]
-    for i in range(len(e)):
-        for j in range(len(g)):
-            if np.isfinite(best[i, j]):
+    # Every bound twice, where one step ends and the next begins, so that the surface has treads and risers.
+    e_edges, g_edges = (np.repeat(np.r_[bounds, bounds[-1] * 1.1 + 1e-3], 2)[1:-1] for bounds in (e, g))
+    steps = best.repeat(2, axis=0).repeat(2, axis=1)
+    for i in range(len(e_edges) - 1):
+        for j in range(len(g_edges) - 1):
+            height = steps[i : i + 2, j : j + 2]
+            if np.isfinite(height).all():
                 corners = np.meshgrid(e_edges[i : i + 2], g_edges[j : j + 2], indexing="ij")
-                ax.plot_surface(*corners, np.full((2, 2), best[i, j]), color="#8f93d8", alpha=0.22, linewidth=0)
+                shade = "#8f93d8" if np.ptp(height) == 0 else "#6b6fb5"
+                ax.plot_surface(*corners, height, color=shade, alpha=0.2, linewidth=0)
     levels = part.levels
     for level, color in zip(levels, level_colors(len(levels), "light"), strict=True):
         at = epsilon == level

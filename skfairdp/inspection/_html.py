@@ -42,7 +42,8 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
         if title is not None
         else ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
     )
-    data = {"panels": [_panel(part, len(parts) > 1, frame.attrs.get("n_test")) for part in parts]}
+    measured = frame.attrs.get("n_test"), frame.attrs.get("scored_on")
+    data = {"panels": [_panel(part, len(parts) > 1, *measured) for part in parts]}
     folder = resources.files("skfairdp.inspection") / "templates"
     # "<" inside the data could end the script element; everywhere else JSON does not need it.
     text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
@@ -58,12 +59,22 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
     return re.sub("@@([A-Z]+)@@", lambda match: fill[match[1]], template)
 
 
-def _panel(part: Part, several: bool, n_test: int | None) -> dict[str, Any]:
+_SCORED = {
+    "private": "noisy tables of held-out private rows, covered by this ε",
+    "public": "public rows with labels, not covered by ε",
+}
+
+
+def _panel(part: Part, several: bool, n_test: int | None, scored_on: str | None) -> dict[str, Any]:
     total = part.epsilon_total
     fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
+    derived = "every γ and refusal rule is computed from them at no further cost."
     measured = f" Accuracy, gap and coverage: {n_test:,} test rows, not covered by ε." if n_test else ""
+    if scored_on is not None:  # a search
+        derived = "candidates that differ only in post-processing share one."
+        measured = f" Accuracy, gap and coverage: {_SCORED[scored_on]}."
     return {
-        "heading": f"{part.dataset}: {part.protection}" if several else None,
+        "heading": ": ".join(filter(None, [part.dataset, part.protection])) if several else None,
         "subject": part.subject or "Models",
         "protects": part.protects,
         "protection": part.protection,
@@ -76,7 +87,7 @@ def _panel(part: Part, several: bool, n_test: int | None) -> dict[str, Any]:
             if math.isfinite(total)
             else "The noise was seeded, or a total is not known: publishing these models is not certified."
         ),
-        "detail": f"{fits}; every γ and refusal rule is computed from them at no further cost.{measured}",
+        "detail": f"{fits}; {derived}{measured}",
         "levels": [_finite(level) for level in part.levels],
         "colors": {theme: level_colors(len(part.levels), theme) for theme in ("light", "dark")},
         "points": [_point(j, row, part) for j, row in enumerate(part.rows.to_dict("records"))],

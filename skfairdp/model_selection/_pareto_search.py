@@ -268,7 +268,10 @@ class ParetoSearchCV(SearchBase):
                 if winner is not None:
                     self.best_estimator_ = winner
         self.privacy_ = run.spent(first)
-        self.pareto_table_ = pareto_table(candidate, grid, run.entries, self.cv_results_, self.privacy_, run.n_fits)
+        where = "private" if splits else "public"
+        self.pareto_table_ = pareto_table(
+            candidate, grid, run.entries, self.cv_results_, self.privacy_, run.n_fits, where
+        )
         return self
 
     def _refit_objective(self, objectives: list[Objective]) -> Objective:

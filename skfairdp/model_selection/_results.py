@@ -55,6 +55,7 @@ def pareto_table(
     results: dict[str, Any],
     privacy: PrivacySpent,
     n_fits: int,
+    scored_on: str,
 ) -> pd.DataFrame:
     """The scored candidates as :func:`frontier` gives them: ready for the display."""
     from skfairdp.model_selection._frontier import COLUMNS
@@ -101,5 +102,6 @@ def pareto_table(
         "epsilon_total": privacy.epsilon,
         "n_fits": n_fits,
     }
+    frame.attrs["scored_on"] = scored_on
     frame.attrs.update({"guarantees": [record], **record})
     return frame

@@ -29,6 +29,8 @@ class ScoreTable:
         Cost of one table.
     comes_and_goes : bool
         Whether neighbours differ by adding or removing a record.
+    refusals : bool, default=True
+        Whether predictions may be refused; False leaves those cells, and their noise, out.
     """
 
     classes: NDArray[Any]
@@ -36,6 +38,7 @@ class ScoreTable:
     epsilon: float
     delta: float
     comes_and_goes: bool
+    refusals: bool = True
 
     @property
     def mechanism(self) -> GaussianMechanism:
@@ -74,6 +77,8 @@ class ScoreTable:
         codes = np.zeros(len(label_codes), dtype=np.int64) if group_codes is None else group_codes
         counts = np.zeros((n_groups if group_codes is not None else 1, n_classes, n_classes + 1))
         np.add.at(counts, (codes, label_codes, predicted), 1.0)
+        if not self.refusals:
+            counts = counts[:, :, :n_classes]
         noisy = np.maximum(np.rint(self.mechanism.release(counts, source)), 0.0).astype(np.int64)
         z, y, k = np.indices(noisy.shape).reshape(3, -1).repeat(noisy.ravel(), axis=1)
         return Answers(

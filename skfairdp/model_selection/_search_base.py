@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
@@ -148,7 +149,9 @@ class SearchBase(MetaEstimatorMixin, BaseEstimator):
             domain = self._group_domain(candidate, rows, groups)
             group_codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
         comes_and_goes = entry.neighboring_relation.startswith("add or remove")
-        table = ScoreTable(classes, domain, score_epsilon, delta, comes_and_goes)
+        table = ScoreTable(
+            classes, domain, score_epsilon, delta, comes_and_goes, _may_refuse(candidate.estimator)
+        )
         return PrivateScores(table, codes, group_codes, groups)
 
     def _groups_of(self, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
@@ -258,6 +261,12 @@ class SearchBase(MetaEstimatorMixin, BaseEstimator):
         tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
         tags.non_deterministic = inner.non_deterministic
         return tags
+
+
+def _may_refuse(estimator: Any) -> bool:
+    """Whether predictions of this kind of estimator may be refusals."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return hasattr(last, "reject_mask")
 
 
 def _leaks(owner: str, what: str, parameter: str) -> None:
