@@ -1,5 +1,6 @@
 """Metrics of fairness, of refused predictions and of synthetic data: exact, non-private figures."""
 
+from skfairdp.metrics._distribution import wasserstein_disparity
 from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity, equalized_odds_disparity
 from skfairdp.metrics._selective import coverage_score, rejection_rate_by_group, selective_accuracy
 from skfairdp.metrics._synthetic import (
@@ -22,4 +23,5 @@ __all__ = [
     "recall_disparity",
     "rejection_rate_by_group",
     "selective_accuracy",
+    "wasserstein_disparity",
 ]

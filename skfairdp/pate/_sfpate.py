@@ -323,7 +323,15 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
         classes, codes = self._public_classes(self._check_target(y, len(features)))
         groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
         center, scale = standard_scale(features)  # of public features
-        return AttributeRows((features - center) / scale, codes, classes, groups, domain, center, scale)
+        return AttributeRows(
+            X=(features - center) / scale,
+            codes=codes,
+            classes=classes,
+            groups=groups,
+            domain=domain,
+            center=center,
+            scale=scale,
+        )
 
     def _count_teachers(self, n_rows: int) -> int:
         if self.n_teachers == "auto":

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.ensemble import Layers, check_fair_learner, network_scores, train_network, unscaled
 from skfairdp.pate._constant import ConstantStudent
+from skfairdp.pate._sfpate_votes import features_and_labels
 from skfairdp.pate._student import SoftLabelStudent
 from skfairdp.utils import child_seeds
 
@@ -93,7 +94,7 @@ def fair_student(released: Released, learner: Any, default: Any, lam: float, rng
 
     ``default`` is the network used where ``learner`` is None, tied with ``lam`` to one trained without constraint.
     """
-    features = np.column_stack([released.X, np.eye(released.n_classes)[released.y][:, 1:]])
+    features = features_and_labels(released.X, released.y, released.n_classes)
     rows, membership = released.estimates(features)
     X, y = released.X[rows], released.y[rows]
     if learner is None:

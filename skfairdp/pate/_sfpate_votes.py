@@ -19,7 +19,7 @@ from skfairdp.pate._aggregate import ReleasedVotes, release_votes
 from skfairdp.pate._plan import VotePlan
 from skfairdp.privacy import NoiseSource
 
-__all__ = ["AttributeRows", "fair_network", "teach_and_vote"]
+__all__ = ["AttributeRows", "fair_network", "features_and_labels", "teach_and_vote"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class AttributeRows:
 
     @property
     def with_labels(self) -> NDArray[np.float64]:
-        """Features and label, all that is public of a row."""
-        return np.column_stack([self.X, np.eye(len(self.classes))[self.codes][:, 1:]])
+        """What tells the group: see :func:`features_and_labels`."""
+        return features_and_labels(self.X, self.codes, len(self.classes))
 
 
 def teach_and_vote(
@@ -116,11 +116,23 @@ def teach_and_vote(
     return release_votes(votes, plan, source, gate=None, groups=None, verbose=verbose)
 
 
+def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+    """All that is public of a row: features, classes, and features by class.
+
+    Constraints on errors ask for the rates of a group among rows of equal features and unequal labels; without the
+    products no linear model of the group can tell them.
+    """
+    labels = np.eye(n_classes)[y][:, 1:]
+    return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])
+
+
 def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: int) -> LagrangianClassifier:
     """The network of the built-in fair learner: the one given, or the usual one of the variant."""
     if isinstance(fair_estimator, LagrangianClassifier):
         return fair_estimator
-    if variant == "student":
-        return LagrangianClassifier(constraint=constraint, moments=moments)
-    # parts are small: many short epochs
-    return LagrangianClassifier(constraint=constraint, moments=moments, epochs=60, batch_size=32, lr=3e-3)
+    # differences of higher moments are small: multipliers follow them in longer steps
+    step = 3.0 if "generalized_demographic_parity" in constraint else 1.0
+    settings: dict[str, Any] = {"constraint": constraint, "moments": moments, "dual_step": step}
+    if variant == "teacher":  # parts are small: a small network, many short epochs
+        settings |= {"hidden": (16,), "epochs": 60, "batch_size": 32, "lr": 0.01, "weight_decay": 0.03}
+    return LagrangianClassifier(**settings)

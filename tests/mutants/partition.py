@@ -19,9 +19,15 @@ from statistical.test_zero_noise_differential import (
 from statistical.test_zero_noise_differential import (
     test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
 )
+from test_sfpate import (
+    test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two as one_group_moves_one_teacher,
+)
+from test_sfpate import (
+    test_the_partition_is_a_function_of_the_number_of_rows_alone as positions_decide,
+)
 
 from skfairdp.ensemble import fit_teachers, position_partition
-from skfairdp.pate import _base_pate
+from skfairdp.pate import _base_pate, _sfpate_votes
 
 from .harness import killed_by, mutant
 
@@ -120,6 +126,30 @@ def stratified_partition(patch):
         return X, y, dealt
 
     teach(patch, change)
+
+
+@mutant(
+    25,
+    killed_by(one_group_moves_one_teacher, name="SFS-soft", n_classes=2, n_groups=2),
+    killed_by(one_group_moves_one_teacher, name="SFS-gnmax", n_classes=3, n_groups=3),
+    killed_by(positions_decide, variant="teacher"),
+)
+def partition_stratified_by_the_group(patch):
+    """The same in SF-PATE, so that "every teacher sees every group": one flipped group moves rows of all teachers."""
+    seen = {}
+    check = _sfpate_votes.AttributeRows.__init__
+
+    def noting(self, **kwargs):
+        check(self, **kwargs)
+        seen["groups"] = self.groups
+
+    def dealt(n_rows, n_teachers, **_):
+        parts = np.empty(n_rows, dtype=np.int64)
+        parts[np.argsort(seen["groups"], kind="stable")] = np.arange(n_rows) % n_teachers
+        return parts
+
+    patch.setattr(_sfpate_votes.AttributeRows, "__init__", noting)
+    patch.setattr(_sfpate_votes, "position_partition", dealt)
 
 
 @mutant(None, killed_by(sensitivity_holds, name=SOFT_3))

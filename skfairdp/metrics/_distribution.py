@@ -1,0 +1,67 @@
+"""Disparity of whole score distributions, for thresholds that nobody knows yet."""
+
+from collections.abc import Hashable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import wasserstein_distance
+
+from skfairdp.metrics._rows import group_codes, warn_if_vacuous
+
+__all__ = ["wasserstein_disparity"]
+
+
+def wasserstein_disparity(
+    y_true: ArrayLike | None,
+    y_score: ArrayLike,
+    *,
+    sensitive_features: Any,
+    groups: Sequence[Hashable] | None = None,
+) -> float:
+    """Return max over pairs of groups of the Wasserstein-1 distance between the distributions of their scores.
+
+    0 is generalized demographic parity: the same share of every group lies above any threshold. For scores in [0, 1] it
+    is the mean, over all thresholds, of the gap in the rates above it. (Tran et al. 2022, Definition 4 and Figure 4.)
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,) or None
+        Not read; there so that the signature is that of every metric.
+    y_score : array-like of shape (n_rows,)
+        Scores, such as probabilities of the positive class.
+    sensitive_features : array-like of shape (n_rows,), Series or DataFrame
+        Group of each row; the columns of a DataFrame form intersections.
+    groups : sequence or None, default=None
+        The possible groups; None takes those that occur. A row outside them is an error.
+
+    Returns
+    -------
+    float
+        At least 0, in units of the score; 0 with a ``FairnessWarning`` where fewer than two groups have rows.
+
+    Raises
+    ------
+    ValueError
+        Scores that are no finite numbers, lengths that differ, groups that are missing or not in ``groups``.
+
+    Examples
+    --------
+    >>> from skfairdp.metrics import wasserstein_disparity
+    >>> wasserstein_disparity(None, [0.1, 0.3, 0.6, 0.8], sensitive_features=list("aabb"))
+    0.5
+    """
+    owner = "wasserstein_disparity"
+    try:
+        scores = np.asarray(y_score, dtype=np.float64)
+    except (TypeError, ValueError):
+        scores = np.full((0, 0), np.nan)
+    if scores.ndim != 1 or not len(scores) or not np.isfinite(scores).all():
+        raise ValueError(f"y_score of {owner} must be one column of finite numbers with at least one row.")
+    if y_true is not None and len(np.asarray(y_true, dtype=object)) != len(scores):
+        raise ValueError(f"y_true and y_score of {owner} have inconsistent lengths.")
+    codes, domain = group_codes(sensitive_features, groups, len(scores), owner)
+    of_groups = [scores[codes == code] for code in range(len(domain)) if np.any(codes == code)]
+    warn_if_vacuous(len(of_groups), owner)
+    return float(max((wasserstein_distance(a, b) for a, b in combinations(of_groups, 2)), default=0.0))
