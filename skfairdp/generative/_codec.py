@@ -129,7 +129,7 @@ def plan_table(
     Column names and dtypes are public. A column of numbers takes its bounds from ``bounds``, else from the reference,
     else it has none; its cells come from quantiles of the reference, else they will be paid for. Any other column takes
     its values from ``categories``, else from the reference, else from the private rows, which is a release that a
-    PrivacyLeakWarning names.
+    PrivacyLeakWarning names. Missing values get a cell where the dtype has them, unless the reference has none.
     """
     names = list(table.columns)
     given_bounds = _by_column(bounds, names, "bounds", owner)
@@ -141,6 +141,7 @@ def plan_table(
         known = None if reference is None else reference.iloc[:, j]
         kind = getattr(series.dtype, "kind", "O")
         nullable = kind not in "biu" or isinstance(series.dtype, pd.api.extensions.ExtensionDtype)
+        nullable = nullable and (known is None or bool(known.isna().any()))
         number = pd.api.types.is_numeric_dtype(series.dtype) and kind != "b"
         if kind in "mMc":
             raise ValueError(

@@ -245,8 +245,9 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
             Private groups. Needed where ``balance`` is not None, unless ``sensitive_columns`` names them or an
             unbiased ``X_reference`` stands in.
         X_reference : DataFrame, array-like or PublicData, default=None
-            Public rows in the columns of X: number columns take their cells from them, others their categories. Without
-            groups, networks' teachers balance their batches towards these rows, whose groups need not be known.
+            Public rows in the columns of X: number columns take their cells from them, others their categories; a
+            column in which they miss no value is sampled without missing ones. Without groups, networks' teachers
+            balance their batches towards these rows, whose groups need not be known.
 
         Returns
         -------

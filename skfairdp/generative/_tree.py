@@ -32,11 +32,11 @@ def conditional_tables(noisy: NDArray[np.float64], sigma: float, n_groups: int, 
     sampled : ndarray of bool of shape (n_cells,)
         The other cells get no share.
     null_cell : int or None
-        Taken as empty where its count over all strata is within three standard deviations of its noise.
+        Taken as empty where its count over all strata is within four standard deviations of its noise.
     """
     n_strata, n_cells = noisy.shape
     used = sampled.copy()
-    if null_cell is not None and used[:null_cell].any() and noisy[:, null_cell].sum() < 3 * sigma * np.sqrt(n_strata):
+    if null_cell is not None and used[:null_cell].any() and noisy[:, null_cell].sum() < 4 * sigma * np.sqrt(n_strata):
         used[null_cell] = False
     out = np.zeros((n_strata, n_cells))
     if not used.any():

@@ -1,0 +1,315 @@
+"""PFGuardGenerator: classifiers trained on synthetic rows, tested on real ones, by backend and balance, at one sound ε.
+
+Each method sees the private 70 % of the rows; cells of numbers and categories come from the public 5 %. A logistic
+regression and gradient-boosted trees are trained on 40,000 synthetic rows, without the group, and tested on the real
+25 %. "real rows" are the private rows themselves, without privacy. Parkinsons is split by person.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import _common as common
+
+EPSILON, DELTA = 1.0, 1e-5
+N_SYNTHETIC = 40_000
+TARGET = {"auroc": 0.87, "equalized_odds_disparity": 0.08, "demographic_disparity": 0.12}
+#: Published (Kim et al. 2024, Table 5), at an ε that does not hold: EO, Dem, AUROC.
+PUBLISHED = {"PATE-GAN": (0.19, 0.22, 0.74), "PFGuard": (0.08, 0.12, 0.76)}
+NETWORKS = ("pate_gan", "gs_wgan", "g_pate", "datalens")
+MEASURES = ("auroc", "accuracy", "equalized_odds_disparity", "demographic_disparity")
+
+
+def methods(networks: bool) -> dict[str, dict[str, Any]]:
+    """Settings of the generator by name."""
+    from skfairdp.generative import MarginalsBackend
+
+    chosen = {
+        "marginals (default)": {},
+        "marginals, star": {"backend": MarginalsBackend(structure="star")},
+        "marginals, groups balanced": {"balance": "group", "label_rates": None},
+        "marginals, as it is": {"balance": None, "label_rates": None},
+    }
+    if networks:
+        for name in NETWORKS:
+            chosen[name] = {"backend": name, "label_rates": None}
+            chosen[f"{name}, as it is"] = {"backend": name, "balance": None, "label_rates": None}
+    return chosen
+
+
+def learners() -> dict[str, Any]:
+    """Downstream classifiers, their encoders fitted on what they are trained on."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    from skfairdp.preprocessing import make_tabular_encoder
+
+    return {
+        "logistic regression": make_pipeline(make_tabular_encoder(), LogisticRegression(max_iter=500)),
+        "boosted trees": make_pipeline(make_tabular_encoder(), HistGradientBoostingClassifier(random_state=0)),
+    }
+
+
+def load(data: str, seed: int, share: float) -> tuple[Any, list[Any]]:
+    """Return the split, not encoded, and the public list of groups."""
+    from skfairdp import datasets
+    from skfairdp.datasets import train_private_public_test_split
+
+    sizes = tuple(share * size for size in (0.70, 0.05, 0.25))
+    if data == "synthetic":
+        rows, subject = common.load_rows(data, seed), None
+    else:
+        table = getattr(datasets, f"fetch_{data}")()
+        rows, subject = (table.data, table.target, table.sensitive_features), table.get("subject")
+    split = train_private_public_test_split(*rows, sizes=sizes, subject=subject, random_state=seed)
+    return split, sorted(set(rows[2]))
+
+
+def points(data: str, seed: int, share: float, networks: bool, n_synthetic: int) -> Iterator[dict[str, Any]]:
+    """Yield one measured point for each method and learner."""
+    from skfairdp import PFGuardGenerator, metrics
+
+    split, groups = load(data, seed, share)
+    test = {"X_test": split.X_test, "y_test": split.y_test, "sensitive_features": split.sensitive_features_test}
+    for name, settings in methods(networks).items():
+        started = time.perf_counter()
+        generator = PFGuardGenerator(
+            epsilon=EPSILON, delta=DELTA, classes=[0, 1], groups=groups, random_state=seed, **settings
+        )
+        generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public)
+        fitted = time.perf_counter() - started
+        X, y, s = generator.sample_labels(n_synthetic, return_sensitive=True, random_state=seed)
+        balance = metrics.kl_to_uniform(s, groups=groups), metrics.distribution_disparity(s, groups=groups)
+        for learner, model in learners().items():
+            scores = scores_of(model, X, y, test)
+            yield {
+                "method": name,
+                "learner": learner,
+                "epsilon_certified": generator.privacy_.epsilon,
+                "fit_seconds": fitted,
+                "kl": balance[0],
+                "distribution_disparity": balance[1],
+                **scores,
+            }
+    for learner, model in learners().items():
+        scores = scores_of(model, split.X, split.y, test)
+        yield {"method": "real rows", "learner": learner, "epsilon_certified": None, **scores}
+
+
+def scores_of(model: Any, X: Any, y: Any, test: dict[str, Any]) -> dict[str, float]:
+    from skfairdp.metrics import downstream_scores
+
+    if len(set(y)) < 2:  # a balanced law of one label would teach nothing
+        return dict.fromkeys(MEASURES, float("nan"))
+    scores = downstream_scores(model, X, y, **test)
+    return {name: scores[name] for name in MEASURES}
+
+
+def summarise(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Average over seeds."""
+    keys = list(dict.fromkeys((point["method"], point["learner"]) for point in measured))
+    rows = []
+    for method, learner in keys:
+        mine = [point for point in measured if (point["method"], point["learner"]) == (method, learner)]
+        row: dict[str, Any] = {"method": method, "learner": learner}
+        row["epsilon_certified"] = max((p["epsilon_certified"] for p in mine if p["epsilon_certified"]), default=None)
+        for name in (*MEASURES, "kl", "distribution_disparity", "fit_seconds"):
+            if name in mine[0]:
+                row[name] = common.summary([point[name] for point in mine])
+        row["by_seed"] = {name: [round(point[name], 5) for point in mine] for name in MEASURES}
+        rows.append(row)
+    return rows
+
+
+def tables(arguments: argparse.Namespace, data: str) -> None:
+    """Measure one data set."""
+    started = time.perf_counter()
+    share = 0.1 if arguments.quick else 1.0
+    n_synthetic = 2000 if arguments.quick else N_SYNTHETIC
+    networks = data == "adult" and not arguments.quick and not arguments.no_networks
+    measured: list[dict[str, Any]] = []
+    for seed in common.seeds_of(arguments):
+        measured += [{"seed": seed, **point} for point in points(data, seed, share, networks, n_synthetic)]
+        print(f"{data}, seed {seed}: done", flush=True)
+    rows = summarise(measured)
+    common.print_table(
+        ["method", "learner", "ε certified", "AUROC", "EO gap", "Dem gap", "accuracy", "KL", "fit s"],
+        [
+            [
+                row["method"],
+                row["learner"],
+                "none" if row["epsilon_certified"] is None else f"{row['epsilon_certified']:.3f}",
+                *(
+                    common.plus_minus(row[name])
+                    for name in ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")
+                ),
+                common.plus_minus(row["kl"], 4) if "kl" in row else "–",
+                common.plus_minus(row["fit_seconds"], 1) if "fit_seconds" in row else "–",
+            ]
+            for row in rows
+        ],
+    )
+    reached = target_reached(rows) if data == "adult" and not arguments.quick else []
+    for line in reached:
+        print(f"{line['learner']}: {'met' if line['met'] else 'NOT met'} {line}")
+    common.save(
+        arguments,
+        {
+            "data": data,
+            "seeds": common.seeds_of(arguments),
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "protects": "record (replace one record)",
+            "n_synthetic": n_synthetic,
+            "rows": rows,
+            "target": TARGET,
+            "target_reached": reached,
+            "published": PUBLISHED if data == "adult" else None,
+        },
+        started=started,
+        name=f"pfguard_{data}",
+    )
+
+
+def target_reached(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Compare the default configuration with what the project asks of itself on Adult by sex."""
+    lines = []
+    for row in rows:
+        if row["method"] == "marginals (default)":
+            found = {name: row[name]["mean"] for name in TARGET}
+            met = found["auroc"] >= TARGET["auroc"] and all(
+                found[name] <= TARGET[name] for name in ("equalized_odds_disparity", "demographic_disparity")
+            )
+            lines.append({"learner": row["learner"], **found, "met": met})
+    return lines
+
+
+# ---------------------------------------------------------------- speed
+
+
+def large_sample(task: dict[str, Any]) -> dict[str, float]:
+    """Fit the marginals and draw many rows, alone in a process."""
+    from skfairdp import PFGuardGenerator
+
+    data = task["data"]
+    split, groups = load(data, 0, 1.0)
+    started = time.perf_counter()
+    generator = PFGuardGenerator(classes=[0, 1], groups=groups, random_state=0)
+    generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public)
+    fitted = time.perf_counter()
+    generator.sample_labels(task["n"], return_sensitive=True, random_state=0)
+    return {
+        "n_rows": len(split.y),
+        "fit_seconds": fitted - started,
+        "n_sampled": task["n"],
+        "sample_seconds": time.perf_counter() - fitted,
+        "bytes_peak": common.peak_memory(),
+    }
+
+
+def step_times(repeats: int) -> dict[str, float]:
+    """Seconds of a step of ten discriminators, stacked and in a Python loop over modules, in turn."""
+    import torch
+
+    from skfairdp.neural import StackedDiscriminators
+
+    n, width, batch = 10, 120, 32
+    stack = StackedDiscriminators(width, (64, 64), range(n), loss="logistic", lr=1e-3)
+    modules = [
+        torch.nn.Sequential(
+            torch.nn.Linear(width, 64),
+            torch.nn.ReLU(),
+            torch.nn.Linear(64, 64),
+            torch.nn.ReLU(),
+            torch.nn.Linear(64, 1),
+        )
+        for _ in range(n)
+    ]
+    optimizers = [torch.optim.Adam(module.parameters(), lr=1e-3) for module in modules]
+    real, fake = torch.randn(n, batch, width), torch.randn(batch, width)
+    target = torch.cat([torch.ones(batch), torch.zeros(batch)])
+    loss = torch.nn.functional.binary_cross_entropy_with_logits
+    times: dict[str, list[float]] = {"stacked": [], "loop": []}
+    for _ in range(repeats):
+        started = time.perf_counter()
+        stack.step(real, fake)
+        times["stacked"].append(time.perf_counter() - started)
+        started = time.perf_counter()
+        for k, (module, optimizer) in enumerate(zip(modules, optimizers, strict=True)):
+            optimizer.zero_grad()
+            loss(module(torch.cat([real[k], fake]))[:, 0], target).backward()
+            optimizer.step()
+        times["loop"].append(time.perf_counter() - started)
+    middle = {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+    return {**middle, "ratio": middle["loop"] / middle["stacked"]}
+
+
+def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
+    """Seconds of a PATE-GAN fit with fair batches over one without, in turn; its fastest turns are compared."""
+    from skfairdp import PFGuardGenerator
+    from skfairdp.generative import PATEGANBackend
+
+    split, groups = load(data, 0, share)
+    backend = PATEGANBackend(n_steps=40, teacher_steps=10)
+    times: dict[str, list[float]] = {"balanced": [], "as it is": []}
+    for _ in range(repeats):
+        for name, balance in (("balanced", "group_and_label"), ("as it is", None)):
+            generator = PFGuardGenerator(
+                backend=backend, balance=balance, label_rates=None, n_teachers=10, classes=[0, 1], groups=groups,
+                random_state=0,
+            )
+            started = time.perf_counter()
+            generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public)
+            times[name].append(time.perf_counter() - started)
+    best = {name: min(values) for name, values in times.items()}
+    return {**best, "ratio": best["balanced"] / best["as it is"], "repeats": repeats}
+
+
+def speed(arguments: argparse.Namespace, data: str) -> None:
+    """Measure fit, sampling, a step of the discriminators, and what fair batches cost."""
+    started = time.perf_counter()
+    n = 20_000 if arguments.quick else 1_000_000
+    payload = {
+        "data": data,
+        "large_sample": common.in_new_process(__file__, {"data": data, "n": n}),
+        "step": step_times(20 if arguments.quick else 300),
+        "overhead": overhead(data, 1 if arguments.quick else 7, 0.1 if arguments.quick else 1.0),
+    }
+    one = payload["large_sample"]
+    common.print_table(
+        ["work", "figure"],
+        [
+            [f"fit {one['n_rows']:,} rows", f"{one['fit_seconds']:.2f} s"],
+            [f"sample {one['n_sampled']:,} rows", f"{one['sample_seconds']:.2f} s"],
+            ["peak memory", f"{one['bytes_peak'] / 2**30:.2f} GiB"],
+            ["step of 10 discriminators, loop over stack", f"{payload['step']['ratio']:.1f} x"],
+            ["fit with fair batches over without", f"{payload['overhead']['ratio']:.3f} x"],
+        ],
+    )
+    common.save(arguments, payload, started=started, name="pfguard_speed")
+
+
+def main() -> None:
+    parser = common.parser(__doc__, "pfguard", seeds=5, first_seed=100)
+    parser.add_argument("--parts", nargs="+", choices=("tables", "speed"), default=["tables"])
+    parser.add_argument("--data", choices=("adult", "bank", "credit", "parkinsons", "synthetic"), default=None)
+    parser.add_argument("--no-networks", action="store_true", help="leave out the ensembles of networks (Adult only)")
+    parser.add_argument("--task", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.task:
+        print(json.dumps(large_sample(json.loads(arguments.task))))
+        return
+    data = arguments.data or common.default_data()
+    if "tables" in arguments.parts:
+        tables(arguments, data)
+    if "speed" in arguments.parts:
+        speed(arguments, data)
+
+
+if __name__ == "__main__":
+    main()
