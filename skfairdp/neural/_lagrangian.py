@@ -25,7 +25,8 @@ from skfairdp.utils import progress_bar
 __all__ = ["LagrangianTraining", "train_lagrangian"]
 
 Array = NDArray[np.float64]
-_LONGEST_STEP, _WALK = 10.0, 0.5  # of multipliers, whose violations lie between -1 and 1
+# Of multipliers, whose violations lie between -1 and 1: first steps of one notion, of several, and noise allowed.
+_LONG_STEP, _SHORT_STEP, _WALK = 10.0, 1.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,9 @@ class LagrangianTraining:
         Multipliers stay in [-lam_max, lam_max].
     dual_step : float or None
         How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
-        of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10, or as much less as
-        keeps the standard deviation of a multiplier that follows nothing but noise at 0.5.
+        of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10 (1 for
+        several notions at once, which may contradict each other: multipliers then grow for as long as they are moved),
+        or as much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5.
     average_last : float
         Share of the last iterates whose average is kept.
     violations : {"predictions", "probabilities"}
@@ -239,7 +241,8 @@ class _Loop:
         noise = self.plan.largest_dual_noise(self.sizes.shape[2]) / self.sizes
         # steps that shrink to nothing add up a third of the variance that as many full ones would
         walked = noise * np.sqrt(max(1, self.plan.dual_steps) / 3)
-        return np.minimum(_LONGEST_STEP, _WALK / np.maximum(walked, 1e-12))
+        longest = _LONG_STEP if len({notion for notion, _ in self.constraints.kinds}) == 1 else _SHORT_STEP
+        return np.minimum(longest, _WALK / np.maximum(walked, 1e-12))
 
     @torch.no_grad()
     def _dual_step(self, share: float) -> None:
