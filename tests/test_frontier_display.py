@@ -287,7 +287,7 @@ def test_fitted_estimators_are_measured_and_composed():
         *make_biased_classification(3000, disparity=0.3, random_state=0), random_state=0
     )
     test = {"sensitive_features": split.sensitive_features_test, "dataset": "toy"}
-    pate = PATEClassifier(epsilon=2.0, n_teachers=10, classes=[0, 1]).fit(split.X, split.y, X_public=split.public)
+    pate = PATEClassifier(epsilon=50.0, n_teachers=10, classes=[0, 1]).fit(split.X, split.y, X_public=split.public)
     refusing = IDP3(FrozenEstimator(pate), gamma=0.02, min_count=20, groups=[0, 1])
     refusing.fit(split.public.X, sensitive_features=split.public.sensitive_features)
     attribute = RandomizedResponseClassifier(groups=[0, 1]).fit(

@@ -120,6 +120,7 @@ def test_every_row_carries_the_certified_figure_of_its_release(split):
         "neighboring_relation",
         "gamma",
         "student_gamma",
+        "lam",
         "idp3",
         "disparity",
         "accuracy",
@@ -300,3 +301,51 @@ def test_progress_is_shown_only_when_asked_for(split, capsys):
     assert capsys.readouterr().err == ""
     sweep(split, epsilons=(1.0,), verbose=1)
     assert "frontier: 100%" in capsys.readouterr().err
+
+
+# ---- a weight in place of γ ----------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_weights_of_a_student_loss_are_swept_from_one_release():
+    from skfairdp import FairPATEClassifier
+
+    split = train_private_public_test_split(
+        *make_biased_classification(3000, disparity=0.3, random_state=0), random_state=0
+    )
+    ledger = PrivacyLedger()
+    model = FairPATEClassifier(
+        constraint_at="student_loss", n_teachers=10, classes=[0, 1], min_count=5, ledger=ledger, epsilon=9.0
+    )
+    frame = frontier(
+        model, split.X, split.y, X_public=split.public, X_test=split.X_test, y_test=split.y_test,
+        sensitive_features_test=split.sensitive_features_test, epsilons=(5.0, 20.0), lams=(0.0, 3.0),
+        gammas=(0.1, None),
+        idp3=(False, True), random_state=0,
+    )  # fmt: skip
+    assert len(ledger.entries) == 2 == frame.attrs["n_fits"]
+    assert frame["lam"].tolist() == [0.0, 0.0, 3.0, 3.0] * 2
+    assert frame["idp3"].tolist() == [False, True] * 4
+    assert frame["params"].str.contains("lam=3.0").tolist() == [False, False, True, True] * 2
+    answered = frame[~frame["idp3"]].set_index(["lam", "epsilon"])["disparity"].groupby("lam").mean()
+    assert answered[3.0] < answered[0.0]
+
+
+def test_weights_of_dpsgd_cost_a_fit_each():
+    from skfairdp import FairDPSGDClassifier
+
+    split = train_private_public_test_split(
+        *make_biased_classification(2000, disparity=0.3, random_state=0), random_state=0
+    )
+    model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1])
+    frame = frontier(
+        {"DP-SGD": model}, split.X, split.y, X_public=split.public, X_test=split.X_test, y_test=split.y_test,
+        sensitive_features_test=split.sensitive_features_test, epsilons=(1.0,), lams=(0.0, 2.0), gammas=(0.1,),
+    )  # fmt: skip
+    assert frame.attrs["n_fits"] == 2 and frame.attrs["epsilon_total"] > 1.2
+    assert frame["lam"].tolist() == [0.0, 0.0, 2.0, 2.0] and frame["idp3"].tolist() == [False, True] * 2
+    assert set(frame["neighboring_relation"]) == {"add or remove one record"}
+
+
+@pytest.mark.parametrize("lams", [(), (-1.0,), (np.inf,)])
+def test_weights_out_of_range_are_errors(lams, split):
+    with pytest.raises(ValueError, match="'lams' parameter of frontier"):
+        sweep(split, lams=lams)

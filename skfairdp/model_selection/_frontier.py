@@ -1,4 +1,4 @@
-"""The whole trade-off from one call: one private release per ε, every γ from it, the ε of the whole table."""
+"""The whole trade-off from one call: one private release per ε, every γ (or λ) from it, the ε of the whole table."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,7 @@ COLUMNS = [
     "neighboring_relation",
     "gamma",
     "student_gamma",
+    "lam",
     "idp3",
     "disparity",
     "accuracy",
@@ -51,6 +52,7 @@ def frontier(
     sensitive_features_public: Any = None,
     epsilons: Sequence[float] = (0.5, 1.0, 2.0, 5.0),
     gammas: Sequence[float | None] = (0.01, 0.02, 0.05, 0.1, None),
+    lams: Sequence[float] = (0.0, 0.3, 1.0, 3.0),
     idp3: Sequence[bool | str] = (False, True, "only"),
     dataset: str = "",
     n_jobs: int | None = None,
@@ -62,7 +64,9 @@ def frontier(
     The guarantee: every row carries the certified ε of the one release behind it, and publishing the *whole
     table of models* costs ``frame.attrs["epsilon_total"]``, the composition of all releases. For each
     estimator and each ε there is one private fit; all γ, with and without IDP3, are post-processing of its
-    released votes and cost nothing more.
+    released votes and cost nothing more. An estimator that is held to parity by a weight λ is swept over ``lams``
+    instead: from the released votes with ``constraint_at="student_loss"``, at no further cost, and by one private fit
+    for each λ with :class:`~skfairdp.gradient.FairDPSGDClassifier`.
 
     Accuracy, gap and coverage are measured on the test rows, without noise. No ε covers the test rows: they
     have to be public, or the figures are for your eyes only.
@@ -71,8 +75,8 @@ def frontier(
     ----------
     estimators : estimator, list of estimators or dict of name → estimator
         With parameters ``epsilon`` and ``gamma``, the method ``refit_student(gamma=)`` and the attribute
-        ``privacy_``, as :class:`~skfairdp.pate.FairPATEClassifier`. They are cloned. All must have the same
-        ``delta``.
+        ``privacy_``, as :class:`~skfairdp.pate.FairPATEClassifier`; or with ``epsilon`` and ``lam``, as
+        :class:`~skfairdp.gradient.FairDPSGDClassifier`. They are cloned. All must have the same ``delta``.
     X, y : private rows, as the estimator takes them
     X_public : PublicData, DataFrame or array-like of shape (n_public, n_features)
         Public rows; as ``PublicData`` with their groups.
@@ -85,7 +89,9 @@ def frontier(
     epsilons : sequence of floats, default=(0.5, 1.0, 2.0, 5.0)
         One release each.
     gammas : sequence of floats and None, default=(0.01, 0.02, 0.05, 0.1, None)
-        Largest disparity let through; None is no constraint.
+        Largest disparity let through; None is no constraint. Estimators swept over ``lams`` take it for IDP3 only.
+    lams : sequence of floats, default=(0, 0.3, 1, 3)
+        Weights of the fairness term, for estimators that have one in place of γ.
     idp3 : sequence of {False, True, "only"}, default=(False, True, "only")
         What happens at prediction. False: every row is answered. True: predictions that would break γ are refused
         (:class:`~skfairdp.postprocessing.IDP3`, which needs the group at prediction). "only": the same over the
@@ -106,9 +112,10 @@ def frontier(
     DataFrame
         One row per point, with columns ``dataset``, ``estimator``, ``epsilon`` (certified), ``delta``,
         ``protects``, ``neighboring_relation``, ``gamma`` (what the answers are held to; NaN: nothing),
-        ``student_gamma`` (what the student was held to), ``idp3``, ``disparity`` (demographic, each group against
-        all others, over the answered rows), ``accuracy`` (of the answered rows), ``coverage`` (share of answered
-        rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the same guarantee) and
+        ``student_gamma`` (what the student was held to), ``lam`` (NaN where γ was swept), ``idp3``, ``disparity``
+        (demographic, each group against all others, over the answered rows), ``accuracy`` (of the answered rows),
+        ``coverage`` (share of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the
+        same guarantee) and
         ``params``. ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
         ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one kind only,
         ``attrs`` has these five as well.
@@ -133,7 +140,7 @@ def frontier(
     ...     y_test=split.y_test, sensitive_features_test=split.sensitive_features_test,
     ...     epsilons=(1.0, 2.0), gammas=(0.5, None), idp3=(False,), random_state=0)
     >>> table.shape, table.attrs["protects"], table.attrs["n_fits"]
-    ((4, 14), 'record', 2)
+    ((4, 15), 'record', 2)
     >>> 2 < table.attrs["epsilon_total"] < 3  # less than 1 + 2: releases compose better than their ε add up
     True
     """
@@ -141,7 +148,7 @@ def frontier(
     public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, sensitive_features_public)
     if public.sensitive_features is None and sensitive_features_public is not None:
         public = PublicData(public.X, sensitive_features_public)
-    _check_grid(epsilons, gammas, idp3)
+    _check_grid(epsilons, gammas, lams, idp3)
     delta = _common_delta(named)
     test = TestSet(X_test, y_test, sensitive_features_test)
 
@@ -149,25 +156,24 @@ def frontier(
     spending = Spending()
     bases = {name: spending.prepare(estimator, seed) for name, estimator in named.items()}
     tasks = [
-        (name, clone(base).set_params(epsilon=epsilon, gamma=gammas[0]))
+        (name, clone(base).set_params(epsilon=epsilon, **changes), points)
         for name, base in bases.items()
         for epsilon in epsilons
+        for changes, points in _fits_of(base, gammas, lams, idp3)
     ]
-    points = [_Point(gamma, bool(how), None if how == "only" else gamma) for gamma in gammas for how in idp3]
-    points = [point for point in points if not (point.refuse and point.gamma is None)]
-
     data = (X, y, sensitive_features, public)
-    results: Iterator[tuple[dict[str, Any], PrivacySpent]]
+    results: Iterator[_Row]
     if n_jobs in (None, 1):
-        results = (result for task in tasks for result in _sweep(task, data, test, points))
+        results = (result for task in tasks for result in _sweep(task, data, test))
     else:
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        releases = parallel(delayed(_sweep_list)(task, data, test, points) for task in tasks)
+        releases = parallel(delayed(_sweep_list)(task, data, test) for task in tasks)
         results = (result for release in releases for result in release)
     rows: list[dict[str, Any]] = []
-    with tqdm(total=len(tasks) * len(points), desc="frontier", unit="model", disable=verbose <= 0) as bar:
-        for row, privacy in results:
-            if len(rows) % len(points) == 0:
+    n_models = sum(len(points) for _, _, points in tasks)
+    with tqdm(total=n_models, desc="frontier", unit="model", disable=verbose <= 0) as bar:
+        for row, privacy, is_first in results:
+            if is_first:
                 spending.add(
                     privacy,
                     on_ledger=bases[row["estimator"]].get_params(deep=False).get("ledger") is not None,
@@ -186,23 +192,56 @@ def frontier(
 class _Point(NamedTuple):
     gamma: float | None  # what the answers are held to
     refuse: bool
-    student_gamma: float | None
+    student: dict[str, Any]  # what the student is refitted with
 
 
-def _sweep(
-    task: tuple[str, Any], data: tuple[Any, ...], test: TestSet, points: list[_Point]
-) -> Iterator[tuple[dict[str, Any], PrivacySpent]]:
+_Row = tuple[dict[str, Any], PrivacySpent, bool]  # the bool: first of its release
+
+
+def _has_lam(estimator: Any) -> bool:
+    """Whether a weight stands in place of γ."""
+    params = estimator.get_params(deep=False)
+    refits = hasattr(estimator, "refit_student")
+    return "lam" in params and (not refits or params.get("constraint_at") == "student_loss")
+
+
+def _fits_of(
+    estimator: Any, gammas: Sequence[float | None], lams: Sequence[float], idp3: Sequence[bool | str]
+) -> list[tuple[dict[str, Any], list[_Point]]]:
+    """The private fits of an estimator for one ε, each with the points that follow from it."""
+    if not _has_lam(estimator):
+        points = [
+            _Point(gamma, bool(how), {"gamma": None if how == "only" else gamma}) for gamma in gammas for how in idp3
+        ]
+        return [({"gamma": gammas[0]}, [point for point in points if not (point.refuse and point.gamma is None)])]
+    refused = [gamma for gamma in gammas if gamma is not None] if True in idp3 else []
+
+    def of(lam: float) -> list[_Point]:
+        answered = [_Point(None, False, {"lam": lam})] if False in idp3 else []
+        return answered + [_Point(gamma, True, {"lam": lam}) for gamma in refused]
+
+    if hasattr(estimator, "refit_student"):
+        return [({"lam": lams[0]}, [point for lam in lams for point in of(lam)])]
+    return [({"lam": lam}, of(lam)) for lam in lams]
+
+
+def _sweep(task: tuple[str, Any, list[_Point]], data: tuple[Any, ...], test: TestSet) -> Iterator[_Row]:
     """One release, then every point from it."""
-    name, estimator = task
+    name, estimator, points = task
     X, y, sensitive_features, public = data
     fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
     released = estimator.fit(X, y, X_public=public, **fit_params)
-    students = {released.gamma: released}
     privacy = released.privacy_
-    for gamma, refuse, student_gamma in points:
-        if student_gamma not in students:
-            students[student_gamma] = released.refit_student(gamma=student_gamma)
-        measured = test.measure(students[student_gamma], public, gamma if refuse else None)
+    students: list[tuple[dict[str, Any], Any]] = []
+    for point in points:
+        student = next((fitted for changes, fitted in students if changes == point.student), None)
+        if student is None:
+            fitted_as = released.get_params(deep=False)
+            unchanged = all(fitted_as[key] == value for key, value in point.student.items())
+            student = released if unchanged else released.refit_student(**point.student)
+            students.append((point.student, student))
+        measured = test.measure(student, public, point.gamma if point.refuse else None)
+        held = point.student.get("gamma")
         yield (
             {
                 "estimator": name,
@@ -210,17 +249,26 @@ def _sweep(
                 "delta": privacy.delta,
                 "protects": privacy.protects,
                 "neighboring_relation": privacy.neighboring_relation,
-                "gamma": math.nan if gamma is None else float(gamma),
-                "student_gamma": math.nan if student_gamma is None else float(student_gamma),
-                "idp3": refuse,
-                "params": expression(clone(released).set_params(gamma=student_gamma)),
+                "gamma": math.nan if point.gamma is None else float(point.gamma),
+                "student_gamma": _student_gamma(point, held),
+                "lam": float(point.student.get("lam", math.nan)),
+                "idp3": point.refuse,
+                "params": expression(clone(released).set_params(**point.student)),
                 **measured,
             },
             privacy,
+            point is points[0],
         )
 
 
-def _sweep_list(*args: Any) -> list[tuple[dict[str, Any], PrivacySpent]]:
+def _student_gamma(point: _Point, held: float | None) -> float:
+    """What the student was held to. A weight holds it to no figure; behind IDP3 it still is a fair student."""
+    if "lam" in point.student:
+        return float(point.gamma) if point.gamma is not None and point.student["lam"] > 0 else math.nan
+    return math.nan if held is None else float(held)
+
+
+def _sweep_list(*args: Any) -> list[_Row]:
     return list(_sweep(*args))
 
 
@@ -238,15 +286,20 @@ def _named(estimators: Any) -> dict[str, Any]:
         raise ValueError("The 'estimators' parameter of frontier is empty.")
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
-        if not {"epsilon", "delta", "gamma"} <= set(has) or not hasattr(estimator, "refit_student"):
+        by_gamma = "gamma" in has and hasattr(estimator, "refit_student")
+        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or "lam" in has):
             raise ValueError(
-                f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon', 'delta' and "
-                "'gamma' and the method refit_student(gamma=), as FairPATEClassifier has."
+                f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
+                "'gamma' and the method refit_student(gamma=), as FairPATEClassifier has, or 'lam'."
             )
     return named
 
 
-def _check_grid(epsilons: Sequence[float], gammas: Sequence[float | None], idp3: Sequence[bool | str]) -> None:
+def _check_grid(
+    epsilons: Sequence[float], gammas: Sequence[float | None], lams: Sequence[float], idp3: Sequence[bool | str]
+) -> None:
+    if len(lams) == 0 or not all(lam >= 0 and math.isfinite(lam) for lam in lams):
+        raise ValueError(f"The 'lams' parameter of frontier must be finite numbers from 0 on. Got {lams!r} instead.")
     if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
         raise ValueError(
             f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
