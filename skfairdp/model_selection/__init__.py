@@ -4,5 +4,6 @@ from skfairdp.model_selection._frontier import frontier
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._pareto_search import ParetoSearchCV
 from skfairdp.model_selection._private_search import PrivateSearchCV
+from skfairdp.model_selection._transfer import transfer_frontier
 
-__all__ = ["ParetoSearchCV", "PrivateSearchCV", "frontier", "hypervolume", "pareto_frontier"]
+__all__ = ["ParetoSearchCV", "PrivateSearchCV", "frontier", "hypervolume", "pareto_frontier", "transfer_frontier"]

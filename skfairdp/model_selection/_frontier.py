@@ -16,7 +16,7 @@ from skfairdp.model_selection._totals import Spending, expression
 from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
 
-__all__ = ["COLUMNS", "frontier", "mark_non_dominated"]
+__all__ = ["COLUMNS", "frontier", "mark_non_dominated", "weighs_parity"]
 
 COLUMNS = [
     "dataset",
@@ -198,7 +198,7 @@ class _Point(NamedTuple):
 _Row = tuple[dict[str, Any], PrivacySpent, bool]  # the bool: first of its release
 
 
-def _has_lam(estimator: Any) -> bool:
+def weighs_parity(estimator: Any) -> bool:
     """Whether a weight stands in place of γ."""
     params = estimator.get_params(deep=False)
     refits = hasattr(estimator, "refit_student")
@@ -209,7 +209,7 @@ def _fits_of(
     estimator: Any, gammas: Sequence[float | None], lams: Sequence[float], idp3: Sequence[bool | str]
 ) -> list[tuple[dict[str, Any], list[_Point]]]:
     """The private fits of an estimator for one ε, each with the points that follow from it."""
-    if not _has_lam(estimator):
+    if not weighs_parity(estimator):
         points = [
             _Point(gamma, bool(how), {"gamma": None if how == "only" else gamma}) for gamma in gammas for how in idp3
         ]

@@ -58,7 +58,7 @@ def pareto_table(
     scored_on: str,
 ) -> pd.DataFrame:
     """The scored candidates as :func:`frontier` gives them: ready for the display."""
-    from skfairdp.model_selection._frontier import COLUMNS
+    from skfairdp.model_selection._frontier import COLUMNS, weighs_parity
 
     rows = []
     for j in np.flatnonzero(results["status"] == "scored"):
@@ -77,6 +77,7 @@ def pareto_table(
                 "neighboring_relation": entry.neighboring_relation,
                 "gamma": math.nan if gamma is None else float(gamma),
                 "student_gamma": math.nan if gamma is None else float(gamma),
+                "lam": float(part.lam) if weighs_parity(part) else math.nan,
                 "idp3": refuses,
                 **{name: results[f"mean_test_{name}"][j] for name in ("disparity", "accuracy", "coverage")},
                 "params": expression(model),

@@ -1,0 +1,113 @@
+"""transfer_frontier(): how far an operating point moves from one data set to another."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from frontier_frames import make_frame, two_guarantees
+
+from skfairdp.model_selection import hypervolume, transfer_frontier
+
+
+def shifted(frame, **by):
+    moved = frame.copy()
+    for name, value in by.items():
+        moved[name] = moved[name] + value
+    return moved
+
+
+def test_the_same_frontier_does_not_move():
+    moved = transfer_frontier(make_frame(), make_frame())
+    assert len(moved) == 15
+    assert (moved[["accuracy_shift", "disparity_shift", "coverage_shift"]] == 0).all(axis=None)
+    summary = moved.attrs["summary"][0]
+    assert summary["frontier_kept"] == summary["feasible"] == 1.0
+    assert summary["rank_correlation"] == pytest.approx(1.0)
+    assert summary["hypervolume_source"] == summary["hypervolume_target"]
+    assert moved["feasible"].all()
+    # Within its own bounds every point reaches itself, or something better.
+    assert (moved["attainable_accuracy"] >= moved["accuracy_target"]).all()
+
+
+def test_shifts_are_target_minus_source():
+    moved = transfer_frontier(make_frame(), shifted(make_frame(), accuracy=-0.03, disparity=0.01))
+    assert moved["accuracy_shift"].to_numpy() == pytest.approx(-0.03)
+    assert moved["disparity_shift"].to_numpy() == pytest.approx(0.01)
+    summary = moved.attrs["summary"][0]
+    assert summary["accuracy_shift_median"] == summary["accuracy_shift_max"] == pytest.approx(0.03)
+    assert summary["hypervolume_target"] < summary["hypervolume_source"]
+
+
+def test_a_specification_is_feasible_where_some_point_of_the_target_meets_it():
+    frame, worse = make_frame(), shifted(make_frame(), disparity=0.01)
+    moved = transfer_frontier(frame, worse)
+    for _, row in moved.iterrows():
+        met = worse[
+            (worse["epsilon"] <= row["epsilon"])
+            & (worse["disparity"] <= row["disparity_source"])
+            & (worse["coverage"] >= row["coverage_source"])
+        ]
+        assert row["feasible"] == (len(met) > 0)
+        best = met["accuracy"].max() if len(met) else math.nan
+        assert row["attainable_accuracy"] == pytest.approx(best, nan_ok=True)
+    assert not moved["feasible"].all()
+    assert transfer_frontier(frame, worse, tolerance=0.01 + 1e-9)["feasible"].all()
+
+
+def test_certified_figures_that_differ_by_calibration_are_the_same_setting():
+    source, target = make_frame(), make_frame()
+    target["epsilon"] = target["epsilon"] * 0.9995
+    assert len(transfer_frontier(source, target)) == 15
+    target["epsilon"] = target["epsilon"] * 0.9
+    with pytest.raises(ValueError, match="no setting in common"):
+        transfer_frontier(source, target)
+
+
+def test_only_settings_in_both_are_compared_in_the_order_of_the_source():
+    moved = transfer_frontier(make_frame(epsilons=(0.5, 1.0, 5.0)), make_frame(epsilons=(5.0, 1.0)))
+    assert moved["epsilon"].tolist() == [1.0] * 5 + [5.0] * 5
+
+
+def test_unlike_guarantees_are_never_compared():
+    moved = transfer_frontier(two_guarantees(), two_guarantees())
+    assert [summary["protects"] for summary in moved.attrs["summary"]] == ["record", "sensitive attribute"]
+    assert [summary["n_points"] for summary in moved.attrs["summary"]] == [15, 10]
+    with pytest.raises(ValueError, match="no setting in common"):
+        transfer_frontier(make_frame(), make_frame("sensitive attribute", "replace one sensitive attribute"))
+
+
+def test_rows_are_told_apart_by_their_parameters_or_not_at_all():
+    frame = make_frame()
+    frame["params"] = [f"{params} #{j}" for j, params in enumerate(frame["params"])]
+    twice = pd.concat([frame, frame.assign(params=frame["params"] + " with more teachers")], ignore_index=True)
+    assert len(transfer_frontier(twice, twice)) == 30
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        transfer_frontier(pd.concat([frame, frame], ignore_index=True), frame)
+
+
+def test_reference_bounds_the_hypervolumes():
+    frame = make_frame()
+    summary = transfer_frontier(frame, frame, reference=(0.75, 0.2)).attrs["summary"][0]
+    expected = hypervolume(frame[["accuracy", "disparity"]].to_numpy(), (0.75, 0.2), [False, True])
+    assert summary["hypervolume_source"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("bad", [None, 3, pd.DataFrame({"accuracy": [1.0]}), make_frame().iloc[:0]])
+def test_what_is_no_frontier_is_an_error(bad):
+    with pytest.raises(ValueError, match="'target' of transfer_frontier"):
+        transfer_frontier(make_frame(), bad)
+
+
+def test_searches_are_compared_by_their_tables():
+    class Search:
+        pareto_table_ = make_frame()
+
+    assert len(transfer_frontier(Search(), Search())) == 15
+
+
+def test_refusals_of_everything_have_no_accuracy_and_move_nowhere():
+    target = make_frame()
+    target.loc[0, ["accuracy", "disparity"]] = np.nan
+    moved = transfer_frontier(make_frame(), target)
+    assert np.isnan(moved["accuracy_shift"][0]) and np.isfinite(moved.attrs["summary"][0]["accuracy_shift_max"])
