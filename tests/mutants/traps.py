@@ -39,8 +39,5 @@ TRAPS = {
 
 ELSEWHERE = {
     3: "planted with 2: both make the noise ignore delta",
-    7: "no encoder is fitted on private rows",
     8: "planted as 21",
-    20: "no generator here",
-    23: "no generator here",
 }

@@ -149,4 +149,6 @@ def test_replaying_the_releases_gives_the_model_without_the_rows():
     for one, two in zip(first.model_.tree.tables, second.model_.tree.tables, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(first.law_, second.law_)
-    pd.testing.assert_frame_equal(first.sample(40, random_state=0), second.sample(40, random_state=0))
+    for one, two in zip(first.sample_labels(40, return_sensitive=True, random_state=0),
+                        second.sample_labels(40, return_sensitive=True, random_state=0), strict=True):
+        assert np.array_equal(pd.DataFrame(one).astype(str), pd.DataFrame(two).astype(str))

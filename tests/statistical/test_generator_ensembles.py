@@ -14,13 +14,14 @@ from skfairdp import PFGuardGenerator
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.generative import _gan as gan
 from skfairdp.generative._gan_releases import BinnedGradients, MajorityBits, SanitisedGradient, TopSigns
+from skfairdp.neural import AdversarialTraining
 from skfairdp.privacy import GaussianMechanism
 
 N, TEACHERS = 48, 6
 SMALL = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
-    "gs_wgan": GSWGANBackend(**SMALL),
+    "gs_wgan": GSWGANBackend(teacher_steps=10, **SMALL),
     "datalens": DataLensBackend(k=4, **SMALL),
     "g_pate": GPATEBackend(n_coordinates=3, **SMALL),
 }
@@ -162,6 +163,25 @@ def test_a_discriminator_without_the_replaced_record_answers_the_same(variant):
     for (_, kind, first), (_, _, second) in zip(here, there, strict=True):
         if kind == "gradient":
             np.testing.assert_array_equal(first, second)
+
+
+def test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before():
+    """Secret draws that showed in the discriminators' state would tie one step's draw to the next."""
+    answers = {}
+    original = AdversarialTraining.directions
+
+    def directions(self, shown, which=None):
+        answers[self.asked].append(original(self, shown))
+        return original(self, shown, which)
+
+    for drawn in (0, TEACHERS - 1):
+        answers[drawn] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(AdversarialTraining, "asked", drawn, raising=False)
+            patch.setattr(AdversarialTraining, "directions", directions)
+            releases_of(world(), "gs_wgan", drawn)
+    for one, two in zip(*answers.values(), strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -1,0 +1,283 @@
+"""Mistakes in generators of synthetic data: what their encoders read, who teaches them, how it is accounted."""
+
+import numpy as np
+import torch
+from statistical.test_generator_differential import (
+    test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity as tables_hold,
+)
+from statistical.test_generator_differential import (
+    test_one_outlying_row_moves_no_bound_of_the_output as bounds_are_public,
+)
+from statistical.test_generator_differential import (
+    test_replaying_the_releases_gives_the_model_without_the_rows as tables_replay,
+)
+from statistical.test_generator_differential import (
+    test_the_event_of_the_generator_is_that_of_the_noise_it_adds as event_is_of_the_noise,
+)
+from statistical.test_generator_differential import (
+    test_the_noise_of_the_generator_has_the_scale_that_is_accounted as noise_is_accounted,
+)
+from statistical.test_generator_ensembles import (
+    test_a_discriminator_without_the_replaced_record_answers_the_same as bystanders_answer_the_same,
+)
+from statistical.test_generator_ensembles import (
+    test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own as rows_are_disjoint,
+)
+from statistical.test_generator_ensembles import (
+    test_the_generator_is_a_function_of_what_was_let_out as networks_replay,
+)
+from statistical.test_generator_ensembles import (
+    test_the_number_of_releases_is_the_declared_one as releases_are_counted,
+)
+from statistical.test_generator_ensembles import (
+    test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before as draws_do_not_show,
+)
+from test_generator_backends import (
+    test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch as joint_event,
+)
+from test_generator_backends import (
+    test_noise_of_signs_bits_and_bins_has_the_declared_scale as votes_are_noisy,
+)
+from test_generator_backends import (
+    test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch as gradient_is_noisy,
+)
+from test_generator_backends import (
+    test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata as parts_are_public,
+)
+
+from skfairdp.generative import PFGuardGenerator, _inputs
+from skfairdp.generative import _gan as gan
+from skfairdp.generative import _samplers as samplers
+from skfairdp.generative._budget import Budget
+from skfairdp.generative._gan_releases import MajorityBits, SanitisedGradient
+from skfairdp.generative._pate_gan import PATEGANPlan
+from skfairdp.neural import AdversarialTraining
+from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
+
+from .harness import killed_by, mutant
+
+
+class Parts(samplers.TeacherParts):
+    """The package's parts, changed after they are dealt: ``change(parts, strata, law)``."""
+
+    def __init__(self, strata, law, n_teachers, rng, **options):
+        super().__init__(strata, law, n_teachers, rng, **options)
+        self.change(strata, law)
+
+    def even(self, rows):
+        return rows, np.arange(1, len(rows) + 1) / len(rows)
+
+
+def deal(patch, change):
+    patch.setattr(gan, "TeacherParts", type("Planted", (Parts,), {"change": change}))
+
+
+@mutant(1, killed_by(rows_are_disjoint, backend="pate_gan"), killed_by(bystanders_answer_the_same, variant=""))
+def one_part_for_all_discriminators(patch):
+    """Found: one discriminator that sees all rows, called an ensemble. Right: disjoint parts for the whole fit."""
+
+    def change(self, strata, law):
+        self._reached = [self.even(np.arange(len(strata))) for _ in self.rows]
+
+    deal(patch, change)
+
+
+@mutant(2, killed_by(event_is_of_the_noise, name="tree"))
+def exclusive_or_in_the_noise_of_the_tables(patch):
+    """Found: ``10 ^ delta``, an exclusive or, where a power was meant. Right: the user's δ, in one place."""
+
+    def calibrated(self):
+        exclusive_or = 10 ^ round(self.delta)  # 10 for every δ below one half
+        return calibrate_noise(self.event_at, self.epsilon, 1 / exclusive_or, guess=4.0)
+
+    patch.setattr(Budget, "calibrated", calibrated)
+
+
+@mutant(4, killed_by(votes_are_noisy))
+def noise_on_labels_in_place_of_votes(patch):
+    """Found: exact majorities, and noise on the labels they are compared with. Right: noise on the count of votes."""
+    patch.setattr(MajorityBits, "release", lambda self, votes, source: np.asarray(votes) >= self.n_teachers / 2)
+
+
+@mutant(5, killed_by(releases_are_counted, backend="pate_gan"))
+def bits_charged_once_a_round(patch):
+    """Found: a round of queries charged as one. Right: every bit is charged."""
+    patch.setattr(PATEGANPlan, "event_at", lambda self, noise: repeat(self.bits_at(noise).event, self.settings.n_steps))
+
+
+@mutant(6, killed_by(bounds_are_public, bounds=None))
+def bounds_of_columns_read_from_private_rows(patch):
+    """Found: smallest and largest private value as the range of what is generated. Right: public, or paid for."""
+    honest = _inputs.plan_table
+
+    def planted(table, **options):
+        numbers = table.select_dtypes("number")
+        return honest(table, **{**options, "bounds": {n: (numbers[n].min(), numbers[n].max()) for n in numbers}})
+
+    patch.setattr(_inputs, "plan_table", planted)
+
+
+@mutant(7, killed_by(tables_hold, name="tree"))
+def categories_read_from_private_rows(patch):
+    """Found: one-hot columns for the categories that occur. Right: public ones; others have a cell of their own."""
+    honest = _inputs.plan_table
+
+    def planted(table, **options):
+        return honest(table, **{**options, "categories": {"kind": sorted(set(table["kind"].dropna()))}})
+
+    patch.setattr(_inputs, "plan_table", planted)
+
+
+@mutant(9, killed_by(rows_are_disjoint, backend="datalens"))
+def every_discriminator_on_the_last_part(patch):
+    """Found: a stale loop index, so that every teacher trains on the last part. Right: each on its own."""
+
+    def change(self, strata, law):
+        self._reached = [self.even(self.rows[-1]) for _ in self.rows]
+
+    deal(patch, change)
+
+
+@mutant(10, killed_by(gradient_is_noisy))
+def inverse_noise_scale_of_a_gradient(patch):
+    """Found: the inverse of the scale where the scale belongs. Right: noise and event from one number."""
+
+    def vector(self):
+        sensitivity = 2 * self.clip * self.batch_size**0.5
+        return GaussianMechanism(sensitivity / self.noise_multiplier, sensitivity=sensitivity)
+
+    patch.setattr(SanitisedGradient, "_vector", property(vector))
+
+
+@mutant(11, killed_by(rows_are_disjoint, backend="g_pate"))
+def rows_dealt_anew_every_round(patch):
+    """Found: a new partition every round for discriminators that keep what they learnt. Right: one for the fit."""
+    honest = samplers.TeacherParts.batch
+
+    def batch(self, batch_size):
+        self._reached = self._reached[1:] + self._reached[:1]
+        return honest(self, batch_size)
+
+    patch.setattr(samplers.TeacherParts, "batch", batch)
+
+
+@mutant(15, killed_by(event_is_of_the_noise, name="star"))
+def delta_overwritten(patch):
+    """Found: δ set to 1/n whatever the user asked. Right: what was asked is what is calibrated and reported."""
+    patch.setattr(Budget, "calibrated", lambda self: calibrate_noise(self.event_at, self.epsilon, 1 / 60, guess=4.0))
+
+
+@mutant(16, killed_by(networks_replay, backend="pate_gan"))
+def student_discriminator_trained_on_real_rows(patch):
+    """Found: the student is shown raw private rows as examples of "real". Right: generated rows and released bits."""
+    honest = AdversarialTraining.follow_student
+
+    def follow_student(self, asked, real, **steps):
+        shown = [*asked, self._real[: len(real)]]
+        return honest(self, shown, np.concatenate([real, np.ones(len(shown[-1]), dtype=bool)]), **steps)
+
+    patch.setattr(AdversarialTraining, "follow_student", follow_student)
+
+
+@mutant(20, killed_by(tables_replay))
+def real_labels_with_synthetic_rows(patch):
+    """Found: the private labels handed out beside synthetic rows. Right: labels are drawn from the law."""
+    honest_fit, honest_draw = PFGuardGenerator.fit, PFGuardGenerator._draw
+    kept = {}
+
+    def fit(self, X, y=None, **given):
+        kept[id(self)] = np.asarray(y)
+        return honest_fit(self, X, y, **given)
+
+    def draw(self, n_samples, *rest):
+        X, (classes, _), groups = honest_draw(self, n_samples, *rest)
+        return X, (classes, np.resize(kept[id(self)], n_samples)), groups
+
+    patch.setattr(PFGuardGenerator, "fit", fit)
+    patch.setattr(PFGuardGenerator, "_draw", draw)
+
+
+@mutant(21, killed_by(bystanders_answer_the_same, variant=""))
+def weights_from_the_groups_of_the_whole_table(patch):
+    """Found (PFGuard's step 3): counts over the whole private table weigh the batches of every teacher.
+
+    Right: a teacher weighs with the counts of its own part.
+    """
+
+    def change(self, strata, law):
+        counts = np.bincount(strata, minlength=len(law))
+        weights = law[strata] / np.maximum(counts, 1)[strata]
+        self._reached = [(own, weights[own].cumsum() / weights[own].sum()) for own in self.rows]
+
+    deal(patch, change)
+
+
+@mutant(22, killed_by(noise_is_accounted))
+def one_noise_for_all_counts_of_a_table(patch):
+    """Found: one draw, broadcast. Right: noise of its own for every number."""
+    honest = GaussianMechanism.release
+
+    def release(self, values, source):
+        values = np.asarray(values, dtype=float)
+        return values + honest(self, np.zeros(1), source)
+
+    patch.setattr(GaussianMechanism, "release", release)
+
+
+@mutant(23, killed_by(joint_event, batch_size=8), killed_by(joint_event, batch_size=32))
+def rows_of_a_batch_accounted_as_independent_draws(patch):
+    """Found (GS-WGAN): B rows share one drawn discriminator and are accounted as B independently sampled releases.
+
+    Right: one sampled release of the whole batch, 2C√B wide.
+    """
+
+    def event(self):
+        alone = self.noise_multiplier * self.batch_size**0.5
+        return repeat(ReplaceSampledGaussian(1 / self.n_discriminators, alone, difference=1.0), self.batch_size)
+
+    patch.setattr(SanitisedGradient, "event", property(event))
+
+
+@mutant(24, killed_by(rows_are_disjoint, backend="gs_wgan"))
+def rare_rows_dealt_again(patch):
+    """Found (DataLens' code): every teacher gets equally many rows of a class; the rare class starts over.
+
+    Right: disjoint parts, whatever their classes.
+    """
+
+    def change(self, strata, law):
+        rare = np.flatnonzero(strata == np.bincount(strata).argmin())
+        self._reached = [self.even(np.concatenate([own, rare])) for own in self.rows]
+
+    deal(patch, change)
+
+
+@mutant(25, killed_by(parts_are_public))
+def parts_stratified_by_group(patch):
+    """Found (PFGuard's step 2): parts matched to the groups' shares. Right: dealt by position."""
+    honest = samplers.TeacherParts.__init__
+
+    def init(self, strata, law, n_teachers, rng, **options):
+        honest(self, strata, law, n_teachers, rng, **options)
+        self.assignment = np.empty(len(strata), dtype=np.int64)
+        self.assignment[np.argsort(strata, kind="stable")] = np.arange(len(strata)) % n_teachers
+
+    patch.setattr(samplers.TeacherParts, "__init__", init)
+
+
+@mutant(None, killed_by(draws_do_not_show))
+def only_the_drawn_discriminator_trains(patch):
+    """Found (GS-WGAN's code): the drawn discriminator alone takes a step, so that its state tells earlier draws.
+
+    Right: all train, and a draw is independent of everything before it.
+    """
+    honest = AdversarialTraining.teach
+
+    def teach(self):
+        before = [p.clone() for p in self.teachers.params]
+        honest(self)
+        others = torch.arange(len(before[0])) != self.asked
+        for p, old in zip(self.teachers.params, before, strict=True):
+            p[others] = old[others]
+
+    patch.setattr(AdversarialTraining, "teach", teach)
