@@ -1,5 +1,6 @@
 """Looking at models: frontiers, audits and displays; they read frames and say what is private."""
 
+from skfairdp.inspection._analysis_displays import ExcessiveRiskDisplay, FlippingProbabilityDisplay
 from skfairdp.inspection._audit import (
     AuditResult,
     audit_count_statistic,
@@ -15,13 +16,21 @@ from skfairdp.inspection._pate import (
     SmoothSensitivityRelease,
     pate_data_dependent_epsilon,
 )
+from skfairdp.inspection._pate_analysis import LabelEffect, PATEAnalysis, PATEFairnessAnalysis
+from skfairdp.inspection._sfpate_bounds import SFPATEBounds, sfpate_bounds
 
 __all__ = [
     "AuditResult",
+    "ExcessiveRiskDisplay",
+    "FlippingProbabilityDisplay",
     "GroupColumns",
+    "LabelEffect",
     "NonPrivateDiagnostic",
     "OneRunAuditResult",
+    "PATEAnalysis",
+    "PATEFairnessAnalysis",
     "ParetoFrontierDisplay",
+    "SFPATEBounds",
     "SmoothSensitivityRelease",
     "audit_count_statistic",
     "audit_matched_filter",
@@ -30,4 +39,5 @@ __all__ = [
     "epsilon_text",
     "noise_scale_interval",
     "pate_data_dependent_epsilon",
+    "sfpate_bounds",
 ]

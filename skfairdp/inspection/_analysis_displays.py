@@ -1,0 +1,163 @@
+"""Plots of the PATE fairness analysis."""
+
+from typing import Any
+
+import numpy as np
+
+from skfairdp.inspection._pate_analysis import PATEAnalysis
+
+__all__ = ["ExcessiveRiskDisplay", "FlippingProbabilityDisplay"]
+
+_WARNING = "from raw votes: not private"
+
+
+class ExcessiveRiskDisplay:
+    """Excessive risk of each group, with hard and with soft labels. **Not private**, like the analysis it shows.
+
+    Parameters
+    ----------
+    analysis : PATEAnalysis
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.inspection import ExcessiveRiskDisplay, PATEFairnessAnalysis
+    >>> X, y, groups = make_biased_classification(600, random_state=0)
+    >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, sigma_gnmax=5.0), repeats=3)
+    >>> display = ExcessiveRiskDisplay.from_analysis(analysis.analyse(X[:500], y[:500], X[500:], groups[500:]))
+    >>> display.ax_.get_ylabel()
+    'excessive risk'
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, analysis: PATEAnalysis) -> None:
+        self.analysis = analysis
+
+    @classmethod
+    def from_analysis(cls, analysis: PATEAnalysis, *, ax: Any = None) -> "ExcessiveRiskDisplay":
+        """Make the display of an analysis and plot it.
+
+        Parameters
+        ----------
+        analysis : PATEAnalysis
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        ExcessiveRiskDisplay
+        """
+        return cls(analysis).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "ExcessiveRiskDisplay":
+        """Draw with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        self
+        """
+        self.figure_, self.ax_ = _axes(ax)
+        names = list(self.analysis.hard.excessive_risk_by_group)
+        places = np.arange(len(names))
+        for shift, label, effect in ((-0.2, "hard", self.analysis.hard), (0.2, "soft", self.analysis.soft)):
+            heights = [effect.excessive_risk_by_group[name] for name in names]
+            self.ax_.bar(places + shift, heights, width=0.38, label=f"{label} labels")
+        self.ax_.set_xticks(places, [str(name) for name in names])
+        self.ax_.set(xlabel="group", ylabel="excessive risk", title=f"Excessive risk by group ({_WARNING})")
+        self.ax_.axhline(0.0, color="0.4", linewidth=0.8)
+        self.ax_.legend()
+        return self
+
+
+class FlippingProbabilityDisplay:
+    """Flipping probability of each public row against how close it is to the boundary. **Not private.**
+
+    Parameters
+    ----------
+    analysis : PATEAnalysis
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.inspection import FlippingProbabilityDisplay, PATEFairnessAnalysis
+    >>> X, y, groups = make_biased_classification(600, random_state=0)
+    >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, sigma_gnmax=5.0), repeats=3)
+    >>> display = FlippingProbabilityDisplay.from_analysis(analysis.analyse(X[:500], y[:500], X[500:], groups[500:]))
+    >>> display.ax_.get_ylabel()
+    'flipping probability'
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, analysis: PATEAnalysis) -> None:
+        self.analysis = analysis
+
+    @classmethod
+    def from_analysis(cls, analysis: PATEAnalysis, *, ax: Any = None) -> "FlippingProbabilityDisplay":
+        """Make the display of an analysis and plot it.
+
+        Parameters
+        ----------
+        analysis : PATEAnalysis
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        FlippingProbabilityDisplay
+        """
+        return cls(analysis).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "FlippingProbabilityDisplay":
+        """Draw with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        self
+        """
+        self.figure_, self.ax_ = _axes(ax)
+        found = self.analysis
+        for group in found.hard.excessive_risk_by_group:
+            mine = found.groups == group
+            self.ax_.scatter(found.closeness[mine], found.flipping_probability[mine], s=9, alpha=0.6, label=str(group))
+        rank = found.correlations["closeness", "flipping probability"]
+        unanimous = found.unanimous_flipping_probability
+        self.ax_.axhline(unanimous, color="0.4", linewidth=0.8, linestyle="--", label="if all teachers agree")
+        self.ax_.set(
+            xlabel="closeness to the decision boundary",
+            ylabel="flipping probability",
+            title=f"Spearman correlation {rank:.2f} ({_WARNING})",
+        )
+        self.ax_.legend(title="group")
+        return self
+
+
+def _axes(ax: Any) -> tuple[Any, Any]:
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        return plt.subplots(figsize=(5, 3.6), layout="constrained")
+    return ax.figure, ax

@@ -1,0 +1,373 @@
+"""Why private votes cost some rows and groups more than others: the PATE fairness analysis, for the curator's eyes."""
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, ndtr, softmax
+from scipy.stats import spearmanr
+from sklearn.utils import check_array
+
+from skfairdp.utils import as_groups, group_domain, public_generator
+
+__all__ = ["LabelEffect", "PATEAnalysis", "PATEFairnessAnalysis"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LabelEffect:
+    """What noise in one kind of labels does to the student. **Not private.**
+
+    Attributes
+    ----------
+    sensitivity : float
+        E‖θ* - θ̃‖, the mean distance between the students of clean and of noisy labels.
+    sensitivity_squared : float
+        E‖θ* - θ̃‖².
+    excessive_risk : ndarray of shape (n_public,)
+        R(x) = E[ℓ(θ̃; x)] - ℓ(θ*; x), with the clean label of x.
+    excessive_risk_by_group : dict
+        Its mean in each group.
+    risk_gap : float
+        Largest difference between two groups.
+    accuracy : float or None
+        Mean accuracy of the noisy students on the labels given as ``y_public``.
+    """
+
+    sensitivity: float
+    sensitivity_squared: float
+    excessive_risk: Array
+    excessive_risk_by_group: dict[Any, float]
+    risk_gap: float
+    accuracy: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class PATEAnalysis:
+    """Figures computed from raw votes and true groups: not private, never publish.
+
+    Attributes
+    ----------
+    n_teachers : int
+    sigma : float
+        Noise on each count, in votes.
+    lam : float
+    flipping_probability : ndarray of shape (n_public,)
+        Share of the repetitions in which the noisy winner is not the winner.
+    unanimous_flipping_probability : float
+        1 - Φ(k / (√2 σ)): of rows on which k teachers agree (Theorem 2; for two classes).
+    hard, soft : LabelEffect
+        Students of noisy winners, and of noisy vote shares.
+    sensitivity_bound : float
+        Theorem 1 and, as the student is a logistic regression, Corollary 1: ``1 / (m λ) Σ p_x ‖x‖`` (√2 ‖x‖ for more
+        than two classes).
+    sensitivity_squared_bound : float
+        ``1 / (m λ²) Σ p_x ‖x‖²``. (Corollary 2 prints p_x², with which it does not hold: a single row that flips with
+        probability p moves θ by ‖x‖ / λ with probability p.)
+    risk_bound : ndarray of shape (n_public,)
+        Theorem 3: ``‖∇ℓ(θ*; x)‖ U1 + β_x U2 / 2`` with the two bounds above for U1 and U2.
+    input_norms, gradient_norms : ndarray of shape (n_public,)
+        ‖x‖ (with a 1 for the intercept) and ‖∇ℓ(θ*; x)‖.
+    closeness : ndarray of shape (n_public,)
+        Closeness to the decision boundary, 1 - Σ_c f_c(x)² of the clean student.
+    correlations : dict
+        Spearman's rank correlations of pairs of these, over rows.
+    groups : ndarray of shape (n_public,), dtype object
+    private : bool
+        False.
+    """
+
+    n_teachers: int
+    sigma: float
+    lam: float
+    flipping_probability: Array
+    unanimous_flipping_probability: float
+    hard: LabelEffect
+    soft: LabelEffect
+    sensitivity_bound: float
+    sensitivity_squared_bound: float
+    risk_bound: Array
+    input_norms: Array
+    gradient_norms: Array
+    closeness: Array
+    correlations: dict[tuple[str, str], float]
+    groups: NDArray[np.object_]
+    private: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return (
+            f"PATEAnalysis(sensitivity={self.hard.sensitivity:.4g} hard, {self.soft.sensitivity:.4g} soft, "
+            f"bound={self.sensitivity_bound:.4g}; computed from raw votes: not private, never publish)"
+        )
+
+
+class PATEFairnessAnalysis:
+    """Measure how the noise of PATE's votes reaches the student, row by row and group by group.
+
+    **No guarantee.** It reads private rows and raw votes many times over; its result is marked ``private = False``. It
+    is for curators who choose settings on data they may look at, and for teaching. (Tran, Dinh & Fioretto 2021, "A
+    fairness analysis on private aggregation of teacher ensembles".)
+
+    The student is logistic regression with ``mean loss + lam · ‖θ‖²`` on standardised features, as in the theorems.
+
+    Parameters
+    ----------
+    estimator : PATEClassifier or FairPATEClassifier
+        Its ``teacher``, ``n_teachers``, ``sigma_gnmax`` (None: calibrated for one noisy winner per public row at its
+        ``epsilon`` and ``delta``) and ``random_state`` are used; it is not fitted.
+    repeats : int, default=100
+        Repetitions of the noise, each with a student of hard and one of soft labels.
+    lam : float, default=0.1
+        L2 penalty of the student.
+    noise_seed : int or None, default=None
+        Makes the repetitions reproducible.
+
+    Raises
+    ------
+    ValueError
+        From ``analyse``, on rows that do not fit or labels of one class.
+
+    See Also
+    --------
+    ExcessiveRiskDisplay, FlippingProbabilityDisplay : Plots of the result.
+
+    Examples
+    --------
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.inspection import PATEFairnessAnalysis
+    >>> X, y, groups = make_biased_classification(1200, random_state=0)
+    >>> model = PATEClassifier(n_teachers=20, sigma_gnmax=10.0, random_state=0)
+    >>> analysis = PATEFairnessAnalysis(model, repeats=5, noise_seed=0)
+    >>> found = analysis.analyse(X[:1000], y[:1000], X[1000:], groups[1000:])
+    >>> found.hard.sensitivity <= found.sensitivity_bound, found.private
+    (True, False)
+    """
+
+    def __init__(
+        self, estimator: Any, *, repeats: int = 100, lam: float = 0.1, noise_seed: int | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.repeats = repeats
+        self.lam = lam
+        self.noise_seed = noise_seed
+
+    def analyse(
+        self,
+        X_private: ArrayLike,
+        y: ArrayLike,
+        X_public: ArrayLike,
+        sensitive_features: ArrayLike,
+        *,
+        y_public: ArrayLike | None = None,
+    ) -> PATEAnalysis:
+        """Train the teachers once, repeat the noisy vote, and compare the students.
+
+        Parameters
+        ----------
+        X_private : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        X_public : array-like of shape (n_public, n_features)
+        sensitive_features : array-like of shape (n_public,) or DataFrame
+            Groups of the public rows.
+        y_public : array-like of shape (n_public,), default=None
+            True labels of the public rows, for the accuracies.
+
+        Returns
+        -------
+        PATEAnalysis
+            Marked ``private = False``.
+        """
+        self._check()
+        private = check_array(X_private, dtype=np.float64, input_name="X_private")
+        public = check_array(X_public, dtype=np.float64, input_name="X_public")
+        groups = as_groups(sensitive_features, len(public), owner=type(self).__name__)
+        classes, codes = np.unique(np.asarray(y), return_inverse=True)
+        if len(classes) < 2 or len(codes) != len(private) or private.shape[1] != public.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} needs labels of two or more classes, one for each private row, and public rows "
+                "with the columns of the private ones."
+            )
+        votes, n_teachers = self._votes(private, codes, public, len(classes))
+        truth = None
+        if y_public is not None:
+            truth = np.searchsorted(classes, np.asarray(y_public)).clip(max=len(classes) - 1)
+            truth = np.where(classes[truth] == np.asarray(y_public), truth, -1)
+        center, scale = public.mean(axis=0), public.std(axis=0)
+        rows = np.column_stack([(public - center) / np.where(scale > 0, scale, 1.0), np.ones(len(public))])
+        sigma = self._sigma(len(public), n_teachers, len(classes))
+        return self._compare(rows, votes, groups, n_teachers, sigma, truth)
+
+    # ------------------------------------------------------------------ private
+
+    def _check(self) -> None:
+        owner = type(self).__name__
+        if not hasattr(self.estimator, "sigma_gnmax"):
+            raise ValueError(
+                f"The 'estimator' parameter of {owner} must be a PATEClassifier or FairPATEClassifier. Got "
+                f"{type(self.estimator).__name__} instead."
+            )
+        if not (isinstance(self.repeats, Integral) and self.repeats >= 2):
+            raise ValueError(f"The 'repeats' parameter of {owner} must be an int of at least 2. Got {self.repeats!r}.")
+        if not (isinstance(self.lam, Real) and 0 < self.lam < math.inf):
+            raise ValueError(
+                f"The 'lam' parameter of {owner} must be a float in the range (0.0, inf). Got {self.lam!r} instead."
+            )
+
+    def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
+        from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+        from skfairdp.pate._base_pate import TEACHER_C
+
+        model = self.estimator
+        n_teachers = model._count_teachers(len(X))
+        rng = public_generator(model.random_state)
+        teachers = fit_teachers(
+            LogisticTeachers(C=TEACHER_C) if model.teacher is None else model.teacher,
+            X,
+            y,
+            position_partition(len(X), n_teachers, random_state=rng),
+            n_teachers=n_teachers,
+            n_classes=n_classes,
+            random_state=rng,
+            n_jobs=model.n_jobs,
+        )
+        return vote_histogram(teachers.predict(X_public), n_classes), n_teachers
+
+    def _sigma(self, n_queries: int, n_teachers: int, n_classes: int) -> float:
+        from skfairdp.privacy import GNMax, calibrate_noise, gdp_mu, repeat
+
+        model = self.estimator
+        if model.sigma_gnmax is not None:
+            return float(model.sigma_gnmax)
+        return calibrate_noise(
+            lambda s: repeat(GNMax(s, n_teachers=n_teachers, n_classes=n_classes).event, n_queries),
+            model.epsilon,
+            model.delta,
+            guess=math.sqrt(2 * n_queries) / gdp_mu(model.epsilon, model.delta),
+        )
+
+    def _compare(
+        self,
+        rows: Array,
+        votes: NDArray[np.int64],
+        groups: NDArray[np.object_],
+        n_teachers: int,
+        sigma: float,
+        truth: NDArray[np.int64] | None,
+    ) -> PATEAnalysis:
+        from skfairdp.privacy import NoiseSource
+
+        source = NoiseSource() if self.noise_seed is None else NoiseSource(seed=self.noise_seed)
+        n, n_classes = votes.shape
+        eye = np.eye(n_classes)
+        winner = votes.argmax(axis=1)
+        noisy = votes + sigma * source.normal((self.repeats, n, n_classes))
+        noisy_winner = noisy.argmax(axis=2)
+        flips = (noisy_winner != winner).mean(axis=0)
+        hard = _Students(rows, eye[winner], self.lam)
+        soft = _Students(rows, votes / n_teachers, self.lam)
+        effects = [
+            students.effect(targets, groups, truth)
+            for students, targets in ((hard, eye[noisy_winner]), (soft, noisy / n_teachers))
+        ]
+        norms = np.linalg.norm(rows, axis=1)
+        # a changed one-hot label moves the slope of two scores; with two classes they are one, of opposite signs
+        moved = norms * (1.0 if n_classes == 2 else math.sqrt(2.0))
+        u1 = float(flips @ moved) / (n * self.lam)
+        u2 = float(flips @ moved**2) / (n * self.lam**2)
+        gradients = hard.gradient_norms()
+        smoothness = (0.25 if n_classes == 2 else 0.5) * norms**2
+        closeness = 1 - np.square(hard.probabilities).sum(axis=1)
+        risk = effects[0].excessive_risk
+        pairs = {
+            ("input norm", "excessive risk"): (norms, risk),
+            ("input norm", "gradient norm"): (norms, gradients),
+            ("closeness", "flipping probability"): (closeness, flips),
+            ("flipping probability", "excessive risk"): (flips, risk),
+        }
+        return PATEAnalysis(
+            n_teachers=n_teachers,
+            sigma=sigma,
+            lam=float(self.lam),
+            flipping_probability=flips,
+            unanimous_flipping_probability=float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma))),
+            hard=effects[0],
+            soft=effects[1],
+            sensitivity_bound=u1,
+            sensitivity_squared_bound=u2,
+            risk_bound=gradients * u1 + smoothness * u2 / 2,
+            input_norms=norms,
+            gradient_norms=gradients,
+            closeness=closeness,
+            correlations={names: _spearman(*values) for names, values in pairs.items()},
+            groups=groups,
+        )
+
+
+class _Students:
+    """Logistic regressions of the same rows on many targets; losses are measured with the clean ones."""
+
+    def __init__(self, rows: Array, clean: Array, lam: float) -> None:
+        self.rows, self.clean, self.lam = rows, clean, lam
+        self.binary = clean.shape[1] == 2
+        self.start = np.zeros((rows.shape[1], 1 if self.binary else clean.shape[1]))
+        self.theta = self.start = self.fit(clean)
+        self.probabilities = softmax(self.scores(self.theta), axis=1)
+
+    def scores(self, theta: Array) -> Array:
+        scores = self.rows @ theta
+        return np.column_stack([np.zeros(len(scores)), scores]) if self.binary else scores
+
+    def fit(self, targets: Array) -> Array:
+        """Minimise the mean loss + lam · ‖θ‖²; the loss is linear in targets, which may lie outside [0, 1]."""
+        n, total = len(self.rows), targets.sum(axis=1, keepdims=True)
+
+        def objective(flat: Array) -> tuple[float, Array]:
+            theta = flat.reshape(self.start.shape)
+            logs = log_softmax(self.scores(theta), axis=1)
+            slope = (total * np.exp(logs) - targets) / n
+            gradient = self.rows.T @ (slope[:, 1:] if self.binary else slope) + 2 * self.lam * theta
+            return float(-(targets * logs).sum() / n + self.lam * np.square(theta).sum()), gradient.ravel()
+
+        options: Any = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9}
+        found = minimize(objective, self.start.ravel(), jac=True, method="L-BFGS-B", options=options)
+        return found.x.reshape(self.start.shape)
+
+    def losses(self, theta: Array) -> Array:
+        return -(self.clean * log_softmax(self.scores(theta), axis=1)).sum(axis=1)
+
+    def gradient_norms(self) -> Array:
+        slope = self.probabilities - self.clean
+        size = np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)
+        return size * np.linalg.norm(self.rows, axis=1)
+
+    def effect(self, targets: Array, groups: NDArray[np.object_], truth: NDArray[np.int64] | None) -> LabelEffect:
+        losses, distances, accuracies = np.zeros(len(self.rows)), [], []
+        for one in targets:
+            theta = self.fit(one)
+            distances.append(float(np.linalg.norm(theta - self.theta)))
+            losses += self.losses(theta) / len(targets)
+            if truth is not None:
+                accuracies.append(float(np.mean(self.scores(theta).argmax(axis=1) == truth)))
+        risk = losses - self.losses(self.theta)
+        by_group = {group: float(risk[groups == group].mean()) for group in group_domain(groups)}
+        return LabelEffect(
+            sensitivity=float(np.mean(distances)),
+            sensitivity_squared=float(np.mean(np.square(distances))),
+            excessive_risk=risk,
+            excessive_risk_by_group=by_group,
+            risk_gap=max(by_group.values()) - min(by_group.values()),
+            accuracy=float(np.mean(accuracies)) if accuracies else None,
+        )
+
+
+def _spearman(a: Array, b: Array) -> float:
+    """Rank correlation; nan where one of the two is constant."""
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(spearmanr(a, b).statistic)
