@@ -117,7 +117,6 @@ def test_directions_of_the_paper(data):
     assert flips[0] > flips[1] > flips[2]
     found = by_lam[1]
     assert found.correlations["closeness", "flipping probability"] > 0.2
-    assert found.correlations["input norm", "gradient norm"] > 0
     assert found.soft.sensitivity < found.hard.sensitivity
 
 
