@@ -33,6 +33,7 @@ _WHERE = {
     "SFPATEClassifier": "pate",
     "frontier": "model_selection",
     "pareto_frontier": "model_selection",
+    "transfer_frontier": "model_selection",
 }
 _ROOMS = [
     "baselines",

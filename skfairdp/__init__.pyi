@@ -28,6 +28,7 @@ from skfairdp.model_selection import ParetoSearchCV as ParetoSearchCV
 from skfairdp.model_selection import PrivateSearchCV as PrivateSearchCV
 from skfairdp.model_selection import frontier as frontier
 from skfairdp.model_selection import pareto_frontier as pareto_frontier
+from skfairdp.model_selection import transfer_frontier as transfer_frontier
 from skfairdp.pate import FairPATEClassifier as FairPATEClassifier
 from skfairdp.pate import PATEClassifier as PATEClassifier
 from skfairdp.pate import SFPATEClassifier as SFPATEClassifier
