@@ -151,4 +151,4 @@ def test_replaying_the_releases_gives_the_model_without_the_rows():
     np.testing.assert_array_equal(first.law_, second.law_)
     for one, two in zip(first.sample_labels(40, return_sensitive=True, random_state=0),
                         second.sample_labels(40, return_sensitive=True, random_state=0), strict=True):
-        assert np.array_equal(pd.DataFrame(one).astype(str), pd.DataFrame(two).astype(str))
+        pd.testing.assert_frame_equal(pd.DataFrame(one), pd.DataFrame(two))
