@@ -18,6 +18,7 @@ from skfairdp.inspection._pate import (
 )
 from skfairdp.inspection._pate_analysis import LabelEffect, PATEAnalysis, PATEFairnessAnalysis
 from skfairdp.inspection._sfpate_bounds import SFPATEBounds, sfpate_bounds
+from skfairdp.inspection._synthetic_report import SyntheticDataReport
 
 __all__ = [
     "AuditResult",
@@ -32,6 +33,7 @@ __all__ = [
     "ParetoFrontierDisplay",
     "SFPATEBounds",
     "SmoothSensitivityRelease",
+    "SyntheticDataReport",
     "audit_count_statistic",
     "audit_matched_filter",
     "audit_one_run",
