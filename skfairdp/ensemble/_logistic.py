@@ -111,27 +111,46 @@ class LogisticEnsemble:
 
     def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
         """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
-        n_teachers, _, n_features = self.coef.shape
+        n_features = self.coef.shape[2]
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
-        # Of two classes the one without a regression has the other's score, negative.
-        mirrored = ~self.scored & np.isfinite(self.intercept) & self.scored.any(axis=1, keepdims=True)
-        coef = np.where(mirrored[:, :, None], -self.coef.sum(axis=1, keepdims=True), self.coef)
-        finite = np.where(np.isfinite(self.intercept), self.intercept, 0.0)
-        intercept = np.where(mirrored, -finite.sum(axis=1, keepdims=True), self.intercept)
-        weights = coef.reshape(-1, n_features)
         out = np.empty((X.shape[0], n_classes))
-        chunk = max(1, _SCORES // (n_teachers * n_classes))
+        seen = np.isfinite(self.intercept)
+        # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
+        of_two = (seen.sum(axis=1) == 2) & (self.scored.sum(axis=1) == 1)
+        single = np.flatnonzero(of_two)
+        first, second = seen[single].argmax(axis=1), self.scored[single].argmax(axis=1)
+        coef, intercept = self.coef[single, second], self.intercept[single, second]
+        others = np.flatnonzero(~of_two)
+        chunk = max(1, _SCORES // (len(self.coef) * n_classes))
         for start in range(0, X.shape[0], chunk):
+            rows = X[start : start + chunk]
+            total = np.zeros((n_classes, len(rows)))
+            # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = weights @ X[start : start + chunk].T
-                scores = scores.reshape(n_teachers, n_classes, -1) + intercept[:, :, None]
-                proba = expit(np.nan_to_num(scores, nan=0.0, posinf=np.inf, neginf=-np.inf))
-            total = proba.sum(axis=1, keepdims=True)
-            known = np.isfinite(intercept)[:, :, None]
-            even = known / known.sum(axis=1, keepdims=True)
-            proba = np.where(total > 0, proba / np.where(total > 0, total, 1.0), even)
-            out[start : start + chunk] = proba.sum(axis=0).T
+                proba = _finite_expit(coef @ rows.T + intercept[:, None])
+                if len(others):
+                    total += self._one_against_rest(others, rows, seen)
+            for k in range(n_classes):
+                mine = first == k
+                total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
+            out[start : start + chunk] = total.T
         return out
+
+    def _one_against_rest(self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_]
+                          ) -> NDArray[np.float64]:
+        """Summed probabilities (n_classes, n_rows) of parts with one class, or with three or more."""
+        allowed = seen[teachers][:, :, None]
+        scores = np.einsum("tkd,nd->tkn", self.coef[teachers], rows)
+        scores += np.where(allowed, self.intercept[teachers][:, :, None], 0.0)
+        proba = np.where(allowed, _finite_expit(scores), 0.0)
+        total = proba.sum(axis=1, keepdims=True)
+        even = allowed / allowed.sum(axis=1, keepdims=True)
+        return np.where(total > 0, proba / np.where(total > 0, total, 1.0), even).sum(axis=0)
+
+
+def _finite_expit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logistic function; a score without a sign, from entries near the largest float, says nothing."""
+    return expit(np.nan_to_num(scores, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 def _fit_block(X: NDArray[np.floating], y: NDArray[np.int64], sizes: NDArray[np.int64], seen: NDArray[np.bool_],
