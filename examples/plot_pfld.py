@@ -1,7 +1,7 @@
 """
-===============================================
+================================================
 Fair by a group that nobody may read off the fit
-===============================================
+================================================
 
 ``PFLDClassifier`` protects one thing: the group of each training row. Features and labels count as public, and in
 return the price is low. The group is never a feature and is not needed to predict. One knob, ``lam_max``, says how far

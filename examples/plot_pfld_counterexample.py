@@ -162,7 +162,7 @@ print(f"A clipped mean of 1000 rows moves by {clipped_mean_jump(1000):.3g}; a me
 # %%
 # The violations
 # --------------
-# Theorem 2 bounds the two violations of the dual step by √2 C / (m - 1) where |h| <= C. It holds for h in [0, C]; for h
+# Theorem 2 bounds the two violations of the dual step by √2 C / (m - 1) where ``|h| <= C``. It holds for h in [0, C]; for h
 # in [-C, C] the truth is nearly twice as much.
 
 
@@ -231,7 +231,7 @@ for q, noise, steps in ((0.01, 1.0, 1000), (0.01, 5.0, 20_000)):
 # Changed, not removed
 # --------------------
 # Amplification by sampling is proven for adding or removing a record. Here a record stays and changes its contribution
-# from b to a. With |a - b| = 1 but both far from 0, the sample's randomness hides next to nothing.
+# from b to a. With ``|a - b| = 1`` but both far from 0, the sample's randomness hides next to nothing.
 
 
 def order_2_divergence(centre, q=0.01):

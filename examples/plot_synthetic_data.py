@@ -1,7 +1,7 @@
 """
-===================================
+====================================
 Synthetic rows, private and balanced
-===================================
+====================================
 
 ``PFGuardGenerator`` turns a biased private table into rows that anyone may use. What leaves the private side is a few
 noisy tables of counts; which groups and labels the synthetic rows have is chosen on the public side, and costs nothing.
