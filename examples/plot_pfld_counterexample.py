@@ -162,8 +162,8 @@ print(f"A clipped mean of 1000 rows moves by {clipped_mean_jump(1000):.3g}; a me
 # %%
 # The violations
 # --------------
-# Theorem 2 bounds the two violations of the dual step by √2 C / (m - 1) where ``|h| <= C``. It holds for h in [0, C]; for h
-# in [-C, C] the truth is nearly twice as much.
+# Theorem 2 bounds the two violations of the dual step by √2 C / (m - 1) where ``|h| <= C``. It holds for h in [0, C];
+# for h in [-C, C] the truth is nearly twice as much.
 
 
 def violation_ratio(m, lowest):
