@@ -51,8 +51,8 @@ for variant in ("student", "teacher"):
 
 # %%
 # More teachers drown the noise, and each sees fewer rows: thirty are enough to learn a little about the group, but a
-# classifier that is fair on thirty rows need not be fair on others. The fair student is the safer choice where parts are
-# small. Fair teachers are for learners that need the group of every row and cannot work with released ones.
+# classifier that is fair on thirty rows need not be fair on others. The fair student is the safer choice where parts
+# are small. Fair teachers are for learners that need the group of every row and cannot work with released ones.
 figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
 axes.plot(*without[::-1], "kx", label="no constraint")
 axes.plot(*best[::-1], "k+", label="fair, no privacy")
