@@ -18,7 +18,7 @@ import _common as common
 import numpy as np
 from bench_utility import CLASSES, measure
 
-EPSILONS = (0.5, 1.0, 3.0)
+EPSILONS = (0.5, 1.0)
 DELTA = 1e-4
 ROWS = 200  # of the paper's student
 SFS, SFT, SFS_PAPER, SFT_PAPER = "SFS", "SFT", "SFS, paper", "SFT, paper"

@@ -74,3 +74,8 @@ def test_results_name_their_command_seeds_versions_and_machine():
 def test_page_of_tables_is_what_the_results_say():
     done = run(ROOT / "benchmarks" / "render_docs.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_paper_tables_are_what_the_results_say():
+    done = run(ROOT / "benchmarks" / "paper_tables.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
