@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all lint bench clean install
+.PHONY: help demo test test-all lint bench docs clean install
 
 help:
 	@echo "make demo      run the main job and write $(OUT)/frontier.{csv,png,html}"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make lint      ruff, import-linter, mypy"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
+	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html (make docs QUICK=1: examples shown, not run)"
 
 install: $(STAMP)
 
@@ -43,5 +44,14 @@ bench: $(STAMP)
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/render_docs.py
 
+# Warnings are errors. The gallery runs every example; they need no data file.
+DOCS_STAMP := $(VENV)/.installed-docs
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	@touch $(DOCS_STAMP)
+
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html $(if $(QUICK),-D sphinx_gallery_conf.plot_gallery=0) docs docs/_build/html
+
 clean:
-	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) docs/_build docs/auto_examples docs/reference demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

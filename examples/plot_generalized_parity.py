@@ -1,7 +1,7 @@
 """
-====================================================
+=====================================================
 Fair at any threshold: generalized demographic parity
-====================================================
+=====================================================
 
 A bank that trains a score today may set its cut-off next year. Demographic parity at one threshold says nothing about
 the others. Generalized demographic parity asks for the same *distribution* of scores in every group: the first moments

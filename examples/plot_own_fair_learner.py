@@ -1,7 +1,7 @@
 """
-======================================
+========================================
 A fair learner of your own, made private
-======================================
+========================================
 
 ``SFPATEClassifier`` asks little of the learner inside: ``fit(X, y, sensitive_features=...)`` and a ``predict`` that
 needs no groups. fairlearn's reductions have that, and so has the class below, which nobody wrote with privacy in mind.

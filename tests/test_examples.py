@@ -12,6 +12,13 @@ def test_the_examples_are_found():
     assert {path.stem for path in EXAMPLES} >= {"plot_quickstart", "plot_voting_modes", "plot_ledger_and_search"}
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_title_is_as_the_gallery_needs_it(path):
+    quotes, over, title, under, *_ = path.read_text(encoding="utf-8").split("\n")
+    assert quotes == '"""' and over == under and set(over) == {"="}
+    assert len(over) >= len(title)  # Sphinx warns of a shorter one, and warnings are errors of "make docs"
+
+
 @pytest.mark.slow
 # Secret noise decides whether γ is within reach of the student; the message is part of what the example shows then.
 @pytest.mark.filterwarnings("ignore:The smallest demographic disparity:skfairdp.exceptions.FairnessWarning")

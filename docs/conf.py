@@ -1,0 +1,129 @@
+"""Sphinx configuration: guide and architecture in Markdown, reference from the docstrings, gallery from ../examples."""
+
+import importlib
+import inspect
+import os
+import re
+import warnings
+from pathlib import Path
+
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - the gallery looks its names up
+
+import skfairdp
+
+HERE = Path(__file__).parent
+
+project = "skfairdp"
+author = "The skfairdp developers"
+copyright = "The skfairdp developers"
+version = release = skfairdp.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+exclude_patterns = ["_build", "**/*.ipynb"]
+nitpicky = False
+suppress_warnings = ["config.cache"]  # the gallery's settings hold functions, which no cache can keep
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # types are in the numpydoc sections
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skfairdp"
+html_theme_options = {"navigation_with_keys": True, "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_show_sourcelink = False
+templates_path = ["_templates"]
+
+# The examples fall back to data made on the spot; real data would make the build depend on the machine.
+os.environ.pop("SKFAIRDP_DATA", None)
+warnings.filterwarnings("ignore")
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "abort_on_example_error": True,
+    "write_computation_times": False,
+    "reference_url": {"skfairdp": None},
+}
+
+
+def write_reference() -> None:
+    """One page for each room, from its ``__all__``: what is public is what is listed."""
+    folder = HERE / "reference"
+    folder.mkdir(exist_ok=True)
+    pages, seen = [], set()
+    for room in skfairdp._ROOMS:
+        module = importlib.import_module(f"skfairdp.{room}")
+        first = inspect.getdoc(module).splitlines()[0]
+        names = [name for name in module.__all__ if _is_ours(getattr(module, name)) and name not in seen]
+        seen.update(names)  # what a room hands on is shown where it is met first
+        listed = "\n".join(f"   {name}" for name in names)
+        title = f"skfairdp.{room}"
+        pages.append(room)
+        text = (
+            f"{title}\n{'=' * len(title)}\n\n{first}\n\n.. currentmodule:: {title}\n\n"
+            f".. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{listed}\n"
+        )
+        _write(folder / f"{room}.rst", text)
+    listed = "\n".join(f"   {room}" for room in pages)
+    intro = "Generated from the docstrings. The estimators can be imported from ``skfairdp`` itself."
+    _write(folder / "index.rst", f"Reference\n=========\n\n{intro}\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n")
+
+
+def _is_ours(value: object) -> bool:
+    """A class or function of this package: others have pages of their own, a type alias nothing to document."""
+    documented = inspect.isclass(value) or inspect.isfunction(value)
+    return documented and value.__module__.startswith("skfairdp")
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
+        path.write_text(text, encoding="utf-8")
+
+
+def skip_inherited(app: object, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
+    """Leave out what torch and scikit-learn document themselves."""
+    function = inspect.unwrap(obj.fget if isinstance(obj, property) else obj)
+    module = getattr(function, "__module__", None)
+    return True if module is not None and not module.startswith("skfairdp") else None
+
+
+def escape(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Bars and trailing underscores are mathematics and scikit-learn's habit here, never markup."""
+    for j, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        name, colon, rest = line.partition(" : ")
+        if re.fullmatch(r"[\w, ]+_", name):  # an attribute and its type
+            lines[j] = name + colon + _escaped(rest)
+        else:
+            lines[j] = _escaped(line)
+
+
+def _escaped(text: str) -> str:
+    parts = re.split(r"(``.*?``|`[^`]+`)", text)
+    parts[::2] = [re.sub(r"(?<=\w)_(?=[\s,.;:)]|$)", r"\\_", part.replace("|", r"\|")) for part in parts[::2]]
+    return "".join(parts)
+
+
+def setup(app: object) -> None:
+    """Connect the two, before numpydoc reads a docstring."""
+    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", escape, priority=100)
+
+
+write_reference()  # now, since Sphinx looks for pages as soon as it has read this file
