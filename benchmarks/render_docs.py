@@ -486,7 +486,8 @@ def pfld_speed(record: Record) -> str:
     names = list(record["rows"][0]["ratios"])
     rows = [
         [str(row["layers"]), str(row["batch_size"]), str(row["groups"]), f"{row['seconds']['plain']:.2f}",
-         *(f"{row['ratios'][name]:.2f}" for name in names if name != "plain")]
+         *(f"{row['ratios'][name]:.2f}" for name in names if name != "plain"),
+         *(f"{ratio:.1f}" for ratio in row["paper"].values())]
         for row in record["rows"]
     ]
     return blocks(
@@ -494,8 +495,13 @@ def pfld_speed(record: Record) -> str:
         prose(
             f"{record['n_rows']:,} rows of {record['n_features']} features, layers of {record['width']} units; seconds",
             "of a plain epoch, and how many times as long the others take. To reach: 1.6 with `sampling=\"poisson\"`.",
+            "The last columns are the same ratios of the paper's own code and machine (its Table 1).",
         ),
-        table(["layers", "batch", "groups", "plain, s", *(name for name in names if name != "plain")], rows),
+        table(
+            ["layers", "batch", "groups", "plain, s", *(name for name in names if name != "plain"), "paper: F-LD",
+             "paper: PF-LD"],
+            rows,
+        ),
         provenance(record),
     )
 
