@@ -131,6 +131,7 @@ def test_a_ceiling_stops_before_what_would_exceed_it_and_keeps_what_is_finished(
 
 
 def test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit():
+    Toy.made.clear()
     ledger = PrivacyLedger(epsilon=0.1)
     with pytest.raises(BudgetExceededError):
         fitted(Toy(ledger=ledger))

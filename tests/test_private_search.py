@@ -89,6 +89,7 @@ def test_more_expected_trials_cost_more_and_one_costs_one_fit():
 
 
 def test_private_scores_of_a_holdout_cost_no_more_than_the_fit():
+    Toy.made.clear()
     search = fitted(validation=None, method="selection")
     assert search.privacy_.epsilon == pytest.approx(0.693839, rel=1e-3)
     assert {params["n"] for params in Toy.made} == {2400}
@@ -149,7 +150,12 @@ def test_nothing_but_the_winner_is_left():
     assert all(params["verbose"] == 0 for params in Toy.made)  # a progress bar would count the trials
 
 
-def test_trials_warn_and_print_nothing(monkeypatch, capsys):
+def test_a_search_prints_nothing(capsys):
+    fitted(Toy(verbose=1))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_warnings_of_trials_are_kept_back(monkeypatch):
     real = Toy.fit
 
     def noisy(self, X, y, **kwargs):
@@ -161,7 +167,6 @@ def test_trials_warn_and_print_nothing(monkeypatch, capsys):
         warnings.simplefilter("always")
         fitted()
     assert len(caught) == 1  # of the plan, which is public
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_number_of_trials_varies_and_no_seed_repeats_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import accounting, generators, gradient, lagrangian, noise, partition, randomized  # noqa: F401  (importing registers the mutants)
+from . import accounting, generators, gradient, lagrangian, noise, partition, randomized, searching  # noqa: F401  (importing registers the mutants)
 from .harness import MUTANTS, Mutant
 from .traps import ELSEWHERE, TRAPS
 
