@@ -1,5 +1,8 @@
 """Mistakes in model selection: folds that look, costs left out, losers and numbers of trials that are not secret."""
 
+import contextlib
+from types import SimpleNamespace
+
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from test_pareto_search import (
@@ -120,15 +123,10 @@ def search_charged_when_it_is_over(patch):
 def trials_that_warn(patch):
     """Warnings of trials let through: their number is the number of trials, losers included."""
 
-    class Loud:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-    patch.setattr(_private_search.warnings, "catch_warnings", lambda **_: Loud())
-    patch.setattr(_private_search.warnings, "simplefilter", lambda *_: None)
+    loud = SimpleNamespace(
+        catch_warnings=contextlib.nullcontext, simplefilter=lambda *_: None, warn=_private_search.warnings.warn
+    )
+    patch.setattr(_private_search, "warnings", loud)
 
 
 @mutant(18, killed_by(nothing_is_afforded))
