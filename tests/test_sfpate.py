@@ -21,12 +21,14 @@ from skfairdp import PrivacyLedger, SFPATEClassifier
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import MLPTeachers
-from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.inspection import audit_count_statistic, audit_matched_filter
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.pate import _sfpate, _sfpate_votes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
 
+#: So few rows say little of a group; that this is said has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:By the released votes:skfairdp.exceptions.FairnessWarning")
 N_ROWS, N_TEACHERS = 60, 8
 #: Fits small parts closely, so that a changed group shows in the votes.
 CLOSE = LagrangianClassifier(hidden=(), epochs=40, batch_size=8, lr=0.1, dual_step=5.0, dual_steps=10)
@@ -375,6 +377,13 @@ def test_one_group_or_one_class_given_is_no_error(variant):
     assert set(both_given.predict(X)) <= {0, 1}
 
 
+def test_a_group_that_the_votes_do_not_show_is_warned_of():
+    X, y, groups = problem(80)
+    with pytest.warns(FairnessWarning, match="one of the groups has about 0 of the 60 rows") as caught:
+        make(groups=[0, 1, 2], voting="gnmax", student_rows=60, epsilon=1e6).fit(X, y, sensitive_features=groups)
+    assert caught[0].filename == __file__
+
+
 def test_groups_as_columns_tuples_and_names():
     X, y, groups = problem(80)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=np.where(groups, "m", "f"), old=np.arange(80) % 2)
@@ -404,6 +413,7 @@ def test_groups_as_columns_tuples_and_names():
         ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
         ({"fair_estimator": LagrangianClassifier(hidden=(-1,))}, "'hidden'"),
+        ({"fair_estimator": LagrangianClassifier(constraint=None)}, "constraint=None.*Give it a constraint"),
         ({"teacher": "forest"}, "'teacher'"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
     ],

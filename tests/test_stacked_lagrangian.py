@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.naive_bayes import GaussianNB
 
-from skfairdp.baselines import LagrangianClassifier
+from skfairdp.baselines import LagrangianClassifier, RandomizedResponseClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import (
     LogisticTeachers,
@@ -18,7 +18,7 @@ from skfairdp.ensemble import (
     fit_teachers,
     position_partition,
 )
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.metrics import (
     accuracy_disparity,
     demographic_disparity,
@@ -222,6 +222,23 @@ def test_weights_of_groups_are_read_without_bias(biased):
     by_label = model.fit(X, y, sensitive_features=groups).predict_proba(X)
     by_weight = model.fit(X, y, group_weights=np.eye(2)[groups]).predict_proba(X)
     np.testing.assert_array_equal(by_label, by_weight)
+
+
+def test_inside_randomised_response_signed_weights_beat_the_answers_as_they_are(biased):
+    """Model M, plain and debiased, with the network of SF-PATE."""
+    X, y, groups = biased
+    rare = (groups == 1) & (np.arange(len(y)) % 4 > 0)  # a small group, whose answers are mostly lies
+    X, y, groups = X[~rare], y[~rare], groups[~rare]
+    network = LagrangianClassifier(hidden=(), lr=0.02, epochs=30, batch_size=64, random_state=0)
+    gaps = {}
+    for debias in (True, False):
+        model = RandomizedResponseClassifier(
+            fair_estimator=network, debias=debias, epsilon=1.0, groups=[0, 1], random_state=0, noise_seed=0
+        )
+        with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+            model.fit(X, y, sensitive_features=groups)
+        gaps[debias] = demographic_disparity(y, model.predict(X), sensitive_features=groups)
+    assert gaps[True] < 0.5 * gaps[False]
 
 
 def test_the_same_seed_gives_the_same_network_and_no_lam_gives_no_constraint(biased):

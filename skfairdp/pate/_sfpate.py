@@ -140,6 +140,11 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
         From ``fit``, on unusable input or an unusable learner, before anything is spent. What a learner of yours raises
         while it is trained on released votes carries a note that they are paid for.
 
+    Warns
+    -----
+    FairnessWarning
+        By the released votes a group has too few rows to speak of.
+
     See Also
     --------
     PFLDClassifier : the same guarantee from noisy violations of one network.
@@ -148,8 +153,7 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
 
     Notes
     -----
-    The partition is never stratified by the group: one changed group would then move rows between all teachers. A
-    teacher without members of a group stays as it is.
+    The partition is never stratified by the group: one changed group would then move rows between all teachers.
 
     Examples
     --------
@@ -324,12 +328,7 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
         groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
         center, scale = standard_scale(features)  # of public features
         return AttributeRows(
-            X=(features - center) / scale,
-            codes=codes,
-            classes=classes,
-            groups=groups,
-            domain=domain,
-            center=center,
+            X=(features - center) / scale, codes=codes, classes=classes, groups=groups, domain=domain, center=center,
             scale=scale,
         )
 

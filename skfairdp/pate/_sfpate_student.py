@@ -1,5 +1,6 @@
 """Students of SF-PATE: what is learnt from released votes and public rows. All of it is post-processing."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.ensemble import Layers, check_fair_learner, network_scores, train_network, unscaled
+from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._sfpate_votes import features_and_labels
 from skfairdp.pate._student import SoftLabelStudent
@@ -19,6 +21,7 @@ from skfairdp.utils import child_seeds
 __all__ = ["NetworkStudent", "Released", "StudentPredictions", "fair_student", "plain_student"]
 
 Array = NDArray[np.float64]
+FEW_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,15 @@ def fair_student(released: Released, learner: Any, default: Any, lam: float, rng
     features = features_and_labels(released.X, released.y, released.n_classes)
     rows, membership = released.estimates(features)
     X, y = released.X[rows], released.y[rows]
+    least = float(membership.sum(axis=0).min())
+    if least < FEW_ROWS:
+        warnings.warn(
+            f"By the released votes of SFPATEClassifier, one of the groups has about {least:.0f} of the {len(rows)} "
+            "rows that the student learns from: too few to say that its rates are those of the others. Ask about more "
+            "rows ('student_rows'), or join groups.",
+            FairnessWarning,
+            stacklevel=4,
+        )
     if learner is None:
         return _network(released, default, X, y, membership, lam, rng)
     # Whoever takes no weights gets groups drawn from them: their rates are right on average, those of the likeliest

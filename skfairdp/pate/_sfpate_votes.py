@@ -129,6 +129,11 @@ def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes:
 def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: int) -> LagrangianClassifier:
     """The network of the built-in fair learner: the one given, or the usual one of the variant."""
     if isinstance(fair_estimator, LagrangianClassifier):
+        if fair_estimator.constraint is None:
+            raise ValueError(
+                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraint=None: groups would "
+                "be protected for nothing. Give it a constraint."
+            )
         return fair_estimator
     # differences of higher moments are small: multipliers follow them in longer steps
     step = 3.0 if "generalized_demographic_parity" in constraint else 1.0
