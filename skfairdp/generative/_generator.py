@@ -71,9 +71,10 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         rows.
     label_rates : "fair", dict or None, default="fair"
         The law of the label in each group. A dict maps each group to the share of the last class, or to the shares of
-        all classes. ``"fair"``, with ``balance="group_and_label"``: tilted against the groups' own laws as far as makes
-        the model's own best classifier least unfair in equalized odds and demographic parity together; backends
-        without a density keep the overall law. None: what ``balance`` says.
+        all classes. ``"fair"``, with ``balance="group_and_label"``: tilted with or against the groups' own laws, and
+        sharpened, as makes the model's own best classifier least unfair in equalized odds and demographic parity
+        together, at .01 less accuracy at most; backends without a density keep the overall law. None: what ``balance``
+        says.
     n_teachers : int, default=100
         Of the networks' backends: discriminators on disjoint parts, dealt by position. Public: a number taken from the
         private minority's size would be a release.
@@ -88,7 +89,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
     codec : {"auto", "table", "units"}, default="auto"
         ``"units"``: numbers between public ``bounds`` (0 to 255 for uint8) as they are, for images; auto takes it for
         arrays of more than two dimensions.
-    n_bins : int, default=32
+    n_bins : int, default=24
         Cells that a column of numbers is cut into. Values are drawn evenly within a cell.
     bounds : dict of column to (low, high), or one pair for all, default=None
         Public bounds of number columns. Private values beyond them count as the bound.
@@ -192,7 +193,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         teacher_loss: str = "plain",
         device: str = "cpu",
         codec: str = "auto",
-        n_bins: int = 32,
+        n_bins: int = 24,
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
         classes: ArrayLike | None = None,

@@ -47,17 +47,17 @@ def target_law(
     return groups[:, None] * rates
 
 
-def tilted_rates(observed: NDArray[np.float64], tilt: float) -> NDArray[np.float64]:
-    """Law of the label in each group, moved against the group's own: p(y) (p(y | s) / p(y))^(-tilt), renormalised.
+def tilted_rates(observed: NDArray[np.float64], tilt: float, sharpening: float = 0.0) -> NDArray[np.float64]:
+    """Law of the label in each group, moved against the group's own: p(y)^(1 + sharpening) (p(y | s) / p(y))^(-tilt).
 
     A tilt of −1 is each group's own law, 0 the overall one in every group; beyond 0 a label that is rarer in a group
-    becomes more frequent there than overall.
+    becomes more frequent there than overall. Sharpening makes frequent labels more frequent in all groups.
     """
     overall = observed.sum(axis=0)
     floor = 1e-9
     own = observed / np.maximum(observed.sum(axis=1, keepdims=True), floor)
     ratio = np.maximum(own, floor) / np.maximum(overall, floor)
-    rates = overall * ratio**-tilt
+    rates = np.maximum(overall, floor) ** (1 + sharpening) * ratio**-tilt
     return np.asarray(rates / rates.sum(axis=1, keepdims=True))
 
 

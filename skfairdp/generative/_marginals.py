@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.generative._backend import BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
-from skfairdp.generative._law import on_simplex
-from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_strata
+from skfairdp.generative._tree import (
+    TreeModel,
+    best_tree,
+    conditional_tables,
+    drawn_towards,
+    joint_given_strata,
+)
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -140,7 +145,7 @@ class MarginalsPlan(BackendPlan):
             scores = self._scores(rows, given_strata, weights, noise, source)
             edges = best_tree(scores, sizes, self.pairs_at(noise).sigma)
         parents = {child: parent for parent, child in edges}
-        joint = self._joint_tables(rows, edges, noise, source)
+        joint = self._joint_tables(rows, edges, given_strata, weights, noise, source)
         order: list[tuple[int, int | None]] = [(j, None) for j in range(d) if j not in parents]
         tables = [given_strata[j] for j, _ in order]
         for parent, child in edges:
@@ -167,7 +172,8 @@ class MarginalsPlan(BackendPlan):
         return scores
 
     def _joint_tables(
-        self, rows: PrivateRows, edges: list[tuple[int, int]], noise: float, source: NoiseSource
+        self, rows: PrivateRows, edges: list[tuple[int, int]], given_strata: list[NDArray[np.float64]],
+        weights: NDArray[np.float64], noise: float, source: NoiseSource,
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
         if not edges:
             return {}
@@ -176,7 +182,12 @@ class MarginalsPlan(BackendPlan):
         noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
         shape = rows.n_cells
         return {
-            (i, j): _shares_of_pair(table.reshape(shape[i], shape[j]), rows.sampled[i], rows.sampled[j])
+            (i, j): _shares_of_pair(
+                table.reshape(shape[i], shape[j]),
+                np.einsum("s,si,sj->ij", weights, given_strata[i], given_strata[j]),
+                np.ix_(rows.sampled[i], rows.sampled[j]),
+                mechanism.sigma,
+            )
             for (i, j), table in zip(edges, noisy, strict=True)
         }
 
@@ -188,11 +199,13 @@ def _pair_counts(rows: PrivateRows, i: int, j: int) -> NDArray[np.int64]:
 
 
 def _shares_of_pair(
-    noisy: NDArray[np.float64], first: NDArray[np.bool_], second: NDArray[np.bool_]
+    noisy: NDArray[np.float64], independent: NDArray[np.float64], kept: tuple[Any, ...], sigma: float
 ) -> NDArray[np.float64]:
+    """Joint shares of two columns, drawn towards independence given the stratum as far as noise explains the rest."""
     out = np.zeros(noisy.shape)
-    kept = np.ix_(first, second)
-    out[kept] = on_simplex(noisy[kept].ravel()).reshape(noisy[kept].shape)
+    out[kept] = drawn_towards(independent[kept].reshape(1, -1), noisy[kept].reshape(1, -1), sigma).reshape(
+        noisy[kept].shape
+    )
     return out
 
 

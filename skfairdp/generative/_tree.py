@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skfairdp.generative._law import on_simplex
 
-__all__ = ["TreeModel", "best_tree", "conditional_tables", "joint_given_strata"]
+__all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joint_given_strata"]
 
 _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
@@ -21,7 +21,7 @@ def conditional_tables(noisy: NDArray[np.float64], sigma: float, n_groups: int, 
     """Shares of the cells in each stratum, from one noisy table of counts.
 
     Where the noise of a stratum drowns what sets it apart from the other groups with its label, its shares are drawn
-    towards theirs, by the positive-part rule of James and Stein.
+    towards theirs, and those of a label towards all labels', by the positive-part rule of James and Stein.
 
     Parameters
     ----------
@@ -43,13 +43,20 @@ def conditional_tables(noisy: NDArray[np.float64], sigma: float, n_groups: int, 
         out[:, : max(int(sampled.sum()), 1)] = 1.0 / max(int(sampled.sum()), 1)
         return out
     kept = noisy[:, used]
-    by_label = kept.reshape(n_groups, -1, kept.shape[1])
-    pooled = np.tile(on_simplex(by_label.sum(axis=0)), (n_groups, 1))
-    totals = np.maximum(kept.sum(axis=1, keepdims=True), 0.0)
-    apart = np.square(kept - totals * pooled).sum(axis=1, keepdims=True)
-    weight = np.maximum(0.0, 1.0 - kept.shape[1] * sigma**2 / np.maximum(apart, _LEAST))
-    out[:, used] = weight * on_simplex(kept) + (1 - weight) * pooled
+    by_label = kept.reshape(n_groups, -1, kept.shape[1]).sum(axis=0)
+    of_labels = drawn_towards(on_simplex(by_label.sum(axis=0)), by_label, sigma * np.sqrt(n_groups))
+    out[:, used] = drawn_towards(np.tile(of_labels, (n_groups, 1)), kept, sigma)
     return out
+
+
+def drawn_towards(
+    shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma: float
+) -> NDArray[np.float64]:
+    """Shares of each row of noisy counts, drawn towards given ones as far as the noise explains the difference."""
+    totals = np.maximum(noisy.sum(axis=1, keepdims=True), 0.0)
+    apart = np.square(noisy - totals * shares).sum(axis=1, keepdims=True)
+    weight = np.maximum(0.0, 1.0 - noisy.shape[1] * sigma**2 / np.maximum(apart, _LEAST))
+    return np.asarray(weight * on_simplex(noisy) + (1 - weight) * shares)
 
 
 def joint_given_strata(pair: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64],
