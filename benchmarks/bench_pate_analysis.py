@@ -14,9 +14,9 @@ import _common as common
 import numpy as np
 from scipy.stats import spearmanr
 
-LAMS = (0.01, 0.03, 0.1, 0.3, 1.0)
+LAMS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TEACHERS = (20, 50, 100, 150, 250)
-SIGMA, LAM, K = 50.0, 0.1, 150
+SIGMA, LAM, K = 50.0, 1.0, 150
 PUBLIC = 600
 
 
