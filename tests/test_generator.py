@@ -1,6 +1,7 @@
 """PFGuardGenerator for its users: containers, dtypes, missing values, balance, conditions, bad input."""
 
 import pickle
+import struct
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.generative import MarginalsBackend
+from skfairdp.generative import MarginalsBackend, PATEGANBackend
 from skfairdp.generative._law import given_rates, target_law
 
 N = 3000
@@ -383,6 +384,21 @@ def test_a_pickle_samples_the_same_rows_and_a_clone_is_unfitted(fitted):
     pd.testing.assert_frame_equal(copy.sample(50, random_state=0), fitted.sample(50, random_state=0))
     assert not hasattr(clone(fitted), "model_")
     assert not hasattr(fitted, "score") and not hasattr(fitted, "predict")
+
+
+@pytest.mark.parametrize("backend", ["marginals", PATEGANBackend(n_steps=2, batch_size=4, hidden=(4,))])
+def test_a_pickle_holds_no_private_row(backend):
+    X, y, s = mixed_table(400)
+    X.loc[:2, "job"] = "canary-of-a-row"
+    X["height"] = X["height"].astype("float64")
+    X.loc[:2, "height"] = [98765.4321, -31415.92653, 27182.81828]
+    generator = make(backend=backend, n_teachers=5, ledger=PrivacyLedger()).fit(X, y, sensitive_features=s)
+    stored = pickle.dumps(generator)
+    assert b"canary-of-a-row" not in stored
+    for canary in (98765.4321, -31415.92653, 27182.81828):
+        assert struct.pack("<d", canary) not in stored and struct.pack("<f", canary) not in stored
+    sizes = {len(value) for value in vars(generator).values() if hasattr(value, "__len__")}
+    assert 400 not in sizes, "something as long as the private table was kept"
 
 
 def test_what_a_fit_will_certify_is_known_beforehand():

@@ -347,7 +347,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
             In the container that ``fit`` was given.
         """
         X, _, groups = self._draw(n_samples, conditions, random_state)
-        return (X, self._groups_form.restore(*groups)) if self._wanted(return_sensitive) else X
+        return (X, self._restored(groups)) if return_sensitive else X
 
     def sample_labels(
         self,
@@ -380,12 +380,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
             raise ValueError(f"{type(self).__name__} was fitted without y, so it has no labels to sample.")
         X, labels, groups = self._draw(n_samples, conditions, random_state)
         y = self._labels_form.restore(*labels)
-        return (X, y, self._groups_form.restore(*groups)) if self._wanted(return_sensitive) else (X, y)
-
-    def _wanted(self, return_sensitive: bool) -> bool:
-        if return_sensitive and self.groups_ is None:
-            raise ValueError(f"{type(self).__name__} was fitted without groups, so it has none to return.")
-        return return_sensitive
+        return (X, y, self._restored(groups)) if return_sensitive else (X, y)
 
     def _draw(self, n_samples: int, conditions: Any, random_state: RandomStateLike) -> Any:
         check_is_fitted(self, "model_")
@@ -398,12 +393,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         values = self.model_.sample(strata, rng)
         group_codes, label_codes = np.divmod(strata, self.law_.shape[1])
         domain = None if self.groups_ is None else self.groups_.tolist()
-        extra = {
-            position: (name, form.restore([group if len(self._group_columns) == 1 else group[k] for group in domain],
-                                          group_codes))
-            for k, (position, name, form) in enumerate(self._group_columns)
-        }
-        X = self.codec_.decode(values, rng, extra)
+        X = self.codec_.decode(values, rng, self._columns_of_groups(domain, group_codes))
         classes = None if self.classes_ is None else self.classes_.tolist()
         return X, (classes, label_codes), (domain, group_codes)
 

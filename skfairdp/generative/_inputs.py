@@ -118,6 +118,22 @@ class ReadsRows(FairPrivateMixin):
         self._groups_form = Form.of(sensitive_features if groups_in_X is None else groups_in_X)
         return codes, domain
 
+    def _restored(self, groups: tuple[Any, NDArray[np.int64]]) -> Any:
+        """Groups of sampled rows in the container that fit was given."""
+        if groups[0] is None:
+            raise ValueError(f"{type(self).__name__} was fitted without groups, so it has none to return.")
+        return self._groups_form.restore(*groups)
+
+    def _columns_of_groups(self, domain: list[Any] | None, codes: NDArray[np.int64]) -> dict[int, tuple[Any, Any]]:
+        """The columns of X that hold the group, by position, for sampled rows."""
+        if domain is None:
+            return {}
+        several = len(self._group_columns) > 1
+        return {
+            position: (name, form.restore([group[k] if several else group for group in domain], codes))
+            for k, (position, name, form) in enumerate(self._group_columns)
+        }
+
     def _rates_asked_for(self, classes: Any, domain: Any) -> NDArray[np.float64] | None:
         if not isinstance(self.label_rates, Mapping):
             return None
