@@ -5,6 +5,7 @@ from skfairdp.datasets._files import data_file
 from skfairdp.datasets._images import fetch_mnist, make_color_mnist
 from skfairdp.datasets._make import make_biased_classification
 from skfairdp.datasets._split import PrivatePublicTestSplit, train_private_public_test_split
+from skfairdp.datasets._subgroups import make_class_bias, make_rotated_subgroups
 
 __all__ = [
     "PrivatePublicTestSplit",
@@ -15,6 +16,8 @@ __all__ = [
     "fetch_mnist",
     "fetch_parkinsons",
     "make_biased_classification",
+    "make_class_bias",
     "make_color_mnist",
+    "make_rotated_subgroups",
     "train_private_public_test_split",
 ]
