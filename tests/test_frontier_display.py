@@ -288,7 +288,7 @@ def test_fitted_estimators_are_measured_and_composed():
     )
     test = {"sensitive_features": split.sensitive_features_test, "dataset": "toy"}
     pate = PATEClassifier(epsilon=50.0, n_teachers=10, classes=[0, 1]).fit(split.X, split.y, X_public=split.public)
-    refusing = IDP3(FrozenEstimator(pate), gamma=0.02, min_count=20, groups=[0, 1])
+    refusing = IDP3(FrozenEstimator(pate), gamma=0.05, min_count=50, groups=[0, 1])
     refusing.fit(split.public.X, sensitive_features=split.public.sensitive_features)
     attribute = RandomizedResponseClassifier(groups=[0, 1]).fit(
         split.X, split.y, sensitive_features=split.sensitive_features
@@ -362,3 +362,15 @@ def test_code_of_the_page_fits_what_the_estimator_takes():
     assert "from skfairdp import IDP3, PATEClassifier" in inside and "FrozenEstimator" not in inside
     for code in (pfld, pate, inside):
         compile(code, "page", "exec")
+
+
+def test_page_says_where_figures_of_a_search_come_from():
+    from skfairdp.inspection._html import frontier_page
+
+    frame = make_frame()
+    frame.attrs = {"guarantees": frame.attrs["guarantees"], "scored_on": "private"}
+    assert "noisy tables of held-out private rows, covered by this ε" in frontier_page(frame)
+    frame.attrs["scored_on"] = "public"
+    page = frontier_page(frame)
+    assert "public rows with labels, not covered by ε" in page and "share one" in page
+    assert "test rows" in frontier_page(make_frame())

@@ -20,7 +20,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skfairdp import (
     IDP3,
@@ -32,6 +32,7 @@ from skfairdp import (
     PrivacyLeakWarning,
     PrivacyLedger,
     PublicData,
+    PublicPreprocessor,
     RandomizedResponseClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
@@ -504,9 +505,17 @@ def test_who_cannot_refuse_has_full_coverage_whatever_the_noise():
     assert results["mean_test_coverage"].tolist() == [1.0] * 3
 
 
+def test_steps_fitted_on_private_rows_are_announced(split):
+    grid = {"toy__cut": [0.0]}
+    with pytest.warns(PrivacyLeakWarning, match="step 'standardscaler'"):
+        fitted(make_pipeline(StandardScaler(), Toy()), grid, objectives="accuracy")
+    public = PublicPreprocessor(StandardScaler(), PublicData(X))
+    fitted(make_pipeline(Normalizer(), public, Toy()), grid, objectives="accuracy")  # warnings are errors here
+
+
 @pytest.mark.parametrize("route", [False, True])
 def test_pipelines_are_searched_with_and_without_routing(split, route):
-    model = make_pipeline(StandardScaler(), fair(gamma=None))
+    model = make_pipeline(PublicPreprocessor(StandardScaler(), PublicData(split.public.X)), fair(gamma=None))
     with sklearn.config_context(enable_metadata_routing=route):
         search = ParetoSearchCV(model, {"fairpateclassifier__epsilon": [1.0, 2.0]}, cv=2)
         fit_on(search, split)

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
+from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._score_table import ScoreTable
+from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import DpEvent, LedgerEntry, flatten, planned_entry
 from skfairdp.utils._sklearn import take_rows
 
@@ -65,6 +68,7 @@ class Candidate:
                 f"The 'estimator' of {owner} must hold exactly one private estimator, one with a parameter 'ledger', "
                 f"so that what its fit costs is known beforehand. Got {type(estimator).__name__}, with {len(names)}."
             )
+        _announce_fitted_steps(estimator, owner)
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
         params, changes = estimator.get_params(deep=True), {}
         if self.has("random_state") and self.parameter("random_state") is None:
@@ -141,6 +145,20 @@ class Candidate:
                 "estimator that charges before it releases."
             )
         return entry
+
+
+def _announce_fitted_steps(estimator: Any, owner: str) -> None:
+    """A scaler that learns from private rows is a release that no event stands for."""
+    steps = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
+    for name, step in steps:
+        stateless = step in (None, "passthrough") or not get_tags(step).requires_fit
+        if not (stateless or isinstance(step, PublicPreprocessor)):
+            warnings.warn(
+                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
+                "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
 
 
 def _inside(estimator: Any, step: str) -> Any:

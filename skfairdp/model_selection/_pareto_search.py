@@ -52,8 +52,8 @@ class ParetoSearchCV(SearchBase):
     ----------
     estimator : estimator
         A private estimator of this package, alone or inside a Pipeline or a post-processor. Its ``ledger`` counts the
-        search and may refuse parts of it. What else a Pipeline fits on private rows is not covered; see
-        :class:`PublicPreprocessor`.
+        search and may refuse parts of it. What else a Pipeline fits on private rows is not covered, and a
+        PrivacyLeakWarning names it; :class:`~skfairdp.preprocessing.PublicPreprocessor` fits on public ones.
     param_grid : dict or list of dict
         Parameter names → lists of values, as for ``GridSearchCV``.
     objectives : str, list of str, or dict of name → objective, default=("accuracy", "disparity", "epsilon")
