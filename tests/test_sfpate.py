@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,6 @@ LEARNERS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:A group of ParityLogisticRegression")
 @pytest.mark.parametrize(("n_classes", "n_groups"), [(2, 2), (3, 3)])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two(name, n_classes, n_groups, monkeypatch):
@@ -342,6 +342,20 @@ def test_reductions_of_fairlearn_inside_both_variants():
         model = make(fair_estimator=learner, variant=variant, n_teachers=4, epsilon=20.0)
         model.fit(X, y, sensitive_features=groups)
         assert np.mean(model.predict(X) == y) > 0.6
+
+
+def test_what_a_teacher_warns_of_is_not_passed_on():
+    """Whether a warning is given depends on private groups; warnings are errors in this suite."""
+
+    class Talkative(Watched):
+        def fit(self, X, y, sensitive_features):
+            warnings.warn(f"{np.mean(sensitive_features):.3f}", UserWarning, stacklevel=2)
+            return super().fit(X, y, sensitive_features)
+
+    X, y, groups = problem(100)
+    make(fair_estimator=Talkative(), variant="teacher", student=LogisticRegression()).fit(
+        X, y, sensitive_features=groups
+    )
 
 
 def test_an_error_of_the_learner_says_that_the_votes_are_paid_for():
