@@ -440,7 +440,7 @@ def test_teachers_are_trained_once_per_fold_across_voting_parameters(split, monk
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 @pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_search_over_fairpate_finds_the_constrained_winner(split, n_jobs):
     search = ParetoSearchCV(
         fair(noise_seed=0), {"gamma": [0.1, None], "epsilon": [4.0]}, cv=2, score_epsilon=4.0, n_jobs=n_jobs,
@@ -470,6 +470,7 @@ def test_pareto_table_feeds_the_display(split):
     assert isinstance(ParetoFrontierDisplay(table).frame, pd.DataFrame)
 
 
+@pytest.mark.slow
 def test_dpsgd_is_searched_over_secret_folds(split):
     model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1], random_state=0)
     search = fit_on(ParetoSearchCV(model, {"lam": [0.0, 1.0]}, cv=2, n_jobs=None), split)
@@ -521,6 +522,14 @@ def test_pipelines_are_searched_with_and_without_routing(split, route):
         fit_on(search, split)
     assert search.best_params_["fairpateclassifier__epsilon"] in (1.0, 2.0)
     assert search.privacy_.epsilon < 6
+
+
+def test_a_search_inside_a_pipeline_gets_its_groups_by_routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(Normalizer(), toy_search())
+        model.fit(X, Y, sensitive_features=Z)
+        assert model.score(X, Y, sensitive_features=Z) == 1.0
+    assert np.isfinite(model[-1].cv_results_["mean_test_disparity"]).all()
 
 
 def test_estimators_without_privacy_or_with_two_are_refused():

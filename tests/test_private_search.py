@@ -309,6 +309,7 @@ def test_fairpate_is_searched_for_little_more_than_one_fit(split):
     assert clone(search).get_params()["law"] == "logarithmic"
 
 
+@pytest.mark.slow
 def test_dpsgd_selection_is_accounted_by_renyi_divergences(split):
     model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1], lam=0.0)
     checked = PublicData(split.X_test, y=split.y_test)

@@ -76,7 +76,8 @@ class ParetoSearchCV(SearchBase):
     n_jobs : int, default=None
         Folds in parallel, through joblib.
     error_score : "raise" or nan, default=nan
-        What becomes of a candidate whose fit fails after it was paid for.
+        What becomes of a candidate whose fit fails after it was paid for. That a fit on private rows fails is visible,
+        and no ε covers it.
     reference : dict of name → float, default=None
         Worst acceptable value of each objective, for ``hypervolume_``. None takes the worst found.
     verbose : int, default=0

@@ -235,7 +235,14 @@ class SearchBase(MetaEstimatorMixin, BaseEstimator):
         """
         return self._winner().predict_proba(X)
 
-    def score(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Score of the winner on the given rows, exact.
 
         Parameters
@@ -243,16 +250,18 @@ class SearchBase(MetaEstimatorMixin, BaseEstimator):
         X : array-like of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         sensitive_features : array-like of shape (n_rows,), default=None
+        sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
         -------
         float
         """
         winner = self._winner()
-        takes_groups = "sensitive_features" in inspect.signature(winner.score).parameters
-        if takes_groups and sensitive_features is not None:
-            return winner.score(X, y, sensitive_features=sensitive_features)
-        return winner.score(X, y)
+        taken = inspect.signature(winner.score).parameters
+        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        # Groups are handed on where they are taken; a weight that is not is an error of the winner's.
+        kept = {n: v for n, v in given.items() if v is not None and (n in taken or n == "sample_weight")}
+        return winner.score(X, y, **kept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
