@@ -47,6 +47,8 @@ templates_path = ["_templates"]
 
 # The examples fall back to data made on the spot; real data would make the build depend on the machine.
 os.environ.pop("SKFAIRDP_DATA", None)
+# Small networks gain nothing from threads that wait for one another, least of all on a busy machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.filterwarnings("ignore")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
