@@ -11,9 +11,12 @@ import scipy.sparse
 from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger, PublicData
-from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative import MarginalsBackend, PATEGANBackend
 from skfairdp.generative._law import given_rates, target_law
+
+# So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
+pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 
 N = 3000
 DTYPES = {
@@ -187,6 +190,19 @@ def test_balance_group_keeps_each_groups_own_law_of_the_label():
     rates = generator.law_[:, 1] / generator.law_.sum(axis=1)
     np.testing.assert_allclose(generator.law_.sum(axis=1), 0.5)
     np.testing.assert_allclose(rates, [(y[s == g] == ">50K").mean() for g in "fm"], atol=0.03)
+
+
+def test_a_group_within_the_noise_is_named_by_its_released_number_only():
+    X, y, s = mixed_table()
+    tiny = s.where(s.index > 5, "x")
+    said = r"1 of the 3 groups .* released count below \d+, four standard deviations"
+    with pytest.warns(FairnessWarning, match=said) as caught:
+        make(groups=["f", "m", "x"]).fit(X, y, sensitive_features=tiny)
+    assert caught[0].filename == __file__ and "'x'" not in str(caught[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FairnessWarning)
+        make().fit(X, y, sensitive_features=s)
+        make(groups=["f", "m", "x"], balance=None, label_rates=None).fit(X, y, sensitive_features=tiny)
 
 
 def test_label_rates_are_what_is_sampled():

@@ -14,6 +14,9 @@ from skfairdp.generative._samplers import TeacherParts, importance_weights, norm
 from skfairdp.neural import GeneratorNet, StackedDiscriminators
 from skfairdp.privacy import NoiseSource, epsilon_of, gdp_mu, repeat
 
+# So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
+pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+
 SMALL = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),

@@ -32,6 +32,8 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PFGuardGenerator"]
 
+PUBLIC = ("number of rows", "columns and dtypes", "bounds, categories, domains", "X_reference", "all parameters")
+GUARANTEE = {"protects": "record", "neighboring_relation": "replace one record"}
 BACKENDS: dict[str, type[GeneratorBackend]] = {
     "marginals": MarginalsBackend,
     "pate_gan": PATEGANBackend,
@@ -283,12 +285,9 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         budget = Budget(self.epsilon, self.delta, codec.sensitivity, layout.n_strata, self._backend().plan(layout))
         noise = budget.calibrated()
         event = budget.event_at(noise)
-        guarantee = {"protects": "record", "neighboring_relation": "replace one record"}
         source = self._noise_source()
-        public = ("number of rows", "columns and dtypes", "bounds, categories, classes and groups", "X_reference",
-                  "all constructor parameters")
-        privacy = self._report(event, source, **guarantee, public=public)
-        self._charge(event, **guarantee, releases=budget.releases, dry_run=False)
+        privacy = self._report(event, source, **GUARANTEE, public=PUBLIC)
+        self._charge(event, **GUARANTEE, releases=budget.releases, dry_run=False)
 
         if isinstance(codec, TableCodec) and budget.ranges is not None:
             codec = codec.settle(private, budget.ranges, source)
@@ -296,8 +295,10 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         if budget.law is not None:
             strata = groups * layout.n_classes + labels
             counts = np.bincount(strata, minlength=layout.n_strata)
-            observed = on_simplex(budget.law.release(counts, source)).reshape(observed.shape)
-        law = target_law(observed, self.balance if domain is not None else None, rates)
+            noisy = budget.law.release(counts, source)
+            self._warn_of_small_groups(noisy.reshape(observed.shape), budget.law.sigma, domain)
+            observed = on_simplex(noisy).reshape(observed.shape)
+        law = target_law(observed, None if domain is None else self.balance, rates)
         rows = PrivateRows(
             values=codec.encode(private),
             n_cells=codec.n_cells,
@@ -344,7 +345,6 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         -------
         X : DataFrame or ndarray of shape (n_samples, n_columns)
         sensitive_features : only with ``return_sensitive``
-            In the container that ``fit`` was given.
         """
         X, _, groups = self._draw(n_samples, conditions, random_state)
         return (X, self._restored(groups)) if return_sensitive else X

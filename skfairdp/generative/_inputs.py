@@ -1,5 +1,6 @@
 """How the generator reads its private and public inputs. Nothing here releases anything."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from skfairdp._base import FairPrivateMixin
+from skfairdp.exceptions import FairnessWarning
 from skfairdp.generative._codec import TableCodec, plan_table
 from skfairdp.generative._law import given_rates
 from skfairdp.generative._tables import Form, as_table, named_columns
@@ -117,6 +119,21 @@ class ReadsRows(FairPrivateMixin):
         codes, domain = self._private_groups(groups_in_X, sensitive_features, n_rows)
         self._groups_form = Form.of(sensitive_features if groups_in_X is None else groups_in_X)
         return codes, domain
+
+    def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float, domain: Any) -> None:
+        """Say where balance rests on too few rows, by released counts only."""
+        if domain is None or self.balance is None:
+            return
+        least = 4 * sigma * np.sqrt(noisy.shape[1])
+        small = int(np.count_nonzero(noisy.sum(axis=1) < least))
+        if small:
+            warnings.warn(
+                f"{small} of the {len(domain)} groups of {type(self).__name__} have a released count below "
+                f"{least:.0f}, four standard deviations of its noise: their synthetic rows are mostly those of the "
+                "other groups with the same label. Raise 'epsilon', or merge groups.",
+                FairnessWarning,
+                stacklevel=3,
+            )
 
     def _restored(self, groups: tuple[Any, NDArray[np.int64]]) -> Any:
         """Groups of sampled rows in the container that fit was given."""

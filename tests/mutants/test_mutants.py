@@ -6,7 +6,10 @@ from . import accounting, generators, gradient, lagrangian, noise, partition, ra
 from .harness import MUTANTS, Mutant
 from .traps import ELSEWHERE, TRAPS
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
+    pytest.mark.filterwarnings("ignore:.*groups of PFGuardGenerator have a released count below"),
+]
 
 MUTANTS.sort(key=lambda mutant: mutant.id.replace("also", "z"))
 PAIRS = [(mutant, killer) for mutant in MUTANTS for killer in mutant.killers]
