@@ -1,7 +1,9 @@
 """ParetoSearchCV: what it costs, what it shows, and what it refuses."""
 
+import json
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -73,15 +75,19 @@ def test_k_folds_cost_k_minus_one_fits_and_one_score_per_candidate_and_the_refit
     assert len(Toy.made) == 3 * folds + 1 and search.n_splits_ == folds
 
 
+VECTOR = json.loads((Path(__file__).parent / "vectors" / "private_selection.json").read_text())["cross_validation"][0]
+
+
 def test_vector_of_plain_cross_validation():
-    """privacy.md (i): μ = .1 for fit and score, five folds, one candidate: .819728, with the refit .905837."""
-    score_epsilon = gdp_epsilon(0.1, 1e-5)
-    alone = fitted(grid={"cut": [0.0]}, cv=5, score_epsilon=score_epsilon, refit=False)
-    assert alone.privacy_.epsilon == pytest.approx(0.819728, abs=1e-5)
-    refitted = fitted(grid={"cut": [0.0]}, cv=5, score_epsilon=score_epsilon)
-    assert refitted.privacy_.epsilon == pytest.approx(0.905837, abs=1e-5)
-    holdout = fitted(grid={"cut": [0.0]}, cv=ShuffleSplit(1, random_state=0), score_epsilon=score_epsilon, refit=False)
-    assert holdout.privacy_.epsilon == pytest.approx(0.340669, abs=1e-5)
+    """One candidate: five folds, five folds and the refit, a holdout."""
+    model = Toy(noise=1 / VECTOR["mu_fit"], delta=VECTOR["delta"])
+    given = {"grid": {"cut": [0.0]}, "score_epsilon": gdp_epsilon(VECTOR["mu_score"], VECTOR["delta"])}
+    alone = fitted(model, cv=VECTOR["folds"], refit=False, **given)
+    assert alone.privacy_.epsilon == pytest.approx(VECTOR["epsilon"], abs=1e-5)
+    refitted = fitted(model, cv=VECTOR["folds"], **given)
+    assert refitted.privacy_.epsilon == pytest.approx(VECTOR["with_refit"], abs=1e-5)
+    holdout = fitted(model, cv=ShuffleSplit(1, random_state=0), refit=False, **given)
+    assert holdout.privacy_.epsilon == pytest.approx(VECTOR["holdout"], abs=1e-5)
 
 
 def test_a_holdout_costs_the_larger_of_fit_and_score():
