@@ -75,8 +75,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         The law of the label in each group. A dict maps each group to the share of the last class, or to the shares of
         all classes. ``"fair"``, with ``balance="group_and_label"``: tilted with or against the groups' own laws, and
         sharpened, as makes the model's own best classifier least unfair in equalized odds and demographic parity
-        together, at .01 less accuracy at most; backends without a density keep the overall law. None: what ``balance``
-        says.
+        together, at .01 less accuracy at most; backends without a density keep the overall law. None: as ``balance``.
     n_teachers : int, default=100
         Of the networks' backends: discriminators on disjoint parts, dealt by position. Public: a number taken from the
         private minority's size would be a release.
