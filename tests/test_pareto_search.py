@@ -553,3 +553,25 @@ def test_search_is_cloned_and_pickled_without_private_rows(split):
     again = pickle.loads(pickle.dumps(toy_search(objectives="accuracy").fit(marked, split.y)))
     assert np.float64(123456.789).tobytes() not in pickle.dumps(again)
     assert again.predict(split.X_test).shape == (len(split.X_test),)
+
+
+def test_data_frames_intersections_and_string_labels():
+    frame = pd.DataFrame(X, columns=["income", "age"])
+    groups = pd.DataFrame({"sex": np.where(Z, "f", "m"), "old": X[:, 1] > 1})
+    labels = np.where(Y, "yes", "no")
+    domain = [("f", True), ("f", False), ("m", False)]
+    model = Toy(classes=("no", "yes"), groups=domain)
+
+    class Named(Toy):
+        def predict(self, X):
+            return self.classes_[(X["income"].to_numpy() > self.cut).astype(int)]
+
+    model = Named(**model.get_params())
+    search = toy_search(model, score_epsilon=2.0).fit(frame, labels, sensitive_features=groups)
+    assert search.best_params_ == {"cut": 0.0} and search.classes_.tolist() == ["no", "yes"]
+    assert search.best_score_ == pytest.approx(1.0, abs=0.05)
+    assert np.isfinite(search.cv_results_["mean_test_disparity"]).all()
+    with pytest.raises(ValueError, match="not among the 2 known ones"):
+        toy_search(Named(**{**model.get_params(), "groups": domain[:2]})).fit(
+            frame, labels, sensitive_features=groups
+        )
