@@ -47,6 +47,8 @@ def problem(n=N_ROWS, n_classes=2, n_groups=2, seed=0):
 
 def make(n_classes=2, n_groups=2, **more):
     given = {"n_teachers": N_TEACHERS, "classes": range(n_classes), "groups": range(n_groups), "fair_estimator": QUICK}
+    if more.get("variant") == "teacher":
+        given["student"] = QUICK
     return SFPATEClassifier(**{**given, "epsilon": 2.0, "random_state": 0, **more})
 
 
@@ -250,7 +252,8 @@ def biased():
 
 
 @pytest.mark.parametrize(
-    ("variant", "voting", "share"), [("student", "soft", 0.25), ("teacher", "soft", 0.5), ("teacher", "gnmax", 0.5)]
+    ("variant", "voting", "share"), [("student", "soft", 0.25), ("teacher", "soft", 0.5),
+     pytest.param("teacher", "gnmax", 0.5, marks=pytest.mark.slow)],
 )
 def test_the_gap_falls_and_accuracy_stays(biased, variant, voting, share):
     X, y, groups = biased
@@ -266,6 +269,7 @@ def test_the_gap_falls_and_accuracy_stays(biased, variant, voting, share):
     assert model.score(X, y) > 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["equalized_odds", "generalized_demographic_parity", "accuracy_parity"])
 def test_every_constraint_reaches_the_student(biased, notion):
     X, y, groups = biased
@@ -286,6 +290,7 @@ def test_every_constraint_reaches_the_student(biased, notion):
     assert measure(model) < 0.6 * measure(LogisticRegression().fit(X, y))
 
 
+@pytest.mark.slow
 def test_lam_ties_the_student_to_a_network_without_constraint(biased):
     X, y, groups = (part[:2000] for part in biased)
     theta = LagrangianClassifier(constraint=None, random_state=0).fit(X, y).predict_proba(X)
@@ -327,10 +332,12 @@ def test_a_learner_without_weights_gets_groups_drawn_from_the_released_shares():
 
 def test_a_learner_of_ones_own_can_be_every_teacher():
     X, y, groups = problem(400)
-    model = make(fair_estimator=Watched(), variant="teacher", epsilon=50.0).fit(X, y, sensitive_features=groups)
+    model = make(fair_estimator=Watched(), variant="teacher", epsilon=50.0, student=LogisticRegression())
+    model.fit(X, y, sensitive_features=groups)
     assert np.mean(model.predict(X) == y) > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Setting a")  # fairlearn on a pandas newer than itself
 def test_reductions_of_fairlearn_inside_both_variants():
     reductions = pytest.importorskip("fairlearn.reductions")
@@ -465,7 +472,8 @@ def test_inferred_groups_are_a_leak_and_inferred_classes_are_not():
     X, y, groups = problem()
     with pytest.warns(PrivacyLeakWarning, match="'groups'") as caught:
         model = make(groups=None, classes=None).fit(X, y, sensitive_features=groups)
-    assert len(caught) == 1 and caught[0].filename == __file__
+    leaks = [warning for warning in caught if warning.category is PrivacyLeakWarning]  # noise may add another kind
+    assert len(leaks) == 1 and leaks[0].filename == __file__
     assert model.classes_.tolist() == [0, 1] and model.groups_.tolist() == [0, 1]
 
 
