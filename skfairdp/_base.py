@@ -88,7 +88,7 @@ class FairPrivateMixin:
         PrivacySpent
             Equal to the ``privacy_`` of the fit but for its list of public values.
         """
-        model = clone(self).set_params(noise_seed=None)  # type: ignore[attr-defined]
+        model = clone(self).set_params(noise_seed=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit gives them
             entry = planned_entry(lambda ledger: model.set_params(ledger=ledger).fit(X, y, **fit_params))
