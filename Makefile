@@ -14,7 +14,7 @@ help:
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make lint      ruff, import-linter, mypy"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
-	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html (make docs QUICK=1: examples shown, not run)"
+	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
 
 install: $(STAMP)
 
