@@ -444,6 +444,7 @@ def pfld_head() -> str:
 def pfld_summary(found: list[Record]) -> str:
     """Return volumes of all data sets side by side, and how far PF-LD is ahead of each peer on the same split."""
     rows = []
+    leads: dict[tuple[float, str], list[dict[str, float | None]]] = {}
     for record in found:
         by_method = {(row["method"], row["epsilon"]): row for row in record["hypervolumes"]}
         for epsilon in sorted({epsilon for _, epsilon in by_method if epsilon is not None}):
@@ -452,6 +453,7 @@ def pfld_summary(found: list[Record]) -> str:
             for peer in ("debiased randomised response", "model M"):
                 theirs = by_method[peer, epsilon]
                 ahead = [1000 * (a - b) for a, b in zip(ours["by_seed"], theirs["by_seed"], strict=True)]
+                leads.setdefault((epsilon, peer), []).append(mean_and_error(ahead))
                 line += [value(thousandfold(theirs["hypervolume"]), 2), value(mean_and_error(ahead), 2)]
             rows.append([*line, value(thousandfold(by_method["F-LD", None]["hypervolume"]), 2)])
     return blocks(
@@ -461,7 +463,17 @@ def pfld_summary(found: list[Record]) -> str:
             "split.",
         ),
         table(["data", "ε", "PF-LD", "debiased RR", "ahead", "model M", "ahead", "F-LD (no privacy)"], rows),
+        prose(
+            "On how many data sets PF-LD is ahead on average, and on how many it is behind by more than one standard",
+            "error: " + "; ".join(_leads(*key, entries) for key, entries in sorted(leads.items())) + ".",
+        ),
     )
+
+
+def _leads(epsilon: float, peer: str, entries: list[dict[str, float | None]]) -> str:
+    ahead = sum((entry["mean"] or 0) > 0 for entry in entries)
+    behind = sum((entry["mean"] or 0) < -(entry["standard_error"] or 0) for entry in entries)
+    return f"of {peer} at ε = {epsilon:g} ahead on {ahead} of {len(entries)}, behind on {behind}"
 
 
 def mean_and_error(numbers: list[float]) -> dict[str, float | None]:
