@@ -41,6 +41,7 @@ from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative import MarginalsBackend
+from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
@@ -293,7 +294,7 @@ def fitted_examples(rows):
     for setting in SETTINGS:
         cls, settings = setting.values
         yield fit(make(cls, settings), rows)
-        if "student" in settings:
+        if "student" in settings and hasattr(cls, "refit_student"):
             yield fit(make(cls, settings), rows).refit_student(student=None)
     soft = np.column_stack([1 - rows.y, rows.y]).astype(float)
     yield SoftLabelStudent().fit(rows.X, soft)
@@ -304,6 +305,9 @@ def fitted_examples(rows):
     yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield LagrangianClassifier(epochs=1).fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
+    yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"threshold": [0.6]}, objectives="accuracy", cv=2).fit(
+        rows.X, rows.y, X_public=rows.X_public)  # fmt: skip
+    yield PrivateSearchCV(PATEClassifier(n_teachers=2), {"n_teachers": [2]}).fit(rows.X, rows.y, X_public=rows.X_public)
     for model in (LogisticRegression().fit(rows.X, rows.y), fit(make(FairDPSGDClassifier, {}), rows)):
         yield FairnessCalibrator(model, steps=2).fit(rows.X_public, sensitive_features=rows.groups_public)
 

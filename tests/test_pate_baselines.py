@@ -280,7 +280,8 @@ def test_a_frontier_over_gamma(constraint_at):
     table = frontier(
         FairPATEClassifier(constraint_at=constraint_at, voting="confident", min_count=20, **parameters),
         world.X[:300], world.y[:300], X_public=world.public, X_test=world.X, y_test=world.y,
-        sensitive_features_test=world.groups, epsilons=(50.0,), gammas=(0.05, None), random_state=0,
+        sensitive_features_test=world.groups, epsilons=(50.0,), gammas=(0.05, None), lams=(0.0, 0.3),
+        random_state=0,
     )  # fmt: skip
     assert table.attrs["n_fits"] == 1 and len(table) == 4 and table["epsilon"].nunique() == 1
     assert table["params"].str.contains(f"constraint_at='{constraint_at}'").all()
