@@ -277,6 +277,15 @@ def test_values_beyond_the_bounds_count_as_the_bound_and_unknown_categories_are_
     assert "smith" not in set(new["job"].dropna())
 
 
+@pytest.mark.parametrize("strange", [["a"], ("a", ["b"]), {"a": 1}])
+def test_a_private_value_of_no_category_at_all_fails_no_fit_that_is_paid_for(strange):
+    cells = ["a", "b"] * 50
+    cells[3] = strange
+    X = pd.DataFrame({"c": pd.Series(cells, dtype=object)})
+    generator = PFGuardGenerator(epsilon=1000, categories={"c": ["a", "b"]}, balance=None).fit(X)
+    assert set(generator.sample(100, random_state=0)["c"].dropna()) == {"a", "b"}
+
+
 def test_a_reference_gives_cells_and_categories_without_a_release_or_a_warning():
     X, y, s = mixed_table()
     reference = mixed_table(300, seed=9)[0]

@@ -12,6 +12,7 @@ __all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid
 _LINEAR, _OCTAVES = 200, 30  # cells of equal width within bounds, and halvings of the range towards its anchor
 _STEPS = 4  # cells per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
+_OUTSIDE = object()  # equal to no value
 _EVIDENCE = 4.0  # standard deviations of noise that the outer cells must exceed to count as occupied
 
 
@@ -56,6 +57,14 @@ class Column:
         raise NotImplementedError
 
 
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return _OUTSIDE
+    return value
+
+
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """A column with a public list of values."""
@@ -69,7 +78,11 @@ class CategoryColumn(Column):
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         """Cell of each value; one outside the list gets the last cell."""
-        codes, distinct = pd.factorize(pd.Series(values, copy=False).astype(object), use_na_sentinel=True)
+        given = pd.Series(values, copy=False).astype(object)
+        try:
+            codes, distinct = pd.factorize(given, use_na_sentinel=True)
+        except TypeError:  # lists and the like are outside any list of values; an error would come after the charge
+            codes, distinct = pd.factorize(given.map(_hashable), use_na_sentinel=True)
         index = {value: cell for cell, value in enumerate(self.values)}
         known = [index.get(value, self.n_cells - 1) for value in distinct.tolist()]
         missing = self.null_cell if self.nullable else self.n_cells - 1
