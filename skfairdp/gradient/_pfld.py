@@ -77,7 +77,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         Shares of sizes, primal and dual releases in the squared Gaussian budget μ². None is (0.02, 0.49, 0.49) for a
         group model and (0.02, 0.78, 0.20) for noisy gradients.
     module : {"mlp", "cnn"} or torch.nn.Module, default="mlp"
-        As in :class:`FairDPSGDClassifier`.
+        As in :class:`FairDPSGDClassifier`. Dropout acts on the loss; releases are formed without it.
     hidden : tuple of int, default=(64,)
         Hidden layers of "mlp".
     image_shape : tuple of three int, default=None
