@@ -1,6 +1,7 @@
 """Plots of the PATE fairness analysis."""
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +12,46 @@ __all__ = ["ExcessiveRiskDisplay", "FlippingProbabilityDisplay"]
 _WARNING = "from raw votes: not private"
 
 
-class ExcessiveRiskDisplay:
+class _AnalysisDisplay(ABC):
+    """What the displays of an analysis share."""
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, analysis: PATEAnalysis) -> None:
+        self.analysis = analysis
+
+    @classmethod
+    def from_analysis(cls, analysis: PATEAnalysis, *, ax: Any = None) -> Self:
+        """Make the display of an analysis and plot it.
+
+        Parameters
+        ----------
+        analysis : PATEAnalysis
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        display
+        """
+        return cls(analysis).plot(ax=ax)
+
+    @abstractmethod
+    def plot(self, ax: Any = None) -> Self:
+        """Draw with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        self
+        """
+
+
+class ExcessiveRiskDisplay(_AnalysisDisplay):
     """Excessive risk of each group, with hard and with soft labels. **Not private**, like the analysis it shows.
 
     Parameters
@@ -35,39 +75,7 @@ class ExcessiveRiskDisplay:
     'excessive risk'
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(self, analysis: PATEAnalysis) -> None:
-        self.analysis = analysis
-
-    @classmethod
-    def from_analysis(cls, analysis: PATEAnalysis, *, ax: Any = None) -> "ExcessiveRiskDisplay":
-        """Make the display of an analysis and plot it.
-
-        Parameters
-        ----------
-        analysis : PATEAnalysis
-        ax : matplotlib Axes, default=None
-            None makes a figure.
-
-        Returns
-        -------
-        ExcessiveRiskDisplay
-        """
-        return cls(analysis).plot(ax=ax)
-
-    def plot(self, ax: Any = None) -> "ExcessiveRiskDisplay":
-        """Draw with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-
-        Returns
-        -------
-        self
-        """
+    def plot(self, ax: Any = None) -> Self:
         self.figure_, self.ax_ = _axes(ax)
         names = list(self.analysis.hard.excessive_risk_by_group)
         places = np.arange(len(names))
@@ -81,7 +89,7 @@ class ExcessiveRiskDisplay:
         return self
 
 
-class FlippingProbabilityDisplay:
+class FlippingProbabilityDisplay(_AnalysisDisplay):
     """Flipping probability of each public row against how close it is to the boundary. **Not private.**
 
     Parameters
@@ -105,39 +113,7 @@ class FlippingProbabilityDisplay:
     'flipping probability'
     """
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(self, analysis: PATEAnalysis) -> None:
-        self.analysis = analysis
-
-    @classmethod
-    def from_analysis(cls, analysis: PATEAnalysis, *, ax: Any = None) -> "FlippingProbabilityDisplay":
-        """Make the display of an analysis and plot it.
-
-        Parameters
-        ----------
-        analysis : PATEAnalysis
-        ax : matplotlib Axes, default=None
-            None makes a figure.
-
-        Returns
-        -------
-        FlippingProbabilityDisplay
-        """
-        return cls(analysis).plot(ax=ax)
-
-    def plot(self, ax: Any = None) -> "FlippingProbabilityDisplay":
-        """Draw with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-
-        Returns
-        -------
-        self
-        """
+    def plot(self, ax: Any = None) -> Self:
         self.figure_, self.ax_ = _axes(ax)
         found = self.analysis
         for group in found.hard.excessive_risk_by_group:
