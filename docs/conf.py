@@ -1,17 +1,25 @@
 """Sphinx configuration: guide and architecture in Markdown, reference from the docstrings, gallery from ../examples."""
 
+import html
 import importlib
 import inspect
 import os
 import re
 import warnings
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - the gallery looks its names up
 
 import skfairdp
 
 HERE = Path(__file__).parent
+_MATHML = "{http://www.w3.org/1998/Math/MathML}"
+ElementTree.register_namespace("", _MATHML[1:-1])
 
 project = "skfairdp"
 author = "The skfairdp developers"
@@ -21,7 +29,6 @@ version = release = skfairdp.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -29,6 +36,7 @@ extensions = [
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "**/*.ipynb"]
 nitpicky = False
+html_math_renderer = "mathml"  # browsers draw it themselves: the pages need neither scripts nor a network
 suppress_warnings = ["config.cache"]  # the gallery's settings hold functions, which no cache can keep
 
 autosummary_generate = True
@@ -122,8 +130,40 @@ def _escaped(text: str) -> str:
     return "".join(parts)
 
 
-def setup(app: object) -> None:
-    """Connect the two, before numpydoc reads a docstring."""
+def inline_math(translator: Any, node: nodes.math) -> None:
+    """Write a formula within a line as MathML."""
+    translator.body.append(_mathml(node, as_block=False))
+    raise nodes.SkipNode
+
+
+def displayed_math(translator: Any, node: nodes.math_block) -> None:
+    """Write a formula of its own as MathML."""
+    formula = _mathml(node, as_block=True)
+    translator.body.append(f'<div class="math" style="margin: 1em 0; overflow-x: auto">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def _mathml(node: Any, *, as_block: bool) -> str:
+    try:
+        written = tex2mathml(node.astext(), as_block=as_block)
+    except MathError as error:  # sphinx would go on without the formula
+        raise ValueError(f"No MathML for {node.astext()!r}: {error}") from error
+    # XML knows the names of five characters only.
+    written = re.sub(r"&(?!amp;|lt;|gt;|quot;|apos;)\w+;", lambda name: html.unescape(name[0]), written)
+    formula = ElementTree.fromstring(written)
+    for part in list(formula.iter(f"{_MATHML}munderover")):
+        base, index, over = part
+        if over.tag == f"{_MATHML}mo" and over.text in set("~^ˆˉ¯˜"):  # an index of an accented letter, not a sum's
+            part.tag = f"{_MATHML}msub"
+            accented = ElementTree.Element(f"{_MATHML}mover", {"accent": "true"})
+            accented.extend([base, over])
+            part[:] = [accented, index]
+    return ElementTree.tostring(formula, encoding="unicode")
+
+
+def setup(app: Any) -> None:
+    """Connect the first two before numpydoc reads a docstring."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape, priority=100)
 
