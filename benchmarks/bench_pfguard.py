@@ -188,6 +188,82 @@ def target_reached(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return lines
 
 
+# ---------------------------------------------------------------- classifiers of the paper's comparison
+
+
+def classifiers(groups: list[Any]) -> dict[str, tuple[Any, bool]]:
+    """Private classifiers by name, and whether their groups are crossed with the labels."""
+    from skfairdp import FairClippingClassifier, FairDPSGDClassifier
+
+    budget = {"epsilon": EPSILON, "delta": DELTA, "classes": [0, 1]}
+    crossed = [(group, label) for group in groups for label in (0, 1)]
+    return {
+        "DP-SGD": (FairDPSGDClassifier(lam=0.0, **budget), False),
+        "DP-SGD, groups reweighted": (FairClippingClassifier(groups=groups, **budget), False),
+        "DP-SGD, groups and labels reweighted": (FairClippingClassifier(groups=crossed, **budget), True),
+        "DP-SGD-F": (FairClippingClassifier(method="dpsgd_f", groups=groups, **budget), False),
+        "DPSGD-Global-Adapt": (FairClippingClassifier(method="global_adapt", **budget), False),
+    }
+
+
+def baseline_points(data: str, seed: int, share: float) -> Iterator[dict[str, Any]]:
+    """Yield one point for each private classifier, trained on the real private rows."""
+    import pandas as pd
+    from sklearn.frozen import FrozenEstimator
+
+    split = common.load_split(data, seed, share=share)
+    groups = sorted(set(split.sensitive_features))
+    test = {"X_test": split.X_test, "y_test": split.y_test, "sensitive_features": split.sensitive_features_test}
+    crossed = pd.DataFrame({"group": split.sensitive_features, "label": split.y})
+    for name, (model, cross) in classifiers(groups).items():
+        model.set_params(random_state=seed)
+        given = {"sensitive_features": crossed if cross else split.sensitive_features}
+        started = time.perf_counter()
+        fitted = FrozenEstimator(model.fit(split.X, split.y, **given))
+        yield {
+            "method": name,
+            "learner": "network of 64 units",
+            "epsilon_certified": model.privacy_.epsilon,
+            "fit_seconds": time.perf_counter() - started,
+            "noise_multiplier": model.noise_multiplier_,
+            **scores_of(fitted, split.X, split.y, test),
+        }
+
+
+def baselines(arguments: argparse.Namespace, data: str) -> None:
+    """Measure the private classifiers that the paper compares with."""
+    started = time.perf_counter()
+    measured: list[dict[str, Any]] = []
+    for seed in common.seeds_of(arguments):
+        measured += [{"seed": seed, **p} for p in baseline_points(data, seed, 0.1 if arguments.quick else 1.0)]
+        print(f"{data}, baselines, seed {seed}: done", flush=True)
+    rows = summarise(measured)
+    common.print_table(
+        ["method", "ε certified", "AUROC", "EO gap", "Dem gap", "accuracy", "fit s"],
+        [
+            [row["method"], f"{row['epsilon_certified']:.3f}"]
+            + [
+                common.plus_minus(row[name])
+                for name in ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy", "fit_seconds")
+            ]
+            for row in rows
+        ],
+    )
+    common.save(
+        arguments,
+        {
+            "data": data,
+            "seeds": common.seeds_of(arguments),
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "protects": "record (add or remove one record)",
+            "rows": rows,
+        },
+        started=started,
+        name=f"pfguard_baselines_{data}",
+    )
+
+
 # ---------------------------------------------------------------- images
 
 
@@ -411,7 +487,7 @@ def speed(arguments: argparse.Namespace, data: str) -> None:
 
 def main() -> None:
     parser = common.parser(__doc__, "pfguard", seeds=5, first_seed=100)
-    parser.add_argument("--parts", nargs="+", choices=("tables", "images", "speed"), default=["tables"])
+    parser.add_argument("--parts", nargs="+", choices=("tables", "baselines", "images", "speed"), default=["tables"])
     parser.add_argument("--data", choices=("adult", "bank", "credit", "parkinsons", "synthetic"), default=None)
     parser.add_argument("--no-networks", action="store_true", help="leave out the ensembles of networks (Adult only)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
@@ -423,6 +499,8 @@ def main() -> None:
     data = arguments.data or common.default_data()
     if "tables" in arguments.parts:
         tables(arguments, data)
+    if "baselines" in arguments.parts:
+        baselines(arguments, data)
     if "images" in arguments.parts:
         images(arguments)
     if "speed" in arguments.parts:

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "BudgetExceededError": "exceptions",
     "DemographicParityFilter": "preprocessing",
+    "FairClippingClassifier": "gradient",
     "FairDPSGDClassifier": "gradient",
     "FairPATEClassifier": "pate",
     "FairnessCalibrator": "postprocessing",

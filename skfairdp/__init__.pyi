@@ -21,6 +21,7 @@ from skfairdp.exceptions import FairnessWarning as FairnessWarning
 from skfairdp.exceptions import LedgerError as LedgerError
 from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
 from skfairdp.generative import PFGuardGenerator as PFGuardGenerator
+from skfairdp.gradient import FairClippingClassifier as FairClippingClassifier
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.gradient import PFLDClassifier as PFLDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import skfairdp
 from skfairdp import (
     IDP3,
+    FairClippingClassifier,
     FairDPSGDClassifier,
     FairnessCalibrator,
     FairPATEClassifier,
@@ -87,6 +88,11 @@ class FairPATEOfColumnZero(FairPATEClassifier):
 
 
 class FairDPSGDOfColumnZero(FairDPSGDClassifier):
+    def fit(self, X, y):
+        return super().fit(X, y, sensitive_features=groups_of(X))
+
+
+class FairClippingOfColumnZero(FairClippingClassifier):
     def fit(self, X, y):
         return super().fit(X, y, sensitive_features=groups_of(X))
 
@@ -185,6 +191,9 @@ def slow_instances():
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public_size=0.4),
         FairDPSGDOfColumnZero(**DPSGD, lam=0.1, public="none", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
+        FairClippingOfColumnZero(**DPSGD, groups=[0, 1]),
+        FairClippingOfColumnZero(**DPSGD, groups=[0, 1], method="dpsgd_f"),
+        FairClippingClassifier(**DPSGD, method="global_adapt", start=1.0),
         PFLDOfColumnZero(**PFLD),
         PFLDOfColumnZero(**PFLD, primal="gradient", primal_steps=5, constraint="equalized_odds"),
         PFLDOfColumnZero(**PFLD, primal="gradient", sampling="poisson", sampling_probability=0.5),

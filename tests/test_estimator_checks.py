@@ -27,6 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skfairdp import (
     IDP3,
+    FairClippingClassifier,
     FairDPSGDClassifier,
     FairnessCalibrator,
     FairPATEClassifier,
@@ -95,6 +96,9 @@ SETTINGS = [
     pytest.param(FairPATEClassifier, {"constraint_at": "student_loss", "voting": "confident"}, id="S_in"),
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
+    pytest.param(FairClippingClassifier, {}, id="reweighting"),
+    pytest.param(FairClippingClassifier, {"method": "dpsgd_f"}, id="DPSGD-F"),
+    pytest.param(FairClippingClassifier, {"method": "global_adapt"}, id="global-adapt"),
     pytest.param(FairPATEClassifier, {"teacher": MLPTeachers(hidden=(4,), epochs=1)}, id="Fair-mlp"),
     pytest.param(RandomizedResponseClassifier, {}, id="randomised-response"),
     pytest.param(RandomizedResponseClassifier, {"debias": False}, id="randomised-response-biased"),
@@ -115,6 +119,7 @@ every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 
 #: What makes a class quick here.
 QUICK = {
+    FairClippingClassifier: {"groups": [0, 1], "hidden": (4,), "epochs": 1, "batch_size": 100},
     FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
     PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
     RandomizedResponseClassifier: {"groups": [0, 1]},
@@ -125,7 +130,7 @@ QUICK = {
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}
 #: Classes that read the groups of the rows given to fit.
-READING_GROUPS = {*OF_GROUPS, PFGuardGenerator}
+READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator}
 
 
 def make(cls, settings, **more):

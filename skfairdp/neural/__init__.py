@@ -15,6 +15,13 @@ from skfairdp.neural._dp_train import (
     prepare_network,
     train_privately,
 )
+from skfairdp.neural._fair_clipping import (
+    BoundsByGroup,
+    ClippingRule,
+    FairClippingStep,
+    GlobalScaling,
+    WeightsByGroup,
+)
 from skfairdp.neural._fair_fit import fit_with_parity
 from skfairdp.neural._fine_tune import fine_tune_for_parity, rows_read_by
 from skfairdp.neural._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows
@@ -45,11 +52,15 @@ from skfairdp.neural._stacked_lagrangian import StackedDual, StackedParity, trai
 __all__ = [
     "CONSTRAINTS",
     "AdversarialTraining",
+    "BoundsByGroup",
+    "ClippingRule",
     "ConstraintGradient",
     "DPStep",
     "DualPlan",
+    "FairClippingStep",
     "FairnessConstraints",
     "GeneratorNet",
+    "GlobalScaling",
     "LagrangianTraining",
     "Network",
     "PFLDPlan",
@@ -63,6 +74,7 @@ __all__ = [
     "StackedNet",
     "StackedParity",
     "StudentDiscriminator",
+    "WeightsByGroup",
     "batch_stream",
     "build_cnn",
     "build_mlp",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from skfairdp.neural._layers import LayerRule, rule_for
 __all__ = ["LayerTrace", "check_rows_stay_apart", "clipped_gradient_sum", "fused_layers", "trace_layers"]
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+Factors = Callable[[Tensor], Tensor]
 Prepared = tuple[LayerRule, tuple[Tensor, ...]]
 
 
@@ -70,6 +72,7 @@ def clipped_gradient_sum(
     fused: bool | None = None,
     vectorized: bool = True,
     shared: dict[str, Tensor] | None = None,
+    factors: Factors | None = None,
 ) -> dict[str, Tensor]:
     """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``.
 
@@ -94,6 +97,9 @@ def clipped_gradient_sum(
         modules with operations that torch.func cannot batch.
     shared : dict of str → Tensor or None, default=None
         Added to every per-sample gradient before it is clipped; needs ``fused=False``.
+    factors : callable or None, default=None
+        (norms of shape (n_rows,), infinite where a gradient is not finite) → what each gradient is multiplied by, in
+        place of clipping to ``max_norm``: whoever gives it answers for the bound. Called once per batch, empty or not.
 
     Returns
     -------
@@ -120,16 +126,18 @@ def clipped_gradient_sum(
     layers = fused_layers(module)
     if fused and layers is None:
         raise ValueError("This module has trainable layers without a fused rule or shared weights: use fused=False.")
+    factors = factors or partial(_clip_factors, max_norm=max_norm)
     if len(X) == 0:
+        factors(torch.zeros(0, device=X.device))
         return {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
     if layers is not None and fused is not False:
-        total = _fused_sum(module, layers, loss, X, y, max_norm)
+        total = _fused_sum(module, layers, loss, X, y, factors)
         if total is not None:
             return total
         if fused:
             raise ValueError("A layer of this module ran more than once per forward; use fused=False.")
     gradients = (_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y)
-    return _clipped_sum(gradients, max_norm, shared)
+    return _clipped_sum(gradients, factors, shared)
 
 
 @dataclass(frozen=True)
@@ -206,7 +214,7 @@ def trace_layers(module: nn.Module, layers: list[tuple[str, nn.Module]], X: Tens
 
 
 def _fused_sum(
-    module: nn.Module, layers: list[tuple[str, nn.Module]], loss: PerSampleLoss, X: Tensor, y: Tensor, max_norm: float
+    module: nn.Module, layers: list[tuple[str, nn.Module]], loss: PerSampleLoss, X: Tensor, y: Tensor, factors: Factors
 ) -> dict[str, Tensor] | None:
     trace = trace_layers(module, layers, X)
     if trace is None:
@@ -217,12 +225,10 @@ def _fused_sum(
     squared = torch.zeros(len(X), dtype=losses.dtype, device=losses.device)
     for name, (rule, parts) in prepared.items():
         squared += rule.squared_norms(children[name], parts)
-    finite = torch.isfinite(squared)
+    weights, finite = _weights(squared, factors)
     if not finite.all():
         # Left out of what is there: running the others again would give them other dropout masks.
         prepared = {name: (rule, tuple(part[finite] for part in parts)) for name, (rule, parts) in prepared.items()}
-        squared = squared[finite]
-    weights = _clip_factors(squared.sqrt(), max_norm)
     total = {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
     for name, (rule, parts) in prepared.items():
         for parameter, value in rule.weighted_sum(children[name], parts, weights).items():
@@ -256,17 +262,21 @@ def _looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tens
 
 
 def _clipped_sum(
-    gradients: dict[str, Tensor], max_norm: float, shared: dict[str, Tensor] | None
+    gradients: dict[str, Tensor], factors: Factors, shared: dict[str, Tensor] | None
 ) -> dict[str, Tensor]:
     if shared is not None:
         gradients = {name: g + shared[name] for name, g in gradients.items()}
     squared = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0)
-    finite = torch.isfinite(squared)
+    weights, finite = _weights(squared, factors)
     if not finite.all():
         gradients = {name: g[finite] for name, g in gradients.items()}
-        squared = squared[finite]
-    weights = _clip_factors(squared.sqrt(), max_norm)
     return {name: torch.tensordot(weights, g, dims=1) for name, g in gradients.items()}
+
+
+def _weights(squared: Tensor, factors: Factors) -> tuple[Tensor, Tensor]:
+    """Factors of the rows with a finite gradient, and which those are."""
+    finite = torch.isfinite(squared)
+    return factors(torch.where(finite, squared, torch.inf).sqrt())[finite], finite
 
 
 def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:

@@ -60,6 +60,7 @@ def train_privately(
     penalty: PublicPenalty | None = None,
     penalty_inside: bool = False,
     parity: PrivateParity | None = None,
+    groups: Tensor | None = None,
     average_last: float = 0.0,
     fused: bool | None = None,
     vectorized: bool = True,
@@ -88,6 +89,8 @@ def train_privately(
         Add the penalty to every per-sample loss instead, inside the clipping (Algorithm 6 as printed).
     parity : PrivateParity or None
         Train the signed loss of private groups instead of cross-entropy alone, with its own noisy releases.
+    groups : Tensor or None
+        Private group codes, where the step reads them (:class:`FairClippingStep`).
     average_last : float, default=0.0
         Share of the last iterates whose average is returned (post-processing).
     fused : bool or None, default=None
@@ -99,7 +102,8 @@ def train_privately(
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(source.seed())
         how = {"fused": fused, "vectorized": vectorized}
-        _train(module, X, y, step, source, lr, momentum, penalty, penalty_inside, parity, average_last, how, verbose)
+        fairness = (penalty, penalty_inside, parity, groups)
+        _train(module, X, y, step, source, lr, momentum, *fairness, average_last, how, verbose)
 
 
 def _train(
@@ -113,6 +117,7 @@ def _train(
     penalty: PublicPenalty | None,
     penalty_inside: bool,
     parity: PrivateParity | None,
+    groups: Tensor | None,
     average_last: float,
     how: dict[str, Any],
     verbose: int,
@@ -123,6 +128,8 @@ def _train(
     mean: dict[str, Tensor] = {}
     loss: PerSampleLoss = _cross_entropy
     signed, targets, releases = None, y, frozenset[int]()
+    if groups is not None:
+        loss, targets = _cross_entropy_of_first, torch.stack([y, groups], dim=1)
     if parity is not None:
         loss = signed = parity.loss()
         targets = torch.stack([y, parity.groups], dim=1)
@@ -158,6 +165,10 @@ def _train(
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def _cross_entropy_of_first(outputs: Tensor, targets: Tensor) -> Tensor:
+    return _cross_entropy(outputs, targets[:, 0])
 
 
 @dataclass(frozen=True)
@@ -206,7 +217,14 @@ class Network:
         return PrivateParity(plan, _copied(groups).to(self.device), n_groups, n_classes, lam, rate)
 
     def trained(
-        self, X: Array, y: NDArray[np.int64], step: DPStep, source: NoiseSource, **training: Any
+        self,
+        X: Array,
+        y: NDArray[np.int64],
+        step: DPStep,
+        source: NoiseSource,
+        *,
+        groups: NDArray[np.int64] | None = None,
+        **training: Any,
     ) -> nn.Module:
         """Train a copy on arrays; see :func:`train_privately`. Returned on the CPU, in evaluation mode.
 
@@ -220,6 +238,7 @@ class Network:
             _copied(y).to(self.device),
             step,
             source,
+            groups=None if groups is None else _copied(groups).to(self.device),
             fused=self.fused,
             vectorized=self.vectorized,
             **training,

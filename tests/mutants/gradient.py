@@ -2,6 +2,12 @@
 
 import numpy as np
 import torch
+from test_fair_clipping import (
+    test_no_record_costs_more_than_the_event_says_counts_included as all_is_paid_for,
+)
+from test_fair_clipping import (
+    test_weights_are_capped_however_small_a_group_is_said_to_be as weights_are_capped,
+)
 from test_fair_dpsgd import (
     test_calibrated_steps_cost_at_most_the_target as calibration_is_kept,
 )
@@ -33,7 +39,18 @@ from test_signed_loss import (
     test_the_noise_of_the_rates_has_the_accounted_scale as rates_are_noisy,
 )
 
-from skfairdp.neural import DPStep, DualPlan, PublicPenalty, _clipping, _dp_step
+from skfairdp.gradient import FairClippingClassifier
+from skfairdp.neural import (
+    BoundsByGroup,
+    DPStep,
+    DualPlan,
+    FairClippingStep,
+    PublicPenalty,
+    WeightsByGroup,
+    _clipping,
+    _dp_step,
+)
+from skfairdp.privacy import GaussianMechanism
 
 from .harness import killed_by, mutant
 
@@ -193,3 +210,39 @@ def dropout_from_a_public_seed(patch):
     """Masks go by batch position: from a seed anyone knows, one row more gives all later rows other masks."""
     manual_seed = torch.manual_seed
     patch.setattr(torch, "manual_seed", lambda seed: manual_seed(0 if seed in (1, 2) else seed))
+
+
+@mutant(None, killed_by(all_is_paid_for, method="dpsgd_f"))
+def noise_scaled_to_the_mean_bound_of_the_groups(patch):
+    """Each group has a clipping bound, and the noise is scaled to their mean. Right: to the largest."""
+    patch.setattr(BoundsByGroup, "bound", property(lambda self: float(self.bounds.mean())))
+
+
+@mutant(None, killed_by(all_is_paid_for, method="reweight"))
+def weights_after_clipping_with_the_noise_of_plain_dpsgd(patch):
+    """Clipped gradients are multiplied by a weight of their group, and the noise stays σC. Right: times the largest."""
+    patch.setattr(WeightsByGroup, "bound", property(lambda self: self.max_norm))
+
+
+@mutant(
+    None, killed_by(all_is_paid_for, method="dpsgd_f"), killed_by(all_is_paid_for, method="global_adapt")
+)
+def counts_of_a_batch_are_free(patch):
+    """The noisy counts that move a bound come on top of gradients with all of the accounted noise level."""
+    patch.setattr(FairClippingStep, "sums", property(
+        lambda self: GaussianMechanism(self.noise_multiplier * self.rule.bound, sensitivity=self.rule.bound)))
+
+
+@mutant(None, killed_by(all_is_paid_for, method="reweight"))
+def sizes_of_the_groups_without_noise(patch):
+    """Weights from the exact sizes of private groups. Right: from noisy ones, which are charged."""
+    patch.setattr(FairClippingClassifier, "_sizes", property(
+        lambda self: type("Exact", (), {"event": GaussianMechanism(5.0).event,
+                                        "release": staticmethod(lambda sizes, source: sizes.astype(float))})()))
+
+
+@mutant(None, killed_by(weights_are_capped))
+def weights_without_a_cap(patch):
+    """One over the size of a group, however small: a single row may then drown all others, and so may its noise."""
+    patch.setattr(WeightsByGroup, "balancing", staticmethod(
+        lambda sizes, max_weight: sizes.sum() / (len(sizes) * sizes)))
