@@ -229,7 +229,7 @@ def test_inside_randomised_response_signed_weights_beat_the_answers_as_they_are(
     X, y, groups = biased
     rare = (groups == 1) & (np.arange(len(y)) % 4 > 0)  # a small group, whose answers are mostly lies
     X, y, groups = X[~rare], y[~rare], groups[~rare]
-    network = LagrangianClassifier(hidden=(), lr=0.02, epochs=30, batch_size=64, random_state=0)
+    network = LagrangianClassifier(hidden=(), lr=0.02, epochs=30, batch_size=64, dual_step=2.0, random_state=0)
     gaps = {}
     for debias in (True, False):
         model = RandomizedResponseClassifier(

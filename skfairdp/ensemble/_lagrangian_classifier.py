@@ -65,8 +65,9 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         Widths of the hidden layers; () is logistic regression.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
-    dual_step : float, default=1.0
-        How far a multiplier moves for a violation of 1.
+    dual_step : float, default=None
+        How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
+        1/``dual_steps`` of it. None is 10 (1 for several notions at once, which may contradict each other).
     dual_steps : int, default=40
         Moves of the multipliers, evenly over the training.
     violations : {"predictions", "probabilities"}, default="predictions"
@@ -128,7 +129,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "hidden": [tuple, list],
         "lam_max": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [Interval(Real, 0, None, closed="neither")],
+        "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
         "violations": [StrOptions({"predictions", "probabilities"})],
         "epochs": [Interval(Integral, 1, None, closed="left"), None],
@@ -148,7 +149,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         moments: int = 2,
         hidden: Sequence[int] = (64,),
         lam_max: float = 5.0,
-        dual_step: float = 1.0,
+        dual_step: float | None = None,
         dual_steps: int = 40,
         violations: str = "predictions",
         epochs: int | None = None,

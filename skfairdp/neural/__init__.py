@@ -6,7 +6,7 @@ This room imports torch when it is imported; ``skfairdp.ensemble`` loads it on f
 from skfairdp.neural._adversarial import AdversarialTraining
 from skfairdp.neural._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp.neural._cnn import build_cnn
-from skfairdp.neural._constraints import CONSTRAINTS, FairnessConstraints
+from skfairdp.neural._constraints import CONSTRAINTS, FairnessConstraints, dual_schedule
 from skfairdp.neural._dp_step import DPStep
 from skfairdp.neural._dp_train import (
     Network,
@@ -83,6 +83,7 @@ __all__ = [
     "clipped_gradient_sum",
     "demographic_disparity_penalty",
     "disparity_and_slope",
+    "dual_schedule",
     "fine_tune_for_parity",
     "fit_with_parity",
     "fused_layers",

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp.neural._constraints import FairnessConstraints
+from skfairdp.neural._constraints import FairnessConstraints, dual_schedule
 from skfairdp.neural._dp_train import Network
 from skfairdp.neural._lagrangian_gradient import ConstraintGradient
 from skfairdp.neural._pfld_plan import PFLDPlan
@@ -25,8 +25,7 @@ from skfairdp.utils import progress_bar
 __all__ = ["LagrangianTraining", "train_lagrangian"]
 
 Array = NDArray[np.float64]
-# Of multipliers, whose violations lie between -1 and 1: first steps of one notion, of several, and noise allowed.
-_LONG_STEP, _SHORT_STEP, _WALK = 10.0, 1.0, 0.5
+_WALK = 0.5  # standard deviation that noise may give a multiplier
 
 
 @dataclass(frozen=True)
@@ -202,17 +201,15 @@ class _Loop:
             steps = max(steps, plan.primal_steps)
         sampled = self.gradient is not None and plan.sampling_probability < 1
         at_once = sampled and plan.primal_steps == steps  # then loss and release share a pass, and nothing is held
-        dual_at = {max(1, round((r + 1) * steps / (plan.dual_steps + 1))) for r in range(plan.dual_steps)}
+        dual_at = dual_schedule(steps, plan.dual_steps)
         primal_at = {r * steps // plan.primal_steps for r in range(plan.primal_steps)} if self.gradient else set()
         optimizer = torch.optim.Adam(self.parameters, lr=training.lr, weight_decay=training.weight_decay)
         first_averaged = steps - max(1, round(training.average_last * steps)) if training.average_last else steps
         mean: list[Tensor] = []
-        duals_done = 0
         batches = _batches(n, min(training.batch_size, n), self.X.device)
         for t in progress_bar(range(steps), desc="Lagrangian dual", verbose=training.verbose):
             if t in dual_at:
-                self._dual_step(1 - duals_done / plan.dual_steps)
-                duals_done += 1
+                self._dual_step(dual_at[t])
             rows = next(batches)
             if at_once:
                 self._set(self._release(rows, with_loss=True))
@@ -241,8 +238,7 @@ class _Loop:
         noise = self.plan.largest_dual_noise(self.sizes.shape[2]) / self.sizes
         # steps that shrink to nothing add up a third of the variance that as many full ones would
         walked = noise * np.sqrt(max(1, self.plan.dual_steps) / 3)
-        longest = _LONG_STEP if len({notion for notion, _ in self.constraints.kinds}) == 1 else _SHORT_STEP
-        return np.minimum(longest, _WALK / np.maximum(walked, 1e-12))
+        return np.minimum(self.constraints.first_dual_step, _WALK / np.maximum(walked, 1e-12))
 
     @torch.no_grad()
     def _dual_step(self, share: float) -> None:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp.neural._constraints import FairnessConstraints
+from skfairdp.neural._constraints import FairnessConstraints, dual_schedule
 from skfairdp.neural._mlp import StackedMLP
 from skfairdp.neural._stacked import batch_stream
 from skfairdp.utils import progress_bar
@@ -40,8 +40,9 @@ class StackedDual:
     weight_decay : float
     lam_max : float
         Multipliers stay in [-lam_max, lam_max].
-    dual_step : float
-        How far a multiplier moves for a violation of 1.
+    dual_step : float or None
+        How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
+        of n a share 1/n of it. None is ``FairnessConstraints.first_dual_step``.
     dual_steps : int
         Moves of the multipliers, evenly over the training.
     average_last : float
@@ -61,7 +62,7 @@ class StackedDual:
     lr: float = 1e-3
     weight_decay: float = 0.0
     lam_max: float = 5.0
-    dual_step: float = 1.0
+    dual_step: float | None = None
     dual_steps: int = 40
     average_last: float = 0.25
     violations: str = "predictions"
@@ -259,16 +260,14 @@ class _Stack:
         optimizer = torch.optim.Adam([self.vector], lr=training.lr, weight_decay=training.weight_decay, fused=True)
         steps = -(-self.sizes // training.batch_size) * training.epochs
         total = int(steps.max())
-        dual_at = set[int]()
-        if self.parity is not None:
-            dual_at = {max(1, round((r + 1) * total / (training.dual_steps + 1))) for r in range(training.dual_steps)}
+        dual_at = {} if self.parity is None else dual_schedule(total, training.dual_steps)
         averaged = np.maximum(1, np.rint(training.average_last * steps)).astype(int)
         mean = self._views(torch.zeros_like(self.vector))
         stream = batch_stream(self.sizes, self.seeds, batch_size=training.batch_size, epochs=training.epochs)
         bar = progress_bar(stream, total=total, desc="steps", verbose=int(progress))
         for t, (index, weight, finished) in enumerate(bar):
             if t in dual_at:
-                self._dual_step()
+                self._dual_step(dual_at[t])
             self._primal_step(index, weight)
             optimizer.step()
             # Each network's last iterates, counted from its own end: one that waits for others is averaged already.
@@ -319,7 +318,7 @@ class _Stack:
         return weights - proba * weights.sum(1, keepdim=True)
 
     @torch.no_grad()
-    def _dual_step(self) -> None:
+    def _dual_step(self, share: float) -> None:
         parity, training = self.parity, self.training
         assert parity is not None
         proba = self._probabilities()
@@ -330,7 +329,8 @@ class _Stack:
             # The moments of a distribution of scores are not those of 0 and 1.
             generalized = [notion == "generalized_demographic_parity" for notion, _ in parity.constraints.kinds]
             soft = torch.where(torch.tensor(generalized, device=soft.device), soft, hard)
-        parity.follow(soft, training.dual_step, training.lam_max)
+        first = parity.constraints.first_dual_step if training.dual_step is None else training.dual_step
+        parity.follow(soft, share * first, training.lam_max)
         self.pulls = parity.pulls().to(self.rows.dtype)
 
     def _probabilities(self) -> Tensor:
