@@ -6,17 +6,21 @@
 al. 2022). ε protects the group of one training row; features and labels are public. *paper* is the published setting
 (noisy winners on 200 rows, a student of those rows); without it, our defaults (noisy shares of all rows, a student of
 all rows). M is randomised response and the network of SF-PATE on the released groups, as they are or without bias.
-All figures are of test rows.
+All figures are of test rows, seconds are those of the processor.
+
+Results are written after every seed. A later run measures only what is missing in the file (more seeds, another ε),
+provided that data, settings and versions are those of the file; --anew starts over.
 """
 
+import argparse
+import json
 import time
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import _common as common
 import numpy as np
-from bench_utility import CLASSES, measure
+from bench_utility import CLASSES, FAIREST, measure
 
 EPSILONS = (0.5, 1.0)
 DELTA = 1e-4
@@ -24,14 +28,17 @@ ROWS = 200  # of the paper's student
 SFS, SFT, SFS_PAPER, SFT_PAPER = "SFS", "SFT", "SFS, paper", "SFT, paper"
 M, DEBIASED, PFLD, FLD = "M", "M, debiased", "PF-LD", "F-LD"
 GENERALIZED = "generalized_demographic_parity"
+MEASURED = ("accuracy", "disparity", "eo_disparity", "wasserstein", "hypervolume", "seconds", "group_accuracy",
+            "epsilon_certified")
+Key = tuple[str, float | None, str]
+Points = dict[Key, dict[int, dict[str, Any]]]
 
 
 def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: int) -> Any:
     """Return the estimator behind a name; nothing is tuned."""
     from skfairdp import LagrangianClassifier, PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier
 
-    step = 3.0 if constraint == GENERALIZED else 1.0
-    network = LagrangianClassifier(constraint=constraint, dual_step=step, random_state=seed)
+    network = LagrangianClassifier(constraint=constraint, random_state=seed)
     if method == FLD:
         return network
     if method in (M, DEBIASED):
@@ -65,94 +72,148 @@ def group_accuracy(model: Any, groups: Any) -> float | None:
     return None
 
 
-def points_of(split: Any, seed: int, epsilons: tuple[float, ...], *, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield the measured points of every method on one split."""
+def plan(epsilons: tuple[float, ...], *, quick: bool) -> list[Key]:
+    """Return what is measured on every split: method, ε, constraint."""
+    private = (SFS, SFT, SFS_PAPER, SFT_PAPER, M, DEBIASED, PFLD)
+    keys: list[Key] = [(FLD, None, "demographic_parity")]
+    keys += [(method, epsilon, "demographic_parity") for epsilon in epsilons for method in private]
+    if 1.0 in epsilons:
+        keys += [(method, 1.0, GENERALIZED) for method in (SFS, SFT, M, DEBIASED)] + [(FLD, None, GENERALIZED)]
+    return keys[:3] if quick else keys
+
+
+def point(key: Key, split: Any, seed: int) -> dict[str, Any]:
+    """Measure one method on one split."""
     from skfairdp.metrics import wasserstein_disparity
+    from skfairdp.model_selection import hypervolume
 
-    groups = sorted(set(split.sensitive_features))
-    private = [SFS, SFT, SFS_PAPER, SFT_PAPER, M, DEBIASED, PFLD]
-    plan = [(FLD, None, "demographic_parity")]
-    plan += [(method, epsilon, "demographic_parity") for epsilon in epsilons for method in private]
-    plan += [(method, 1.0, GENERALIZED) for method in (SFS, SFT, M, DEBIASED)] + [(FLD, None, GENERALIZED)]
-    for method, epsilon, constraint in plan[:3] if quick else plan:
-        started = time.perf_counter()
-        model = make(method, epsilon or 1.0, groups, constraint, seed)
-        model.fit(split.X, split.y, sensitive_features=split.sensitive_features)
-        seconds = time.perf_counter() - started
-        scores = model.predict_proba(split.X_test)[:, 1]
-        distance = wasserstein_disparity(None, scores, sensitive_features=split.sensitive_features_test)
-        yield {
-            "method": method,
-            "epsilon": epsilon,
-            "constraint": constraint,
-            "epsilon_certified": None if epsilon is None else model.privacy_.epsilon,
-            "delta": None if epsilon is None else model.privacy_.delta,
-            "group_accuracy": group_accuracy(model, split.sensitive_features),
-            "wasserstein": distance,
-            "seconds": seconds,
-            **measure(model.predict(split.X_test), split),
-        }
+    method, epsilon, constraint = key
+    model = make(method, epsilon or 1.0, sorted(set(split.sensitive_features)), constraint, seed)
+    started = time.process_time()
+    model.fit(split.X, split.y, sensitive_features=split.sensitive_features)
+    seconds = time.process_time() - started
+    scores = model.predict_proba(split.X_test)[:, 1]
+    found = measure(model.predict(split.X_test), split)
+    majority = float(max(np.mean(np.asarray(split.y_test) == label) for label in CLASSES))
+    return found | {
+        "wasserstein": wasserstein_disparity(None, scores, sensitive_features=split.sensitive_features_test),
+        "hypervolume": hypervolume(
+            [(found["accuracy"], 1 - found["disparity"])], (majority, FAIREST), minimize=False
+        ),
+        "seconds": seconds,
+        "group_accuracy": group_accuracy(model, split.sensitive_features),
+        "epsilon_certified": None if epsilon is None else model.privacy_.epsilon,
+    }
 
 
-def average(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over seeds."""
-    keys = ("method", "epsilon", "constraint")
+def table_of(points: Points) -> list[dict[str, Any]]:
+    """Return one row per method, ε and constraint: averages over its seeds, and the figures of each seed."""
     rows = []
-    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in points):
-        mine = [point for point in points if tuple(point[k] for k in keys) == key]
-        row: dict[str, Any] = dict(zip(keys, key, strict=True))
-        row["epsilon_certified"] = max((p["epsilon_certified"] for p in mine if p["epsilon_certified"]), default=None)
-        row["delta"] = mine[0]["delta"]
-        for name in ("accuracy", "disparity", "eo_disparity", "wasserstein", "seconds", "group_accuracy"):
-            known = [point[name] for point in mine if point[name] is not None]
-            row[name] = common.summary(known) if known else None
+    for (method, epsilon, constraint), by_seed in points.items():
+        seeds = sorted(by_seed)
+        row: dict[str, Any] = {"method": method, "epsilon": epsilon, "constraint": constraint, "seeds": seeds}
+        values = {name: [by_seed[seed][name] for seed in seeds] for name in MEASURED}
+        certified = values.pop("epsilon_certified")
+        row["epsilon_certified"] = None if epsilon is None else max(certified)
+        row["delta"] = None if epsilon is None else 0.0 if method in (M, DEBIASED) else DELTA
+        for name, column in values.items():
+            row[name] = common.summary(column) if None not in column else None
+        row["by_seed"] = {
+            name: [float(f"{value:.5g}") for value in column] for name, column in values.items() if None not in column
+        }
         rows.append(row)
     return rows
+
+
+def points_in(rows: list[dict[str, Any]]) -> Points:
+    """Return what :func:`table_of` was given, to five digits."""
+    points: Points = {}
+    for row in rows:
+        by_seed = points.setdefault((row["method"], row["epsilon"], row["constraint"]), {})
+        for i, seed in enumerate(row["seeds"]):
+            by_seed[seed] = {name: row["by_seed"][name][i] if name in row["by_seed"] else None for name in MEASURED}
+            by_seed[seed]["epsilon_certified"] = row["epsilon_certified"]
+    return points
+
+
+def settings_of(data: str) -> dict[str, Any]:
+    """Return what two runs must share for their seeds to be averaged: parameters of all estimators, defaults too."""
+    made = {
+        f"{method}, {constraint}": {
+            name: repr(value) for name, value in make(method, 1.0, [0, 1], constraint, 0).get_params(deep=False).items()
+        }
+        for constraint in ("demographic_parity", GENERALIZED)
+        for method in (FLD, SFS, SFT, SFS_PAPER, SFT_PAPER, M, DEBIASED, PFLD)
+    }
+    return {"data": data, "delta": DELTA, "student_rows": ROWS, "estimators": made}
+
+
+def found_in(arguments: argparse.Namespace, data: str, settings: dict[str, Any]) -> Points:
+    """Return the points that the file holds already."""
+    path = arguments.out or common.RESULTS / f"sfpate_{data}.json"
+    if arguments.anew or not path.exists() or (arguments.quick and arguments.out is None):
+        return {}
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if record.get("settings") != settings or record.get("versions") != common.versions():
+        print(f"{path.name} holds other settings or versions, and is written anew")
+        return {}
+    return points_in(record["rows"])
 
 
 def main() -> None:
     parser = common.parser(__doc__, "sfpate", seeds=20, first_seed=100)
     parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--anew", action="store_true", help="measure again what the file holds")
     arguments = parser.parse_args()
     data = arguments.data or common.default_data()
     warnings.simplefilter("ignore")
     started = time.perf_counter()
-    epsilons = (1.0,) if arguments.quick else EPSILONS
-    points: list[dict[str, Any]] = []
+    keys = plan((1.0,) if arguments.quick else tuple(arguments.epsilons), quick=arguments.quick)
+    settings = settings_of(data)
+    points = found_in(arguments, data, settings)
     for seed in common.seeds_of(arguments):
+        missing = [key for key in keys if seed not in points.get(key, {})]
+        if not missing:
+            continue
         split = common.load_split(data, seed, share=0.05 if arguments.quick else 1.0)
-        points += [{"seed": seed, **point} for point in points_of(split, seed, epsilons, quick=arguments.quick)]
+        for key in missing:
+            points.setdefault(key, {})[seed] = point(key, split, seed)
+        common.save(
+            arguments,
+            {
+                "data": data,
+                "seeds": sorted({seed for by_seed in points.values() for seed in by_seed}),
+                "n_private": len(split.y),
+                "n_test": len(split.y_test),
+                "delta": DELTA,
+                "student_rows": ROWS,
+                "hypervolume_reference": {"accuracy": "majority class of the test rows", "fairness": FAIREST},
+                "protects": "sensitive attribute (change the group of one record)",
+                "rows": table_of(points),
+                "settings": settings,
+            },
+            started=started,
+            name=f"sfpate_{data}",
+        )
         print(f"seed {seed}: {len(split.y):,} private, {len(split.y_test):,} test rows", flush=True)
-    table = average(points)
     common.print_table(
-        ["constraint", "method", "ε", "certified", "accuracy", "gap", "Wasserstein", "groups right", "seconds"],
+        ["constraint", "method", "ε", "seeds", "certified", "accuracy", "gap", "Wasserstein", "hypervolume",
+         "groups right", "seconds"],
         [
             [
                 "gdp" if row["constraint"] == GENERALIZED else "dp",
                 row["method"],
                 row["epsilon"] or "none",
+                len(row["seeds"]),
                 "–" if row["epsilon"] is None else f"{row['epsilon_certified']:.3f}",
                 *(common.plus_minus(row[name]) for name in ("accuracy", "disparity", "wasserstein")),
+                common.plus_minus(row["hypervolume"], 5),
                 "–" if row["group_accuracy"] is None else common.plus_minus(row["group_accuracy"]),
                 common.plus_minus(row["seconds"], 1),
             ]
-            for row in table
+            for row in table_of(points)
         ],
-    )
-    common.save(
-        arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "n_private": len(split.y),
-            "n_test": len(split.y_test),
-            "delta": DELTA,
-            "student_rows": ROWS,
-            "protects": "sensitive attribute (change the group of one record)",
-            "rows": table,
-        },
-        started=started,
-        name=f"sfpate_{data}",
     )
 
 

@@ -1,5 +1,6 @@
 """SFPATEClassifier: what a changed group may move, what is charged, and what comes of it."""
 
+import copy
 import itertools
 import json
 import math
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtr
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import GaussianNB
@@ -25,6 +27,7 @@ from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.inspection import audit_count_statistic, audit_matched_filter
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
+from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.pate import _sfpate, _sfpate_votes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
 
@@ -346,7 +349,7 @@ def test_reductions_of_fairlearn_inside_both_variants():
         LogisticRegression(), reductions.DemographicParity(difference_bound=0.05), max_iter=5
     )
     for variant in ("student", "teacher"):
-        model = make(fair_estimator=learner, variant=variant, n_teachers=4, epsilon=20.0)
+        model = make(fair_estimator=learner, variant=variant, n_teachers=4, epsilon=1e4)
         model.fit(X, y, sensitive_features=groups)
         assert np.mean(model.predict(X) == y) > 0.6
 
@@ -519,3 +522,88 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
                 assert np.ascontiguousarray(secret.astype(dtype)).tobytes() not in stored
         assert stored.count(b"canary-one") <= 2  # the public list of groups, as parameter and as attribute
         assert X.tobytes() not in stored and X[0].tobytes() not in stored
+
+
+# ---- refit_student -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        ({}, {"fair_estimator": ParityLogisticRegression()}),
+        ({}, {"fair_estimator": Watched()}),
+        pytest.param({"fair_estimator": None}, {"constraint": "equalized_odds"}, marks=pytest.mark.slow),
+        ({"voting": "gnmax", "student_rows": 50}, {"lam": 0.0}),
+        ({"variant": "teacher"}, {"student": LogisticRegression()}),
+        ({"variant": "teacher", "voting": "gnmax"}, {"lam": 0.5}),
+    ],
+)
+def test_refitting_is_a_fresh_student_of_the_same_votes(settings, changes):
+    """With the same seeds a fresh fit releases the same votes."""
+    X, y, groups = problem(120)
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+        model = make(noise_seed=0, **settings).fit(X, y, sensitive_features=groups)
+    before = model.predict(X), model.get_params(deep=False)
+    other = model.refit_student(**changes)
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+        fresh = make(noise_seed=0, **{**settings, **changes}).fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(other.released_votes_, fresh.released_votes_)
+    np.testing.assert_array_equal(other.predict(X), fresh.predict(X))
+    if hasattr(fresh, "predict_proba"):
+        np.testing.assert_array_equal(other.predict_proba(X), fresh.predict_proba(X))
+    assert other.privacy_ is model.privacy_ and other is not model and other.n_features_in_ == 3
+    assert type(other.student_) is type(fresh.student_)
+    assert model.get_params(deep=False) == before[1]
+    np.testing.assert_array_equal(model.predict(X), before[0])
+    back = other.refit_student(**{name: getattr(model, name) for name in changes})  # and of what it returned
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+
+
+def test_refitting_charges_nothing_and_trains_no_teacher(monkeypatch):
+    X, y, groups = problem(120)
+    ledger = PrivacyLedger(epsilon=5)
+    model = make(ledger=ledger).fit(X, y, sensitive_features=groups)
+    monkeypatch.setattr(_sfpate, "teach_and_vote", None)
+    for lam in (0.0, 0.1):
+        assert model.refit_student(lam=lam).lam == lam
+    assert len(ledger.entries) == 1
+
+
+def test_what_the_votes_do_not_determine_is_refused():
+    X, y, groups = problem(120)
+    model = make(variant="teacher").fit(X, y, sensitive_features=groups)
+    for change in ({"fair_estimator": QUICK}, {"constraint": "equalized_odds"}, {"moments": 3}):
+        with pytest.raises(ValueError, match=r"are fair already, so another '.*' needs a new fit"):
+            model.refit_student(**change)
+    student = make().fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="'student' of SFPATEClassifier only applies to variant='teacher'"):
+        student.refit_student(student=LogisticRegression())
+    with pytest.raises(ValueError, match="'lam'"):
+        student.refit_student(lam=-1.0)
+    with pytest.raises(ValueError, match="'constraint'"):
+        student.refit_student(constraint="parity")
+    with pytest.raises(NotFittedError):
+        make().refit_student()
+
+
+def test_copies_and_pickles_hold_no_rows_and_say_so():
+    X, y, groups = problem(120)
+    model = make().fit(X, y, sensitive_features=groups)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        with pytest.raises(ValueError, match="hold no rows"):
+            again.refit_student(lam=0.1)
+    assert model._released.X.tobytes() not in pickle.dumps(model)
+
+
+def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
+    X, y, groups = problem(300)
+    releases, original = [], _sfpate.teach_and_vote
+    monkeypatch.setattr(_sfpate, "teach_and_vote", lambda *a, **k: (releases.append(1), original(*a, **k))[1])
+    grid = {"fair_estimator": [QUICK, ParityLogisticRegression()], "lam": [0.0, 0.1]}
+    search = ParetoSearchCV(make(epsilon=1e4), grid, objectives="accuracy", cv=2, refit=False)
+    search.fit(X, y, sensitive_features=groups)
+    assert len(search.cv_results_["params"]) == 4 and len(releases) == 2
+    releases.clear()
+    ParetoSearchCV(make(), {"student_rows": [50, 60]}, objectives="accuracy", cv=2, refit=False).fit(
+        X, y, sensitive_features=groups
+    )
+    assert len(releases) == 4

@@ -20,7 +20,8 @@ from skfairdp.ensemble import (
 )
 from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.pate._plan import VotePlan, plan_votes
-from skfairdp.pate._sfpate_student import Released, StudentPredictions, fair_student, plain_student
+from skfairdp.pate._sfpate_refit import AfterVotes
+from skfairdp.pate._sfpate_student import Released
 from skfairdp.pate._sfpate_votes import AttributeRows, fair_network, teach_and_vote
 from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator
@@ -32,10 +33,9 @@ _GUARANTEE = {"protects": "sensitive attribute", "neighboring_relation": "replac
 MAX_EPSILON = 1e9
 ROWS_PER_TEACHER, MOST_TEACHERS = 20, 300
 STUDENT_ROWS = 200
-LAM = 1e-3
 
 
-class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
+class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstimator):
     """Fair classifier from an ensemble whose votes protect the groups; any fair learner can be inside.
 
     **Guarantee.** (ε, δ)-differential privacy for the *sensitive attribute* of one row: neighbours differ in the group
@@ -164,6 +164,9 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
     >>> model = model.fit(X, y, sensitive_features=groups)
     >>> print(model.privacy_.protects, model.privacy_.epsilon <= 1.0)
     sensitive attribute True
+    >>> other = model.refit_student(constraint="equalized_odds")  # from the same votes: costs nothing
+    >>> other.privacy_ is model.privacy_
+    True
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -288,8 +291,9 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
         self.released_votes_ = released.shares if released.shares is not None else released.labels
         mechanism = plan.soft or plan.gnmax
         self.sigma_ = 0.0 if mechanism is None else mechanism.sigma
+        self._released, self._student_seed = self._release(rows, queries, released), int(rng.integers(2**31 - 1))
         try:
-            self.student_ = self._teach_student(rows, network, queries, released, rng)
+            self.student_ = self._teach_student(network)
         except Exception as error:
             error.add_note("The votes are released and paid for.")
             raise
@@ -368,17 +372,9 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
         self._charge(plan.event, **_GUARANTEE, releases=plan.releases, dry_run=True)  # before the long work
         return plan, source
 
-    def _teach_student(
-        self,
-        rows: AttributeRows,
-        network: LagrangianClassifier,
-        queries: NDArray[np.int64],
-        votes: ReleasedVotes,
-        rng: np.random.Generator,
-    ) -> Any:
-        """Post-processing of released votes and public rows."""
-        fair = self.variant == "student"
-        released = Released(
+    def _release(self, rows: AttributeRows, queries: NDArray[np.int64], votes: ReleasedVotes) -> Released:
+        """All that a student may learn from."""
+        return Released(
             X=rows.X,
             y=rows.codes,
             n_classes=len(rows.classes),
@@ -386,14 +382,7 @@ class SFPATEClassifier(StudentPredictions, FairPrivateMixin, ClassifierMixin, Ba
             labels=votes.labels,
             shares=votes.shares,
             noise_std=votes.noise_std,
-            n_values=len(rows.domain if fair else rows.classes),
+            n_values=len(rows.domain if self.variant == "student" else rows.classes),
             center=rows.center,
             scale=rows.scale,
         )
-        lam = (LAM if self.voting == "gnmax" else 0.0) if self.lam is None else self.lam
-        if fair:
-            given = None if isinstance(self.fair_estimator, LagrangianClassifier) else self.fair_estimator
-            return fair_student(released, given, network, lam, rng)
-        if isinstance(self.student, LagrangianClassifier):  # learns shares, and may be tied to θ*
-            return plain_student(released, None, self.student, lam, rng)
-        return plain_student(released, self.student, LagrangianClassifier(constraint=None), lam, rng)
