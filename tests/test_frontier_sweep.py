@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection import frontier, pareto_frontier
+from skfairdp.pate import SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from skfairdp.utils import PublicData
@@ -287,6 +288,7 @@ def test_labels_and_groups_may_be_strings():
         ({"X_test": np.zeros((3, 10))}, "y_test of frontier has inconsistent length"),
         ({"estimators": {}}, "'estimators' parameter of frontier is empty"),
         ({"estimators": BaseEstimator()}, "cannot sweep 'BaseEstimator'"),
+        ({"estimators": SFPATEClassifier()}, "cannot sweep 'SFPATEClassifier'"),  # its 'lam' is no weight of parity
         ({"estimators": [FakePATE(), FakePATE(delta=1e-6)]}, "must have the same 'delta'"),
     ],
 )

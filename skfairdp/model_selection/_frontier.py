@@ -287,7 +287,8 @@ def _named(estimators: Any) -> dict[str, Any]:
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
         by_gamma = "gamma" in has and hasattr(estimator, "refit_student")
-        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or "lam" in has):
+        # a 'lam' beside released votes may weigh anything: SFPATEClassifier's ties a student to another
+        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or weighs_parity(estimator)):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
                 "'gamma' and the method refit_student(gamma=), as FairPATEClassifier has, or 'lam'."
