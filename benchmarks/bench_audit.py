@@ -5,7 +5,8 @@
 Two worlds differ in one record; one teacher per record, so that one vote moves. The whole estimator is fitted again and
 again, with secret noise, and only what it publishes is looked at. A ratio above 1 would refute the certificate; the
 further below 1, the more the attack (or, for hard labels, the published bit) gives away less than what is accounted.
-All lower bounds of a run hold together with 95 % confidence.
+All lower bounds of a run hold together with 95 % confidence. With ``--attribute`` it is SF-PATE, whose two worlds
+differ in the group of one row.
 """
 
 import time
@@ -52,6 +53,62 @@ CASES = (
     Case("FairPATE confident", {"voting": "confident"}, ANSWERS, gated=True),
     Case("FairPATE confident, Gaussian filter", {"voting": "confident", "accounting": "gdp"}, ANSWERS, gated=True),
 )
+ATTRIBUTE_CASES = (
+    Case("SF-PATE student, soft", {"voting": "soft"}, MATCHED),
+    Case("SF-PATE student, soft, discrete noise", {"voting": "soft", "noise": "discrete_gaussian"}, MATCHED),
+    Case("SF-PATE student, gnmax", {"voting": "gnmax"}, LABELS),
+    Case("SF-PATE teacher, soft", {"voting": "soft", "variant": "teacher"}, MATCHED),
+)
+
+
+class GroupsAnswer:
+    """A fair learner in name: it answers whether an odd number of its rows is of group 1, so that any flip shows."""
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any) -> "GroupsAnswer":
+        self.answer = int(np.sum(sensitive_features)) % 2
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.answer)
+
+
+def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> tuple[Any, list[tuple[Any, Any, Any]]]:
+    """SF-PATE, and two worlds that differ in the group of one row, which moves one vote of every query."""
+    from sklearn.dummy import DummyClassifier
+
+    from skfairdp import SFPATEClassifier
+
+    teacher = case.parameters.get("variant") == "teacher"
+    student = {"student": DummyClassifier(strategy="uniform", random_state=0)} if teacher else {}
+    model = SFPATEClassifier(
+        epsilon=epsilon, delta=DELTA, classes=[0, 1], groups=[0, 1], n_teachers=N_TEACHERS, student_rows=n_queries,
+        fair_estimator=GroupsAnswer(), random_state=seed, **case.parameters, **student,
+    )
+    n = (3 if teacher else 1) * N_TEACHERS
+    X = np.zeros((n, 1))
+    groups = np.random.default_rng(seed).integers(2, size=n) if teacher else (np.arange(n) < case.votes).astype(int)
+    y = groups if teacher else np.arange(n) % 2
+
+    def flipped(row: int) -> Any:
+        return np.where(np.arange(n) == row, 1 - groups, groups)
+
+    def votes(given: Any) -> Any:  # all but without noise
+        loud = SFPATEClassifier(**{**model.get_params(deep=False), "epsilon": 1e9, "sigma": 0.01, "voting": "soft"})
+        return np.rint(N_TEACHERS * loud.fit(X, y, sensitive_features=given).released_votes_)
+
+    if not teacher:
+        return model, [(X, y, groups), (X, y, flipped(case.votes))]
+    # teachers of one class, or of one group, are constants: their rows move nothing
+    row = next(row for row in range(n) if np.any(votes(flipped(row)) != votes(groups)))
+    up = (votes(flipped(row)) - votes(groups))[0, 1] > 0
+    pair = [(X, y, groups), (X, y, flipped(row))]
+    return model, pair if up else pair[::-1]
+
+
+def record_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> tuple[Any, list[tuple[Any, Any]]]:
+    """An estimator of the records, and two worlds that differ in one of them."""
+    model, X = estimator(case, epsilon, seed), np.zeros((N_TEACHERS, 1))
+    return model, [(X, (np.arange(N_TEACHERS) < votes).astype(int)) for votes in (case.votes, case.votes + 1)]
 
 
 def estimator(case: Case, epsilon: float, seed: int) -> Any:
@@ -79,13 +136,16 @@ def audit(case: Case, *, epsilon: float, n_queries: int, n_runs: int, confidence
     from skfairdp import PublicData
     from skfairdp.inspection import audit_count_statistic, audit_matched_filter
 
-    X, X_public = np.zeros((N_TEACHERS, 1)), np.zeros((n_queries, 1))
-    public = PublicData(X_public, np.arange(n_queries) % 2)
-    model = estimator(case, epsilon, seed)
+    attribute = case in ATTRIBUTE_CASES
+    model, rows = (attribute_worlds if attribute else record_worlds)(case, epsilon, n_queries, seed)
     worlds = []
-    for votes in (case.votes, case.votes + 1):
-        y = (np.arange(N_TEACHERS) < votes).astype(int)
-        worlds.append(np.array([model.fit(X, y, X_public=public).released_votes_ for _ in range(n_runs)]))
+    for X, y, *groups in rows:
+        given: dict[str, Any] = {"X_public": PublicData(np.zeros((n_queries, 1)), np.arange(n_queries) % 2)}
+        if attribute:
+            given = {"sensitive_features": groups[0]}
+        worlds.append(np.array([model.fit(X, y, **given).released_votes_ for _ in range(n_runs)]))
+        if attribute and model.sigma is None:  # calibrated once
+            model.set_params(sigma=model.sigma_)
     results = {}
     for method in ("gdp", "clopper_pearson"):
         if case.statistic == MATCHED:
@@ -114,13 +174,15 @@ def main() -> None:
     parser = common.parser(__doc__, "audit")
     parser.add_argument("--epsilon", type=float, default=2.0)
     parser.add_argument("--runs", type=int, default=2000, help="fits in each of the two worlds (default: 2000)")
+    parser.add_argument("--attribute", action="store_true", help="audit SF-PATE, which protects the group of a row")
     parser.add_argument("--queries", type=int, default=10, help="public rows asked about (default: 10)")
     arguments = parser.parse_args()
     started = time.perf_counter()
     common.quiet_fairness()
     warnings.filterwarnings("ignore", "Input.*constant|The number of unique classes", UserWarning)
     n_runs = 40 if arguments.quick else arguments.runs
-    cases = CASES[::4] if arguments.quick else CASES
+    every = ATTRIBUTE_CASES if arguments.attribute else CASES
+    cases = every[::4] if arguments.quick else every
     setting = {"epsilon": arguments.epsilon, "n_queries": arguments.queries, "n_runs": n_runs, "seed": 0}
     each = 1 - (1 - CONFIDENCE) / len(cases)  # so that all hold at once
     rows = []
@@ -158,6 +220,7 @@ def main() -> None:
             "to_reach": {"ratio_at_most": 1.0, "matched_filter_at_least": 0.6},
         },
         started=started,
+        name="audit_attribute" if arguments.attribute else None,
     )
 
 

@@ -75,6 +75,8 @@ def render(records: dict[str, Record]) -> str:
         parts += ["## Speed and memory", *speed]
     if "audit" in records:
         parts.append(audit(records["audit"]))
+    if "audit_attribute" in records:
+        parts.append(audit_attribute(records["audit_attribute"]))
     if "audit_dpsgd" in records:
         parts.append(audit_dpsgd(records["audit_dpsgd"]))
     return blocks(*parts, environments(records)) + "\n"
@@ -833,20 +835,39 @@ def audit(record: Record) -> str:
             "than what is accounted: most of all in confident voting,",
             "where the canary sits at the threshold, and the argmax that it does not move is paid for as well.",
         ),
-        table(
-            ["estimator", "ε certified", "at least", "ratio", "distribution-free", "statistic"],
+        audited(record),
+        provenance(record),
+    )
+
+
+def audited(record: Record) -> str:
+    return table(
+        ["estimator", "ε certified", "at least", "ratio", "distribution-free", "statistic"],
+        [
             [
-                [
-                    row["estimator"],
-                    f"{row['epsilon_certified']:.3f}",
-                    f"{row['epsilon_lower']:.3f}",
-                    short(row["ratio"], 2),
-                    f"{row['epsilon_lower_distribution_free']:.3f}",
-                    row["statistic"],
-                ]
-                for row in record["rows"]
-            ],
+                row["estimator"],
+                f"{row['epsilon_certified']:.3f}",
+                f"{row['epsilon_lower']:.3f}",
+                short(row["ratio"], 2),
+                f"{row['epsilon_lower_distribution_free']:.3f}",
+                row["statistic"],
+            ]
+            for row in record["rows"]
+        ],
+    )
+
+
+def audit_attribute(record: Record) -> str:
+    return blocks(
+        "### The sensitive attribute: SF-PATE",
+        prose(
+            "As above, but the two worlds differ in the group of one row, which moves one of",
+            f"{record['n_teachers']} votes about each of {record['queries']} rows.",
+            "In the student variant every teacher has one row and answers its group; in the teacher variant",
+            "it has three, and its answer turns with the group of any of them.",
+            f"{record['runs_per_world']:,} fits in each world.",
         ),
+        audited(record),
         provenance(record),
     )
 
