@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
 IDS = [path.stem for path in SCRIPTS]
-NEEDS = {"bench_dpsgd": ["opacus"], "bench_utility": ["fairlearn"]}
+NEEDS = {"bench_dpsgd": ["opacus"], "bench_pfguard_peers": ["dpmm"], "bench_utility": ["fairlearn"]}
 # A cluster and worker processes that import torch take minutes on a busy machine, and have tests of their own.
 ONLY = {"bench_teachers": ["--parts", "logistic"]}
 
@@ -74,6 +74,24 @@ def test_results_name_their_command_seeds_versions_and_machine():
 def test_page_of_tables_is_what_the_results_say():
     done = run(ROOT / "benchmarks" / "render_docs.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_second_run_of_sfpate_measures_what_the_file_lacks(tmp_path):
+    out, script = tmp_path / "result.json", ROOT / "benchmarks" / "bench_sfpate.py"
+    found = []
+    for seed in (100, 101, 100):
+        done = run(script, "--quick", "--first-seed", seed, "--out", out)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(out.read_text(encoding="utf-8")))
+    assert [record["seeds"] for record in found] == [[100], [100, 101], [100, 101]]
+    first, second, third = ({row["method"]: row["by_seed"]["accuracy"] for row in record["rows"]} for record in found)
+    assert second == third and all(len(values) == 2 and values[:1] == first[name] for name, values in second.items())
+    record = found[-1] | {"settings": "others"}
+    out.write_text(json.dumps(record), encoding="utf-8")
+    assert "written anew" in run(script, "--quick", "--out", out).stdout
+    assert json.loads(out.read_text(encoding="utf-8"))["seeds"] == [100]
+
 
 
 def test_paper_tables_are_what_the_results_say():
