@@ -18,6 +18,7 @@ LAMS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TEACHERS = (20, 50, 100, 150, 250)
 SIGMA, LAM, K = 50.0, 1.0, 150
 PUBLIC = 600
+DIRECTED = ("sensitivity", "risk_gap", "flipping_probability")
 
 
 def direction(xs: tuple[float, ...], ys: list[float]) -> float:
@@ -87,7 +88,16 @@ def main() -> None:
             "teachers": list(teachers),
             "over_lam": mean_of(by_lam),
             "over_k": mean_of(by_k),
-            "correlations": {name: float(np.mean([c[name] for c in correlations])) for name in correlations[0]},
+            "correlations": {name: common.summary([c[name] for c in correlations]) for name in correlations[0]},
+            "directions": {
+                over: {what: common.summary([direction(tuple(xs), c[what]) for c in curves]) for what in DIRECTED}
+                for over, xs, curves in (("lam", lams, by_lam), ("k", teachers, by_k))
+            },
+            "soft_over_hard": {
+                over: {what: common.summary([np.mean(c[f"{what}_soft"]) / np.mean(c[what]) for c in curves])
+                       for what in ("sensitivity", "risk_gap")}
+                for over, curves in (("lam", by_lam), ("k", by_k))
+            },
             "least_bound_over_measured": min(above),
         })
         row = rows[-1]
@@ -101,14 +111,15 @@ def main() -> None:
                 for name, xs, c in (("λ", lams, row["over_lam"]), ("k", teachers, row["over_k"]))
             ],
         )
-        print(f"{data}: correlations {row['correlations']}; the bound is at least {min(above):.1f} times the measured "
+        means = {name: round(found["mean"], 2) for name, found in row["correlations"].items()}
+        print(f"{data}: correlations {means}; the bound is at least {min(above):.1f} times the measured "
               "sensitivity", flush=True)
-    common.save(
-        arguments,
-        {"seeds": common.seeds_of(arguments), "repeats": repeats, "sigma": SIGMA, "lam": LAM, "n_teachers": K,
-         "n_public": PUBLIC, "rows": rows},
-        started=started,
-    )
+        common.save(  # after each data set, so that a run that is cut off leaves what it has
+            arguments,
+            {"seeds": common.seeds_of(arguments), "repeats": repeats, "sigma": SIGMA, "lam": LAM, "n_teachers": K,
+             "n_public": PUBLIC, "rows": rows},
+            started=started,
+        )
 
 
 if __name__ == "__main__":

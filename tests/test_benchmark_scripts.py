@@ -93,7 +93,6 @@ def test_a_second_run_of_sfpate_measures_what_the_file_lacks(tmp_path):
     assert json.loads(out.read_text(encoding="utf-8"))["seeds"] == [100]
 
 
-
 def test_paper_tables_are_what_the_results_say():
     done = run(ROOT / "benchmarks" / "paper_tables.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
