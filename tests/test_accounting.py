@@ -23,7 +23,9 @@ from skfairdp.privacy import (
     PoissonSampledDpEvent,
     PrivacySpent,
     RandomizedResponseDpEvent,
+    ReplaceSampledGaussian,
     ThresholdBit,
+    _accountants,
     accountant_of,
     bit_deltas,
     bit_rdp,
@@ -442,3 +444,19 @@ def test_normal_cdf_helpers_agree_with_scipy():
     assert gdp_delta(0.3, 0.7) == pytest.approx(
         norm.cdf(-0.3 / 0.7 + 0.35) - math.exp(0.3) * norm.cdf(-0.3 / 0.7 - 0.35), rel=1e-12
     )
+
+
+def test_releases_whose_losses_are_nearly_all_beyond_any_grid_have_no_finite_epsilon_and_no_traceback(monkeypatch):
+    """Next to no noise: what is left of the distribution after many steps is no mass that could be composed."""
+    monkeypatch.setattr(_accountants, "_SAMPLED_GRIDS", (1e-5, 0.5))  # coarse is quick, and still a bound
+    sampled = repeat(ReplaceSampledGaussian(0.5, 0.02, difference=1.0), 200)
+    for event in (sampled, compose(GaussianDpEvent(0.5), sampled)):
+        assert epsilon_of(event, 1e-5) == math.inf
+    # ... and a search that starts there finds its way out of it
+    noise = calibrate_noise(
+        lambda s: compose(GaussianDpEvent(0.5), repeat(ReplaceSampledGaussian(0.5, s, difference=1.0), 20)), 1000.0,
+        1e-5, guess=0.02,
+    )
+    assert 0 < noise < 1
+    plan = compose(GaussianDpEvent(0.5), repeat(ReplaceSampledGaussian(0.5, noise, difference=1.0), 20))
+    assert 0.9 * 1000 < epsilon_of(plan, 1e-5) <= 1000

@@ -44,6 +44,7 @@ __all__ = [
     "ZCDpEvent",
     "epsilon_from_pld",
     "gaussian_pld",
+    "infinite_mass",
     "laplace_pld",
     "pld_from_deltas",
     "randomized_response_pld",
@@ -121,6 +122,11 @@ def pld_from_deltas(deltas: NDArray[np.float64], half_width: int, grid: float) -
 def self_compose(pld: PrivacyLossDistribution, times: int) -> PrivacyLossDistribution:
     """Compose a distribution with itself, its truncated tails charged as infinite loss."""
     return pld if times == 1 else pld.self_compose(times, tail_mass_truncation=TAIL_MASS)
+
+
+def infinite_mass(pld: PrivacyLossDistribution) -> float:
+    """Mass of the losses that are infinite: no ε holds at a smaller δ."""
+    return float(pld.get_delta_for_epsilon(math.inf))
 
 
 def epsilon_from_pld(pld: PrivacyLossDistribution, delta: float) -> float:
