@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
+from skfairdp.pate._student_predictions import StudentPredictions
 
 __all__ = ["AfterRelease"]
 
@@ -27,21 +25,11 @@ KEPT = (
 )
 
 
-def _student_has_proba(estimator: "AfterRelease") -> bool:
-    student = getattr(estimator, "student_", None)
-    if student is None:
-        return estimator.student is None or hasattr(estimator.student, "predict_proba")
-    return hasattr(student, "predict_proba")
-
-
-class AfterRelease(FairPrivateMixin):
+class AfterRelease(StudentPredictions, FairPrivateMixin):
     """The half of BasePATE that reads released votes and public rows only."""
 
-    student: Any
-    student_: Any
     voting: str
     constraint_at: str | None = None
-    classes_: NDArray[Any]
 
     @property
     def _gates_votes(self) -> bool:
@@ -58,39 +46,6 @@ class AfterRelease(FairPrivateMixin):
             "threshold": self.voting == "soft",
         }
         return frozenset(name for name, is_free in free.items() if is_free)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; the group is not needed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self, "student_")
-        features, _ = self._split_features(X)
-        return self.classes_[np.asarray(self.student_.predict(features), dtype=np.int64)]
-
-    @available_if(_student_has_proba)
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities of the student (for the built-in student: estimated vote shares).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        check_is_fitted(self, "student_")
-        features, _ = self._split_features(X)
-        probabilities = np.zeros((len(features), len(self.classes_)))
-        probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
-        return probabilities
 
     def refit_student(
         self,

@@ -8,7 +8,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.ensemble import LagrangianClassifier
-from skfairdp.pate._sfpate_student import Released, StudentPredictions, fair_student, plain_student
+from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
+from skfairdp.pate._student_predictions import StudentPredictions
 
 __all__ = ["AfterVotes"]
 
@@ -26,6 +27,10 @@ class AfterVotes(StudentPredictions):
     groups_: NDArray[Any]
     _released: Released
     _student_seed: int
+
+    @property
+    def _given_student(self) -> Any:
+        return self.fair_estimator if self.variant == "student" else self.student
 
     @property
     def _free_parameters(self) -> frozenset[str]:

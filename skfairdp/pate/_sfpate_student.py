@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.ensemble import Layers, check_fair_learner, network_scores, train_network, unscaled
 from skfairdp.exceptions import FairnessWarning
@@ -18,7 +16,7 @@ from skfairdp.pate._sfpate_votes import features_and_labels
 from skfairdp.pate._student import SoftLabelStudent
 from skfairdp.utils import child_seeds
 
-__all__ = ["NetworkStudent", "Released", "StudentPredictions", "fair_student", "plain_student"]
+__all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]
 
 Array = NDArray[np.float64]
 FEW_ROWS = 10
@@ -167,51 +165,3 @@ def seeded(learner: Any, rng: np.random.Generator) -> Any:
     if "random_state" in parameters and parameters["random_state"] is None:
         learner.set_params(random_state=int(rng.integers(2**31 - 1)))
     return learner
-
-
-def _has_probabilities(classifier: Any) -> bool:
-    if hasattr(classifier, "student_"):
-        return hasattr(classifier.student_, "predict_proba")
-    learner = classifier.fair_estimator if classifier.variant == "student" else classifier.student
-    return learner is None or hasattr(learner, "predict_proba")
-
-
-class StudentPredictions:
-    """``predict`` and ``predict_proba`` of a classifier that holds ``student_``; the group is never needed."""
-
-    student_: Any
-    classes_: NDArray[Any]
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; the group is not needed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self, "student_")
-        features, _ = self._split_features(X)  # type: ignore[attr-defined]
-        codes = np.asarray(self.student_.predict(features))
-        return self.classes_[codes.astype(np.int64)]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities of the student; only where it has them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        check_is_fitted(self, "student_")
-        features, _ = self._split_features(X)  # type: ignore[attr-defined]
-        proba = np.zeros((len(features), len(self.classes_)))
-        proba[:, np.asarray(self.student_.classes_).astype(np.int64)] = self.student_.predict_proba(features)
-        return proba
