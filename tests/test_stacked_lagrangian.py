@@ -113,6 +113,29 @@ def test_violations_are_differences_of_group_means():
                 assert found[k, label, 1, group] == pytest.approx(h[mine & cell, 1].mean() - h[cell, 1].mean())
 
 
+@pytest.mark.parametrize(
+    ("notions", "given", "first"),
+    [
+        (["demographic_parity"], 0.5, 0.5),
+        (["demographic_parity"], None, 10.0),
+        (["demographic_parity", "equalized_odds"], None, 1.0),
+    ],
+)
+def test_multipliers_move_in_steps_that_shrink_to_one_nth_of_the_first(notions, given, first):
+    """Networks that stand still have the same violation at every step: (1 + 3/4 + 1/2 + 1/4) of a step in all."""
+    X, y, groups = problem(120)
+    net, sizes = StackedMLP(3, (4,), 2), np.array([60, 60])
+    training = StackedDual(
+        epochs=20, batch_size=20, lr=1e-30, dual_step=given, dual_steps=4, lam_max=1e9, violations="probabilities"
+    )
+    parity = parity_of(notions, y, groups, sizes, 2)
+    _, multipliers = train_stacked_lagrangian(net, X, y, sizes, [1, 2], training, parity=parity)
+    rows = torch.as_tensor(X, dtype=torch.float32).view(2, 60, 3)
+    proba = net.forward(net.initial([1, 2]), rows)[1].softmax(1).transpose(1, 2).reshape(120, 2)
+    expected = 2.5 * first * parity.violations(parity.constraints.values(proba, parity.y))
+    torch.testing.assert_close(multipliers.view_as(expected), expected, rtol=1e-4, atol=1e-6)
+
+
 def test_a_network_is_the_same_whatever_rows_the_others_hold():
     X, y, groups = problem(120)
     settings = StackedDual(epochs=12, batch_size=16, lr=0.01)
