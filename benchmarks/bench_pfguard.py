@@ -264,122 +264,6 @@ def baselines(arguments: argparse.Namespace, data: str) -> None:
     )
 
 
-# ---------------------------------------------------------------- images
-
-
-def turned_digits(seed: int, quick: bool) -> tuple[Any, Any]:
-    """Return private and test images of two digits, a fifth of them turned by a quarter, at 14 x 14."""
-    import numpy as np
-    from sklearn.datasets import load_digits
-    from sklearn.utils import Bunch
-
-    from skfairdp import datasets
-
-    if quick:
-        digits = load_digits()
-        images, labels, size = digits.images / 16, digits.target, 8
-    else:
-        mnist = datasets.fetch_mnist()
-        images, labels, size = mnist.images, mnist.target, 14
-    two = np.isin(labels, (1, 3))
-    rows = datasets.make_rotated_subgroups(
-        images[two], (labels[two] == 3).astype(int), minority_share=0.2, size=size, random_state=seed
-    )
-    order = np.random.default_rng(seed).permutation(len(rows.target))
-    cut = int(0.85 * len(order))
-    names = ("data", "target", "sensitive_features")
-    private, test = (Bunch(**{name: rows[name][part] for name in names}) for part in (order[:cut], order[cut:]))
-    return private, test
-
-
-def image_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield GS-WGAN with and without fair batches, its images judged by what a classifier of real ones sees in them."""
-    import numpy as np
-    from sklearn.decomposition import PCA
-    from sklearn.linear_model import LogisticRegression
-
-    from skfairdp import PFGuardGenerator, metrics
-    from skfairdp.generative import GSWGANBackend
-
-    private, test = turned_digits(seed, quick)
-    groups = ["turned", "upright"]
-
-    def flat(images: Any) -> Any:
-        return np.asarray(images).reshape(len(images), -1)
-
-    judge = LogisticRegression(max_iter=300).fit(flat(private.data), private.sensitive_features)
-    extractor = PCA(32).fit(flat(test.data))
-    backend = GSWGANBackend(n_steps=20 if quick else 600, batch_size=32, teacher_steps=1, hidden=(128, 128))
-    for name, balance in (("fair batches", "group_and_label"), ("as it is", None)):
-        started = time.perf_counter()
-        generator = PFGuardGenerator(
-            epsilon=10.0, backend=backend, n_teachers=50, bounds=(0, 1), classes=[0, 1], groups=groups,
-            balance=balance, label_rates=None, random_state=seed,
-        )
-        generator.fit(private.data, private.target, sensitive_features=private.sensitive_features)
-        fitted = time.perf_counter() - started
-        images, labels = generator.sample_labels(400 if quick else 4000, random_state=seed)
-        seen = judge.predict(flat(images))
-        scores = scores_of(
-            LogisticRegression(max_iter=200),
-            flat(images),
-            labels,
-            {"X_test": flat(test.data), "y_test": test.target, "sensitive_features": test.sensitive_features},
-        )
-        yield {
-            "method": name,
-            "epsilon_certified": generator.privacy_.epsilon,
-            "kl": metrics.kl_to_uniform(seen, groups=groups),
-            "distribution_disparity": metrics.distribution_disparity(seen, groups=groups),
-            "frechet": metrics.frechet_distance(
-                test.data, images, extractor=lambda rows: extractor.transform(flat(rows))
-            ),
-            "judge_accuracy": float(judge.score(flat(test.data), test.sensitive_features)),
-            "fit_seconds": fitted,
-            **scores,
-        }
-
-
-def images(arguments: argparse.Namespace) -> None:
-    """Measure the generator of images."""
-    started = time.perf_counter()
-    measured: list[dict[str, Any]] = []
-    for seed in common.seeds_of(arguments):
-        measured += image_points(seed, arguments.quick)
-        print(f"images, seed {seed}: done", flush=True)
-    names = ("kl", "distribution_disparity", "frechet", "fit_seconds", "judge_accuracy", *MEASURES)
-    rows = []
-    for method in dict.fromkeys(point["method"] for point in measured):
-        mine = [point for point in measured if point["method"] == method]
-        rows.append(
-            {
-                "method": method,
-                "epsilon_certified": max(point["epsilon_certified"] for point in mine),
-                **{name: common.summary([point[name] for point in mine]) for name in names},
-            }
-        )
-    common.print_table(
-        ["method", "ε certified", "KL", "dist. disp.", "Fréchet", "accuracy", "EO gap", "Dem gap", "fit s"],
-        [
-            [row["method"], f"{row['epsilon_certified']:.2f}"]
-            + [
-                common.plus_minus(row[name])
-                for name in (
-                    "kl", "distribution_disparity", "frechet", "accuracy", "equalized_odds_disparity",
-                    "demographic_disparity", "fit_seconds",
-                )
-            ]
-            for row in rows
-        ],
-    )
-    common.save(
-        arguments,
-        {"data": "mnist", "seeds": common.seeds_of(arguments), "delta": DELTA, "rows": rows},
-        started=started,
-        name="pfguard_images",
-    )
-
-
 # ---------------------------------------------------------------- speed
 
 
@@ -487,7 +371,7 @@ def speed(arguments: argparse.Namespace, data: str) -> None:
 
 def main() -> None:
     parser = common.parser(__doc__, "pfguard", seeds=5, first_seed=100)
-    parser.add_argument("--parts", nargs="+", choices=("tables", "baselines", "images", "speed"), default=["tables"])
+    parser.add_argument("--parts", nargs="+", choices=("tables", "baselines", "speed"), default=["tables"])
     parser.add_argument("--data", choices=("adult", "bank", "credit", "parkinsons", "synthetic"), default=None)
     parser.add_argument("--no-networks", action="store_true", help="leave out the ensembles of networks (Adult only)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
@@ -501,8 +385,6 @@ def main() -> None:
         tables(arguments, data)
     if "baselines" in arguments.parts:
         baselines(arguments, data)
-    if "images" in arguments.parts:
-        images(arguments)
     if "speed" in arguments.parts:
         speed(arguments, data)
 
