@@ -815,8 +815,8 @@ def pfguard_images(record: Record) -> str:
             "Fair batches over plain ones, `gs_wgan`: disparity",
             f"{ratio('gs_wgan', 'fair batches', 'distribution_disparity')} times, Fréchet",
             f"{ratio('gs_wgan', 'fair batches', 'frechet')} times. But 600 steps of small networks, at an ε of 10",
-            "that holds, make blurs that a classifier learns little from: what sets the rows of `gs_wgan` apart is to be",
-            "read with that in mind, and with the scatter of few seeds.",
+            "that holds, make blurs that a classifier learns little from: what sets the rows of `gs_wgan` apart is",
+            "to be read with that in mind, and with the scatter of few seeds.",
         ),
         f"### MNIST, all ten digits, of the {rare} one in so many left",
         prose(

@@ -179,8 +179,10 @@ class FairClippingStep(DPStep):
 
     Counts and gradients of a step are one release of one Poisson batch: adding or removing a row moves the counts by 1
     and then, given them, the sum by the rule's bound. With noise σ/√f on the counts (f is ``count_share``) and
-    σ/√(1-f) times the bound on the sum, μ² = f/σ² + (1-f)/σ²: the event is that of one Gaussian with multiplier σ, in
-    every step. ``max_grad_norm`` is the rule's base C; targets have shape (n_rows, 2) and hold classes and groups.
+    σ/√(1-f) times the bound on the sum, μ² = f/σ² + (1-f)/σ²: given the batch, N(0, 1) against N(1/σ, 1) dominates the
+    two, and sampling the batch keeps what dominates (Zhu, Dong & Wang 2022, Theorem 11). So the event is that of one
+    sampled Gaussian with multiplier σ, in every step. ``max_grad_norm`` is the rule's base C; targets have shape
+    (n_rows, 2) and hold classes and groups.
 
     Parameters
     ----------
