@@ -82,7 +82,7 @@ def test_the_tree_is_the_spanning_tree_of_the_largest_gain_and_drops_pairs_that_
 def tree_model():
     rng = np.random.default_rng(2)
     root, child = rng.dirichlet(np.ones(3), size=2), rng.dirichlet(np.ones(4), size=(2, 3))
-    return TreeModel([(1, None), (0, 1)], [root, child]), root, child
+    return TreeModel([(1, ()), (0, (1,))], [root, child]), root, child
 
 
 def test_a_tree_is_sampled_from_its_tables_and_its_density_is_theirs():
@@ -101,7 +101,7 @@ def test_a_tree_is_sampled_from_its_tables_and_its_density_is_theirs():
 
 def test_cells_without_a_share_are_never_sampled():
     table = np.array([[0.0, 0.5, 0.0, 0.5, 0.0]])
-    cells = TreeModel([(0, None)], [table]).sample(np.zeros(5000, dtype=np.int64), np.random.default_rng(0))
+    cells = TreeModel([(0, ())], [table]).sample(np.zeros(5000, dtype=np.int64), np.random.default_rng(0))
     assert set(cells[:, 0]) == {1, 3}
 
 
@@ -167,7 +167,7 @@ def test_fair_rates_are_less_unfair_on_the_model_than_equal_ones_and_cost_little
     """One column that tells the label and one that tells the group, which is unequal in the label."""
     label = np.array([[0.8, 0.2], [0.3, 0.7], [0.7, 0.3], [0.15, 0.85]])
     group = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
-    model = MarginalsModel(TreeModel([(0, None), (1, None)], [label, group]))
+    model = MarginalsModel(TreeModel([(0, ()), (1, ())], [label, group]))
     observed = np.array([[0.4, 0.1], [0.25, 0.25]])
 
     def judged(rates):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skfairdp.generative._law import on_simplex
 
-__all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joint_given_strata"]
+__all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "gains_of_pairs", "joint_given_strata"]
 
 _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
@@ -103,11 +103,9 @@ def best_tree(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float)
     sigma : float
         Noise that the counts of a pair will get: what it adds, on average, to the L1 norm is taken off the gain.
     """
-    sizes = np.asarray(n_cells, dtype=np.float64)
-    gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
-    np.fill_diagonal(gains, -np.inf)
+    gains = gains_of_pairs(scores, n_cells, sigma)
     inside, edges = [0], []
-    outside = list(range(1, len(sizes)))
+    outside = list(range(1, len(gains)))
     while outside:
         block = gains[np.ix_(inside, outside)]
         i, j = np.unravel_index(int(np.argmax(block)), block.shape)
@@ -118,25 +116,36 @@ def best_tree(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float)
     return edges
 
 
+def gains_of_pairs(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float) -> NDArray[np.float64]:
+    """Scores less what the noise of the counts adds to them; see :func:`best_tree`. None on the diagonal."""
+    sizes = np.asarray(n_cells, dtype=np.float64)
+    gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
+    np.fill_diagonal(gains, -np.inf)
+    return np.asarray(gains)
+
+
 class TreeModel:
-    """Columns drawn one after the other: each from its shares given the stratum and, in a tree, its parent's cell.
+    """Columns drawn one after the other: each from its shares given the stratum and the cells of its parents.
 
     Parameters
     ----------
-    order : list of (column, parent or None)
+    order : list of (column, parents)
+        A tree has one parent or none, a junction tree may have more.
     tables : list of ndarray, in the same order
-        (n_strata, n_cells) for a column without a parent, else (n_strata, n_parent_cells, n_cells); each row a law.
+        (n_strata, cells of the first parent, ..., n_cells); each line along the last axis a law.
     """
 
-    def __init__(self, order: list[tuple[int, int | None]], tables: list[NDArray[np.float64]]) -> None:
+    def __init__(self, order: Sequence[tuple[int, tuple[int, ...]]], tables: list[NDArray[np.float64]]) -> None:
         self.order = order
         self.tables = tables
 
     def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
         cells = np.empty((len(strata), len(self.order)), dtype=np.int32)
-        for (column, parent), table in zip(self.order, self.tables, strict=True):
+        for (column, parents), table in zip(self.order, self.tables, strict=True):
             n_cells = table.shape[-1]
-            row = strata if parent is None else strata * table.shape[1] + cells[:, parent]
+            row = strata
+            for parent, size in zip(parents, table.shape[1:-1], strict=True):
+                row = row * size + cells[:, parent]
             reached = np.cumsum(table.reshape(-1, n_cells), axis=1)
             reached /= reached[:, -1:]
             # One search over all rows' cumulative shares, each row lifted above the one before it.
@@ -148,7 +157,7 @@ class TreeModel:
     def log_likelihood(self, cells: NDArray[np.integer]) -> NDArray[np.float64]:
         n_strata = self.tables[0].shape[0]
         total = np.zeros((len(cells), n_strata))
-        for (column, parent), table in zip(self.order, self.tables, strict=True):
-            logs = np.log(np.maximum(table, _LEAST))
-            total += (logs[:, cells[:, column]] if parent is None else logs[:, cells[:, parent], cells[:, column]]).T
+        for (column, parents), table in zip(self.order, self.tables, strict=True):
+            place = np.ravel_multi_index(tuple(cells[:, j] for j in (*parents, column)), table.shape[1:])
+            total += np.log(np.maximum(table.reshape(n_strata, -1)[:, place], _LEAST)).T
         return total
