@@ -1,5 +1,6 @@
 """Backends whose teachers are discriminators: accounting vectors, samplers, networks, images, unknown groups."""
 
+import math
 import pickle
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
-from skfairdp.generative._gan_releases import BinnedGradients, MajorityBits, SanitisedGradient, TopSigns
+from skfairdp.generative._fairly_clipped_gan import CountsOfRows
+from skfairdp.generative._gan_releases import BinnedGradients, MajorityBits, MeanGradient, SanitisedGradient, TopSigns
 from skfairdp.generative._samplers import TeacherParts, importance_weights, normalized, reference_ratios
 from skfairdp.neural import GeneratorNet, StackedDiscriminators
-from skfairdp.privacy import NoiseSource, epsilon_of, gdp_mu, repeat
+from skfairdp.privacy import NoiseSource, calibrate_noise, epsilon_of, gdp_epsilon, gdp_mu, repeat
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
@@ -21,6 +23,8 @@ SMALL = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
     "gs_wgan": GSWGANBackend(**SMALL),
+    "gs_wgan, one": GSWGANBackend(answers="one", **SMALL),
+    "gs_wgan, global_adapt": GSWGANBackend(clipping="global_adapt", **SMALL),
     "datalens": DataLensBackend(k=4, **SMALL),
     "g_pate": GPATEBackend(n_coordinates=3, **SMALL),
 }
@@ -71,6 +75,62 @@ def test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch():
     assert set(draws) == set(range(10))
 
 
+def test_opposite_answers_move_the_mean_as_far_as_declared():
+    mechanism = MeanGradient(10, 16, 0.5, 3.0)
+    gradients = np.zeros((10, 16, 400))
+    gradients[:, :, 0] = 9.0
+    other = gradients.copy()
+    other[4] *= -1
+    moved = np.linalg.norm(mechanism.mean(gradients) - mechanism.mean(other))
+    sensitivity = 2 * 0.5 * 4 / 10
+    assert moved == pytest.approx(sensitivity)
+    noise = mechanism.release(gradients, NoiseSource(0)) - mechanism.mean(gradients)
+    assert noise.std() == pytest.approx(3.0 * sensitivity, rel=0.03)
+    assert epsilon_of(mechanism.event, 1e-5) == pytest.approx(gdp_epsilon(1 / 3.0, 1e-5))
+    other[4, 2, :2] = [np.nan, np.inf]
+    assert np.isfinite(mechanism.mean(other)).all()
+    with pytest.raises(ValueError, match="lets out 10 x 16 gradients, but there are 10 x 3"):
+        mechanism.release(gradients[:, :3], NoiseSource(0))
+
+
+@pytest.mark.parametrize(("two_sided", "sensitivity"), [(True, math.sqrt(2 * (5**2 + 11**2))), (False, math.hypot(5, 11))])
+def test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides(
+    two_sided, sensitivity
+):
+    mechanism = CountsOfRows((5, 11), 2.0, two_sided)
+    before, after = np.array([[5.0, 0.0], [11.0, 0.0]]), np.array([[0.0, 5.0], [0.0, 11.0]])
+    moved = (after - before) if two_sided else (after - before)[:, 1]
+    assert np.linalg.norm(moved) == pytest.approx(sensitivity)
+    noise = mechanism.release(np.zeros(20_000), NoiseSource(0))
+    assert noise.std() == pytest.approx(2.0 * sensitivity, rel=0.02)
+    assert epsilon_of(mechanism.event, 1e-5) == pytest.approx(gdp_epsilon(0.5, 1e-5))
+
+
+def test_clipping_by_group_needs_groups_and_all_discriminators():
+    X, y, s = easy(60)
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=r"GSWGANBackend\(clipping='dpsgd_f'\) has a bound for each group"):
+        make(GSWGANBackend(clipping="dpsgd_f", **SMALL), groups=None, balance=None, ledger=ledger).fit(X, y)
+    with pytest.raises(ValueError, match="counts the gradients of all discriminators and needs answers='all'"):
+        backend = GSWGANBackend(clipping="global_adapt", answers="one", **SMALL)
+        make(backend, ledger=ledger).fit(X, y, sensitive_features=s)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_teachers", "steps", "ratio"),
+    [(1.0, 20, 400, 1.10), (1.0, 100, 400, 1.58), (10.0, 100, 400, 5.03), (10.0, 1000, 20_000, 6.57)],
+)
+def test_the_mean_of_all_discriminators_has_less_noise_than_one_that_is_drawn(epsilon, n_teachers, steps, ratio):
+    """The figures of the docstring: at the same ε, after as many steps of as large batches."""
+    drawn = calibrate_noise(
+        lambda noise: repeat(SanitisedGradient(n_teachers, 8, 1.0, noise).event, steps), epsilon, 1e-5, guess=1.0
+    )
+    one = SanitisedGradient(n_teachers, 8, 1.0, drawn)
+    together = MeanGradient(n_teachers, 8, 1.0, math.sqrt(steps) / gdp_mu(epsilon, 1e-5))
+    assert one._vector.sigma / together._vector.sigma == pytest.approx(ratio, abs=0.01)
+
+
 def test_noise_of_signs_bits_and_bins_has_the_declared_scale():
     signs = TopSigns(9, 5.0).release(np.zeros(20_000), NoiseSource(0), least=5.0)
     assert np.mean(signs == 0) == pytest.approx(0.6827, abs=0.01)
@@ -118,6 +178,20 @@ def test_batches_are_balanced_to_the_law_within_every_part(sampling):
     assert np.mean(strata[plain] == 0) == pytest.approx(0.7, abs=0.03)
 
 
+def test_weights_of_the_loss_balance_batches_that_are_drawn_as_they_are():
+    rng = np.random.default_rng(0)
+    strata = rng.choice(4, size=4000, p=[0.7, 0.1, 0.15, 0.05])
+    parts = TeacherParts(strata, np.full(4, 0.25), 8, np.random.default_rng(1), sampling="weights")
+    index = parts.batch(2000)
+    assert np.mean(strata[index] == 0) == pytest.approx(0.7, abs=0.03)
+    for own in parts.rows:
+        sums = np.bincount(strata[own], parts.loss_weights[own], minlength=4)
+        np.testing.assert_allclose(sums / len(own), 0.25)
+    even = TeacherParts(strata, np.full(4, 0.25), 8, np.random.default_rng(1), sampling="weights", balanced=False)
+    np.testing.assert_allclose(even.loss_weights, 1.0)
+    assert TeacherParts(strata, np.full(4, 0.25), 8, np.random.default_rng(1)).loss_weights is None
+
+
 def test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata():
     law = np.full(2, 0.5)
     one = TeacherParts(np.zeros(50, dtype=int), law, 7, np.random.default_rng(3))
@@ -150,45 +224,79 @@ def as_modules(stack, which):
     return torch.nn.Sequential(*layers, out)
 
 
+def value_of(module, loss, real, fake, between, weights):
+    """The loss of one discriminator, by automatic differentiation twice where slopes are penalised."""
+    scores = module(real)[:, 0], module(fake)[:, 0]
+    if loss == "logistic":
+        real_part = torch.nn.functional.softplus(-scores[0])
+        return (weights * real_part).sum() + torch.nn.functional.softplus(scores[1]).mean()
+    middle = (real + between * (fake - real)).requires_grad_()
+    (slopes,) = torch.autograd.grad(module(middle).sum(), middle, create_graph=True)
+    return scores[1].mean() - (weights * scores[0]).sum() + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 4)])
-def test_a_stack_steps_like_its_discriminators_one_by_one(loss, hidden):
+def test_gradients_of_a_stack_are_those_of_its_discriminators_one_by_one(loss, hidden, weighted):
     torch.manual_seed(0)
     stack = StackedDiscriminators(3, hidden, range(4), loss=loss, lr=0.01)
+    between = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        alone = [as_modules(stack, k) for k in range(4)]
+        real, fake = torch.randn(4, 7, 3) + 1, torch.randn(7, 3)
+        weights = torch.rand(4, 7) if weighted else None
+        rows = torch.randn(6, 3)
+        scores, slopes = stack.scores(rows), stack.input_gradients(rows)
+        one_by_one = [stack.input_gradients(rows, k) for k in range(4)]
+        stack.step(real, fake, weights=weights)
+        at = torch.rand((7, 1), generator=between)
+        for k, module in enumerate(alone):
+            shares = weights[k] / weights[k].sum() if weighted else torch.full((7,), 1 / 7)
+            value_of(module, loss, real[k], fake, at, shares).backward()
+            expected = [p.grad for p in module.parameters()]
+            found = [g[k] for g in stack._gradients]
+            found[:-2:2] = [g.T for g in found[:-2:2]]
+            for one, two in zip(found, expected, strict=True):
+                torch.testing.assert_close(one, two.reshape(one.shape), atol=1e-5, rtol=1e-4)
+            asked = rows.clone().requires_grad_(True)
+            score = module(asked)[:, 0]
+            torch.testing.assert_close(scores[k], score.detach(), atol=1e-5, rtol=1e-4)
+            value = score if loss == "wasserstein" else torch.nn.functional.logsigmoid(score)
+            (slope,) = torch.autograd.grad(value.sum(), asked)
+            torch.testing.assert_close(slopes[k], slope, atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(one_by_one[k], slope, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (6, 4)])
+def test_a_stack_steps_like_its_discriminators_one_by_one(hidden):
+    torch.manual_seed(0)
+    stack = StackedDiscriminators(3, hidden, range(4), loss="logistic", lr=0.01)
     alone = [as_modules(stack, k) for k in range(4)]
-    make = torch.optim.RMSprop if loss == "wasserstein" else torch.optim.Adam
-    options = {} if loss == "wasserstein" else {"betas": (0.5, 0.999)}
-    optimizers = [make(module.parameters(), lr=0.01, **options) for module in alone]
+    optimizers = [torch.optim.Adam(module.parameters(), lr=0.01, betas=(0.5, 0.999)) for module in alone]
     for _ in range(5):
         real, fake = torch.randn(4, 7, 3) + 1, torch.randn(7, 3)
         stack.step(real, fake)
         for k, (module, optimizer) in enumerate(zip(alone, optimizers, strict=True)):
             optimizer.zero_grad()
-            scores = module(real[k]), module(fake)
-            if loss == "wasserstein":
-                value = scores[1].mean() - scores[0].mean()
-            else:
-                value = torch.nn.functional.softplus(-scores[0]).mean() + torch.nn.functional.softplus(scores[1]).mean()
-            value.backward()
+            value_of(module, "logistic", real[k], fake, None, torch.full((7,), 1 / 7)).backward()
             optimizer.step()
-            if loss == "wasserstein":
-                for p in module.parameters():
-                    p.data.clamp_(-0.05, 0.05)
     rows = torch.randn(6, 3)
-    together = stack.scores(rows)
-    gradients = stack.input_gradients(rows)
-    for k, module in enumerate(alone):
-        asked = rows.clone().requires_grad_(True)
-        score = module(asked)[:, 0]
-        if loss == "wasserstein":  # whose output offset has no slope but that of rounding
-            score = score - score.mean()
-            together[k] -= together[k].mean()
-        torch.testing.assert_close(together[k], score.detach(), atol=1e-5, rtol=1e-4)
-        score = module(asked)[:, 0]
-        value = score if loss == "wasserstein" else torch.nn.functional.logsigmoid(score)
-        (expected,) = torch.autograd.grad(value.sum(), asked)
-        torch.testing.assert_close(gradients[k], expected, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(stack.input_gradients(rows, k), expected, atol=1e-5, rtol=1e-4)
+    for scores, module in zip(stack.scores(rows), alone, strict=True):
+        torch.testing.assert_close(scores, module(rows)[:, 0].detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_the_penalty_holds_slopes_between_real_and_fake_where_theory_says():
+    """Along the line of length D between two clouds a slope g gains D g and costs 10 (g − 1)²: g = 1 + D/20 is best."""
+    torch.manual_seed(0)
+    stack = StackedDiscriminators(3, (16, 16), range(3), loss="wasserstein", lr=0.01)
+    centres = torch.tensor([2.0, -1.0, 0.0])
+    for _ in range(400):
+        stack.step(0.3 * torch.randn(3, 32, 3) + centres, 0.3 * torch.randn(32, 3))
+    middle = torch.rand(200, 1) * centres + 0.3 * torch.randn(200, 3)
+    norms = stack.input_gradients(middle).norm(dim=2)
+    torch.testing.assert_close(norms.mean(dim=1), (1 + centres.norm() / 20).expand(3), atol=0.05, rtol=0)
+    assert (stack.scores(centres[None]) > stack.scores(torch.zeros(1, 3))).all()
 
 
 def test_gold_weighs_the_rows_that_look_real_by_their_ratio_of_densities():
@@ -236,7 +344,9 @@ def make(backend, **more):
     "backend",
     [
         PATEGANBackend(n_steps=150, teacher_steps=1, student_steps=5, generator_steps=5, hidden=(16,), latent=4),
-        GSWGANBackend(n_steps=400, teacher_steps=3, hidden=(16,), latent=4),
+        GSWGANBackend(n_steps=200, hidden=(16,), latent=4),
+        GSWGANBackend(answers="one", n_steps=400, hidden=(16,), latent=4),
+        GSWGANBackend(clipping="global_adapt", n_steps=200, hidden=(16,), latent=4),
         DataLensBackend(n_steps=200, k=4, hidden=(16,), latent=4, least=0.5, lr=2e-3),
         GPATEBackend(n_steps=300, hidden=(16,), latent=4, n_coordinates=12, lr=1e-3),
     ],

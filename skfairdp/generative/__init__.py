@@ -2,7 +2,8 @@
 
 from skfairdp.generative._backend import BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend, GSWGANBackend
+from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend
+from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._marginals import MarginalsBackend
 from skfairdp.generative._pate_gan import PATEGANBackend
 

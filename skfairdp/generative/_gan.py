@@ -93,6 +93,7 @@ class AdversarialPlan(BackendPlan):
             np.concatenate(rows.sampled) if rows.n_cells else np.zeros(0, dtype=bool),
             parts.batch,
             layout.n_teachers,
+            weights=parts.loss_weights,
             hidden=tuple(settings.hidden),
             latent=settings.latent,
             lr=settings.lr,

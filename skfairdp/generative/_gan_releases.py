@@ -17,7 +17,7 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["BinnedGradients", "MajorityBits", "SanitisedGradient", "TopSigns"]
+__all__ = ["BinnedGradients", "MajorityBits", "MeanGradient", "SanitisedGradient", "TopSigns"]
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,74 @@ class SanitisedGradient:
 
     def clipped(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
         """Rows of norm at most C."""
-        gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64), posinf=0.0, neginf=0.0)
-        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-        return gradients * np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * (1 - 1e-12)
+        return clipped_rows(gradients, self.clip)
 
     def release(self, gradients: NDArray[np.floating], source: NoiseSource) -> NDArray[np.float64]:
         """Noisy clipped gradients (batch_size, n_features)."""
         if len(gradients) != self.batch_size:
             raise ValueError(f"One step lets out {self.batch_size} gradients, but there are {len(gradients)}.")
         return self._vector.release(self.clipped(gradients), source)
+
+
+@dataclass(frozen=True)
+class MeanGradient:
+    """The mean over **all** discriminators of their gradients by each of B generated rows, clipped, with noise.
+
+    One record changes what one discriminator answers, by up to 2C in each row: the mean moves by at most
+    2C√B / n_discriminators. Nothing is drawn, so nothing needs to be kept secret, and the event is a plain Gaussian.
+
+    Parameters
+    ----------
+    n_discriminators : int
+    batch_size : int
+    clip : float
+        C, of each row's gradient.
+    noise_multiplier : float
+        Standard deviation of the noise over 2C√B / n_discriminators.
+    """
+
+    n_discriminators: int
+    batch_size: int
+    clip: float
+    noise_multiplier: float
+
+    @property
+    def _vector(self) -> GaussianMechanism:
+        sensitivity = 2 * self.clip * math.sqrt(self.batch_size) / self.n_discriminators
+        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
+
+    @property
+    def event(self) -> DpEvent:
+        """One step."""
+        return self._vector.event
+
+    def mean(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Mean of gradients of norm at most C.
+
+        Parameters
+        ----------
+        gradients : ndarray of shape (n_discriminators, batch_size, n_features)
+        """
+        if gradients.shape[:2] != (self.n_discriminators, self.batch_size):
+            raise ValueError(
+                f"One step lets out {self.n_discriminators} x {self.batch_size} gradients, but there are "
+                f"{gradients.shape[0]} x {gradients.shape[1]}."
+            )
+        total = np.zeros(gradients.shape[1:])
+        for own in gradients:
+            total += clipped_rows(own, self.clip)
+        return total / self.n_discriminators
+
+    def release(self, gradients: NDArray[np.floating], source: NoiseSource) -> NDArray[np.float64]:
+        """Noisy mean of clipped gradients (batch_size, n_features)."""
+        return self._vector.release(self.mean(gradients), source)
+
+
+def clipped_rows(gradients: NDArray[np.floating], clip: float) -> NDArray[np.float64]:
+    """Rows of norm at most ``clip``, whatever comes in."""
+    gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64), posinf=0.0, neginf=0.0)
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return np.asarray(gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300)) * (1 - 1e-12))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from skfairdp.generative._backend import FittedModel, GeneratorBackend, Layout, 
 from skfairdp.generative._budget import Budget
 from skfairdp.generative._codec import TableCodec
 from skfairdp.generative._fair_rates import fair_rates
-from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend, GSWGANBackend
+from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend
+from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._inputs import ReadsRows
 from skfairdp.generative._law import BALANCES, on_simplex, target_law
 from skfairdp.generative._marginals import MarginalsBackend
@@ -79,8 +80,9 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
     n_teachers : int, default=100
         Of the networks' backends: discriminators on disjoint parts, dealt by position. Public: a number taken from the
         private minority's size would be a release.
-    sampling : {"importance", "stratified"}, default="importance"
-        How teachers balance their batches: by resampling (SIR), or with fixed numbers of rows of each group and label.
+    sampling : {"importance", "stratified", "weights"}, default="importance"
+        How teachers balance what they see: by resampling (SIR), with fixed numbers of rows of each group and label in a
+        batch, or by weights in the loss (Choi et al. 2020, the paper's baseline of reweighting).
     normalization : {"N1", "N2"}, default="N1"
         Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised.
     teacher_loss : {"plain", "gold"}, default="plain"

@@ -1,4 +1,4 @@
-"""Backends whose teachers let out gradients: GS-WGAN, DataLens and G-PATE, each with the accounting that holds."""
+"""Backends whose teachers vote with their gradients: DataLens and G-PATE, each with the accounting that holds."""
 
 import math
 from collections.abc import Sequence
@@ -9,90 +9,13 @@ import numpy as np
 
 from skfairdp.generative._backend import Layout
 from skfairdp.generative._gan import AdversarialBackend, AdversarialPlan
-from skfairdp.generative._gan_releases import BinnedGradients, SanitisedGradient, TopSigns
+from skfairdp.generative._gan_releases import BinnedGradients, TopSigns
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["DataLensBackend", "GPATEBackend", "GSWGANBackend"]
+__all__ = ["DataLensBackend", "GPATEBackend"]
 
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
-
-
-class GSWGANBackend(AdversarialBackend):
-    """In each step one discriminator, drawn in secret, shows the generator clipped gradients with noise.
-
-    **Guarantee.** Differential privacy for one replaced record. A step is one release of the whole batch, whose rows
-    are gradients of norm C = 1: D = 2C√B, and the draw is shared by all B rows. It is accounted as a replaced
-    contribution to a sample with probability 1/n_teachers and c = D, composed over ``n_steps``. The published
-    accounting counts B independent draws a step; at its setting ε is above 300 where 10 is claimed. All discriminators
-    train in every step, so that earlier secret draws do not show in what a later one answers.
-
-    Chen, Orekondy & Fritz (2020), with fair batches of PFGuard.
-
-    Parameters
-    ----------
-    n_steps, batch_size : int, default=500, 32
-        Steps of the generator, and rows in each.
-    teacher_steps : int, default=1
-        Steps of all discriminators before each release.
-    hidden : tuple of int, default=(64, 64)
-    latent : int, default=16
-    lr, teacher_lr : float, default=1e-3, 1e-3
-
-    Examples
-    --------
-    >>> from skfairdp.generative import GSWGANBackend
-    >>> GSWGANBackend(n_steps=100)
-    GSWGANBackend(n_steps=100)
-    """
-
-    def __init__(
-        self,
-        *,
-        n_steps: int = 500,
-        batch_size: int = 32,
-        teacher_steps: int = 1,
-        hidden: Sequence[int] = (64, 64),
-        latent: int = 16,
-        lr: float = 1e-3,
-        teacher_lr: float = 1e-3,
-    ) -> None:
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.teacher_steps = teacher_steps
-        self.hidden = hidden
-        self.latent = latent
-        self.lr = lr
-        self.teacher_lr = teacher_lr
-
-    def plan(self, layout: Layout) -> "GSWGANPlan":
-        """Declare the number of steps."""
-        self._validate_params()
-        return GSWGANPlan(self, layout)
-
-
-class GSWGANPlan(AdversarialPlan):
-    loss = "wasserstein"
-
-    def gradient_at(self, noise: float) -> SanitisedGradient:
-        return SanitisedGradient(self.layout.n_teachers, self.settings.batch_size, 1.0, noise)
-
-    def event_at(self, noise: float) -> DpEvent:
-        return repeat(self.gradient_at(noise).event, self.settings.n_steps)
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        return (f"{self.settings.n_steps} sanitised gradients of one of {self.layout.n_teachers} discriminators",)
-
-    def run(self, training: Any, noise: float, source: NoiseSource) -> None:
-        mechanism = self.gradient_at(noise)
-        for _ in self.steps():
-            training.teach()
-            values, shown = training.fakes(self.settings.batch_size)
-            gradients = training.directions(shown, mechanism.draw(source))
-            # Of norm one, as the published gradient penalty makes them: clipping then takes nothing off.
-            gradients = gradients / np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), 1e-12)
-            training.follow(values, mechanism.release(gradients, source))
 
 
 class DataLensBackend(AdversarialBackend):

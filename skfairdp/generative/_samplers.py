@@ -8,7 +8,7 @@ from skfairdp.ensemble import position_partition
 
 __all__ = ["NORMALIZATIONS", "SAMPLINGS", "TeacherParts", "importance_weights", "reference_ratios"]
 
-SAMPLINGS = ("importance", "stratified")
+SAMPLINGS = ("importance", "stratified", "weights")
 NORMALIZATIONS = ("N1", "N2")
 
 
@@ -88,12 +88,18 @@ class TeacherParts:
         Public.
     balanced : bool
         False resamples every part as it is.
-    sampling : {"importance", "stratified"}
+    sampling : {"importance", "stratified", "weights"}
         ``"stratified"`` gives every batch the rows of each stratum in the proportions of ``law`` instead of on average;
-        a stratum that a part lacks is left to the others.
+        a stratum that a part lacks is left to the others. ``"weights"`` draws batches from a part as it is, and leaves
+        the balance to ``loss_weights``.
     normalization : {"N1", "N2"}
     features, reference : ndarray or None
         With both, weights come from :func:`reference_ratios` and strata are not read.
+
+    Attributes
+    ----------
+    loss_weights : ndarray of shape (n_rows,) or None
+        With ``"weights"``: of each row in the loss of the teacher that has it.
     """
 
     def __init__(
@@ -113,6 +119,7 @@ class TeacherParts:
         self.assignment = position_partition(len(strata), n_teachers, random_state=rng)
         self.rows = [np.flatnonzero(self.assignment == teacher) for teacher in range(n_teachers)]
         self._reached = []
+        self.loss_weights = np.ones(len(strata)) if sampling == "weights" else None
         for own in self.rows:
             order, weights = np.arange(len(own)), np.full(len(own), 1.0 / len(own))
             if features is not None and reference is not None:
@@ -121,6 +128,9 @@ class TeacherParts:
                 weights = importance_weights(strata[own], law, normalization)
                 if sampling == "stratified":
                     order = np.argsort(strata[own], kind="stable")
+            if self.loss_weights is not None:
+                self.loss_weights[own] = weights * len(own)
+                weights = np.full(len(own), 1.0 / len(own))
             reached = np.cumsum(weights[order])
             self._reached.append((own[order], reached / reached[-1]))
         self._systematic = sampling == "stratified" and balanced

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from skfairdp.neural._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows
+from skfairdp.neural._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows, one_hot_strata
 from skfairdp.neural._stacked import resolve_device
 from skfairdp.neural._stacked_gan import StackedDiscriminators
 from skfairdp.utils import child_seeds
@@ -33,6 +33,8 @@ class AdversarialTraining:
     batches : callable
         Number of rows → positions (n_discriminators, n_rows), a line for each discriminator's own rows.
     n_discriminators : int
+    weights : ndarray of shape (n_rows,) or None
+        Private: of rows in the loss of the discriminator that has them.
     hidden, latent, lr, teacher_lr
         Of the networks.
     batch_size, teacher_steps : int
@@ -55,6 +57,7 @@ class AdversarialTraining:
         batches: Callable[[int], NDArray[np.int64]],
         n_discriminators: int,
         *,
+        weights: NDArray[np.float64] | None = None,
         hidden: Sequence[int],
         latent: int,
         lr: float,
@@ -72,7 +75,8 @@ class AdversarialTraining:
         self._batch_size, self._teacher_steps, self._gold = batch_size, teacher_steps, gold
         rows = one_hot_rows(values, n_cells) if n_cells else torch.as_tensor(values, dtype=torch.float32)
         self.width, self._hidden, self._lr = int(rows.shape[1]), hidden, lr
-        self._real = torch.cat([rows, one_hot(torch.as_tensor(strata), len(law)).float()], dim=1).to(self.device)
+        self._real = torch.cat([rows, one_hot_strata(torch.as_tensor(strata), len(law))], dim=1).to(self.device)
+        self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)
         seeds = child_seeds(rng, n_discriminators + 2)
         self.net = GeneratorNet(len(law), n_cells, self.width, allowed, hidden, latent, int(seeds[-1])).to(self.device)
         self._optimizer = torch.optim.Adam(self.net.parameters(), lr=lr, betas=(0.5, 0.9))
@@ -86,8 +90,12 @@ class AdversarialTraining:
         """Generated rows of strata drawn from the law, and the same with their strata, as discriminators see them."""
         strata = self._rng.choice(len(self._law), size=n_rows, p=self._law)
         values = self.net.fakes(strata, self._rng)
-        condition = one_hot(torch.as_tensor(strata, device=self.device), len(self._law)).float()
+        condition = one_hot_strata(torch.as_tensor(strata, device=self.device), len(self._law))
         return values, torch.cat([values, condition], dim=1)
+
+    def strata(self, shown: torch.Tensor) -> NDArray[np.int64]:
+        """Public: the stratum of each shown row."""
+        return np.asarray(shown[:, self.width :].argmax(dim=1).cpu().numpy())
 
     def teach(self) -> None:
         """Let every discriminator step on its own rows. All of them, always, so that no secret draw shows in them."""
@@ -95,7 +103,8 @@ class AdversarialTraining:
             index = torch.as_tensor(self._batches(self._batch_size), device=self.device)
             with torch.no_grad():
                 _, shown = self.fakes(self._batch_size)
-            self.teachers.step(self._real[index], shown, gold=self._gold)
+            weights = None if self._weights is None else self._weights[index]
+            self.teachers.step(self._real[index], shown, gold=self._gold, weights=weights)
 
     def votes(self, shown: torch.Tensor) -> NDArray[np.int64]:
         """Private: how many discriminators take each shown row for real."""

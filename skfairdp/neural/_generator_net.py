@@ -7,9 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-__all__ = ["GeneratorNet", "StudentDiscriminator", "one_hot_rows"]
+__all__ = ["GeneratorNet", "StudentDiscriminator", "one_hot_rows", "one_hot_strata"]
 
 _CHUNK = 65_536
+_CONDITION = 4.0  # of a stratum's entry: next to many features, and under noise, networks do not hear a one
 
 
 def one_hot_rows(cells: NDArray[np.integer], n_cells: Sequence[int]) -> torch.Tensor:
@@ -18,6 +19,11 @@ def one_hot_rows(cells: NDArray[np.integer], n_cells: Sequence[int]) -> torch.Te
     out = torch.zeros(len(cells), int(np.sum(n_cells)))
     out.scatter_(1, torch.as_tensor(cells.astype(np.int64) + starts), 1.0)
     return out
+
+
+def one_hot_strata(strata: torch.Tensor, n_strata: int) -> torch.Tensor:
+    """Strata as networks see them, generators and discriminators alike."""
+    return _CONDITION * nn.functional.one_hot(strata, n_strata).float()
 
 
 class GeneratorNet(nn.Module):
@@ -58,8 +64,7 @@ class GeneratorNet(nn.Module):
                     layer.reset_parameters()
 
     def forward(self, noise: torch.Tensor, strata: torch.Tensor) -> torch.Tensor:
-        condition = nn.functional.one_hot(strata, self.n_strata).to(noise.dtype)
-        out = self.layers(torch.cat([noise, condition], dim=1))
+        out = self.layers(torch.cat([noise, one_hot_strata(strata, self.n_strata)], dim=1))
         return out.masked_fill(self.forbidden, -1e9) if self.n_cells else torch.tanh(out)
 
     def fakes(self, strata: NDArray[np.int64], rng: np.random.Generator) -> torch.Tensor:

@@ -96,6 +96,37 @@ class StackedMLP:
             torch.sum(signal, 1, keepdim=True, out=gradients[layer + 1])
             above = hidden[layer]
 
+    def signals(self, params: list[torch.Tensor], activations: list[torch.Tensor],
+                signal: torch.Tensor) -> list[torch.Tensor]:
+        """What derivatives ``signal`` by the scores are by what enters each hidden layer, top first, and by the rows.
+
+        ``activations`` and the shape of ``signal`` are those of :meth:`forward`; the last is (networks, rows,
+        n_features).
+        """
+        *hidden, last, _ = params
+        found = [torch.bmm(signal.transpose(1, 2), last)]
+        for layer in range(len(hidden) - 2, -1, -2):
+            found[-1].mul_(activations[layer // 2 + 1].sign())
+            found.append(torch.bmm(found[-1], hidden[layer].transpose(1, 2)))
+        return found
+
+    def penalise_slopes(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor,
+                        strength: float) -> None:
+        """Add to ``gradients`` those of ``strength`` times the mean of (‖∂ score/∂ row‖ − 1)² over the rows ``x``.
+
+        While the same units are active, slopes are products of weights, and ``u · slope`` is linear in each of them:
+        the product of what ``u`` becomes on its way up to that layer and the signal on its way down.
+        """
+        *hidden, _, _ = params
+        activations, scores = self.forward(params, x)
+        *signals, slopes = self.signals(params, activations, torch.ones_like(scores))
+        norms = torch.linalg.vector_norm(slopes, dim=2, keepdim=True).clamp_min_(1e-12)
+        tangent = slopes.mul_((1 - 1 / norms).mul_(2 * strength / x.shape[1]))
+        for depth, layer in enumerate(range(0, len(hidden), 2)):
+            gradients[layer].baddbmm_(tangent.transpose(1, 2), signals[-1 - depth])
+            tangent = torch.bmm(tangent, hidden[layer]).mul_(activations[depth + 1].sign())
+        gradients[-2].add_(tangent.sum(dim=1, keepdim=True))
+
     def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, n_features)."""
         *hidden, last, bias = params

@@ -23,10 +23,11 @@ class StackedDiscriminators:
     seeds : sequence of int
         One per discriminator; public.
     loss : {"logistic", "wasserstein"}
-        ``"wasserstein"`` keeps every weight within ``clip``, as in the first Wasserstein GAN.
+        ``"wasserstein"`` holds the slope of a score between real and fake rows close to one (Gulrajani et al. 2017).
     lr : float
-        Step size of Adam (logistic) or RMSprop (Wasserstein).
-    clip : float, default=0.05
+        Step size of Adam.
+    penalty : float, default=10.0
+        On slopes other than one.
     device : torch.device or str, default="cpu"
 
     Examples
@@ -47,11 +48,11 @@ class StackedDiscriminators:
         *,
         loss: str,
         lr: float,
-        clip: float = 0.05,
+        penalty: float = 10.0,
         device: torch.device | str = "cpu",
     ) -> None:
         self.net = StackedMLP(n_features, tuple(hidden), 1)
-        self.loss, self.clip, self.device = loss, clip, device
+        self.loss, self.penalty, self.device = loss, penalty, device
         initial = [p.to(device) for p in self.net.initial(list(seeds))]
         # The optimizer sees one long vector, the networks see views of it.
         self._vector = torch.cat([p.ravel() for p in initial])
@@ -61,15 +62,15 @@ class StackedDiscriminators:
             [part.view_as(p) for part, p in zip(vector.split(lengths), initial, strict=True)]
             for vector in (self._vector, self._vector.grad)
         )
-        self._optimizer: torch.optim.Optimizer
-        if loss == "wasserstein":
-            self._vector.clamp_(-clip, clip)
-            self._optimizer = torch.optim.RMSprop([self._vector], lr=lr)
-        else:
-            self._optimizer = torch.optim.Adam([self._vector], lr=lr, betas=(0.5, 0.999), fused=True)
+        betas = (0.5, 0.9) if loss == "wasserstein" else (0.5, 0.999)
+        self._optimizer = torch.optim.Adam([self._vector], lr=lr, betas=betas, fused=True)
+        # Where between a real and a fake row slopes are looked at: public, and shared by all.
+        self._between = torch.Generator().manual_seed(int(seeds[0]))
 
     @torch.no_grad()
-    def step(self, real: torch.Tensor, fake: torch.Tensor, *, gold: bool = False) -> None:
+    def step(
+        self, real: torch.Tensor, fake: torch.Tensor, *, gold: bool = False, weights: torch.Tensor | None = None
+    ) -> None:
         """Train every discriminator on its own real rows and on fakes.
 
         Parameters
@@ -79,13 +80,16 @@ class StackedDiscriminators:
         gold : bool, default=False
             Weigh real rows by the ratio of densities that the discriminator itself estimates, ``exp(score)`` within
             [1/5, 5], so that rows which the generator misses count more (GOLD, Mo et al. 2019).
+        weights : Tensor of shape (n_discriminators, n_rows), default=None
+            Of real rows in the loss; each line counts by its shares of the sum.
         """
         n_rows = real.shape[1]
         both = torch.cat([real, fake.expand(real.shape[0], *fake.shape[-2:])], dim=1)
         activations, scores = self.net.forward(self.params, both)
         weight = torch.full_like(scores, 1.0 / n_rows)
-        if gold:
-            ratio = scores[:, :, :n_rows].clamp(-1.6094379, 1.6094379).exp()
+        if gold or weights is not None:
+            ratio = scores[:, :, :n_rows].clamp(-1.6094379, 1.6094379).exp() if gold else torch.ones(())
+            ratio = ratio if weights is None else ratio * weights[:, None, :]
             weight[:, :, :n_rows] = ratio / ratio.sum(dim=2, keepdim=True)
         if self.loss == "wasserstein":
             signal = torch.ones_like(scores)
@@ -94,9 +98,10 @@ class StackedDiscriminators:
             signal = scores.sigmoid()
             signal[:, :, :n_rows] -= 1.0
         self.net.backpropagate(self.params, self._gradients, activations, signal.mul_(weight))
-        self._optimizer.step()
         if self.loss == "wasserstein":
-            self._vector.clamp_(-self.clip, self.clip)
+            at = torch.rand((n_rows, 1), generator=self._between).to(self.device)
+            self.net.penalise_slopes(self.params, self._gradients, torch.lerp(real, fake, at), self.penalty)
+        self._optimizer.step()
 
     @torch.no_grad()
     def scores(self, rows: torch.Tensor) -> torch.Tensor:
@@ -110,11 +115,8 @@ class StackedDiscriminators:
         its own score. ``which`` asks one discriminator only, for (n_rows, n_features).
         """
         params = [p if which is None else p[which : which + 1] for p in self.params]
-        *hidden, last, _ = params
         with torch.no_grad():
-            activations, scores = self.net.forward(params, rows.expand(last.shape[0], *rows.shape))
+            activations, scores = self.net.forward(params, rows.expand(params[-1].shape[0], *rows.shape))
             slope = torch.ones_like(scores) if self.loss == "wasserstein" else torch.sigmoid(-scores)
-            signal = torch.bmm(slope.transpose(1, 2), last)
-            for layer in range(len(hidden) - 2, -1, -2):
-                signal = torch.bmm(signal * activations.pop().sign(), hidden[layer].transpose(1, 2))
+            signal = self.net.signals(params, activations, slope)[-1]
         return signal if which is None else signal[0]

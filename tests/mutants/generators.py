@@ -42,6 +42,9 @@ from test_generator_backends import (
     test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch as gradient_is_noisy,
 )
 from test_generator_backends import (
+    test_opposite_answers_move_the_mean_as_far_as_declared as mean_moves_as_declared,
+)
+from test_generator_backends import (
     test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata as parts_are_public,
 )
 
@@ -49,7 +52,7 @@ from skfairdp.generative import PFGuardGenerator, _inputs
 from skfairdp.generative import _gan as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative._budget import Budget
-from skfairdp.generative._gan_releases import MajorityBits, SanitisedGradient
+from skfairdp.generative._gan_releases import MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._pate_gan import PATEGANPlan
 from skfairdp.neural import AdversarialTraining
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
@@ -147,6 +150,17 @@ def inverse_noise_scale_of_a_gradient(patch):
         return GaussianMechanism(sensitivity / self.noise_multiplier, sensitivity=sensitivity)
 
     patch.setattr(SanitisedGradient, "_vector", property(vector))
+
+
+@mutant(10, killed_by(mean_moves_as_declared))
+def half_the_distance_of_a_mean_gradient(patch):
+    """Found (sensitivity of one added record, C, where one is replaced). Right: an answer turns round, 2C."""
+
+    def vector(self):
+        sensitivity = self.clip * self.batch_size**0.5 / self.n_discriminators
+        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
+
+    patch.setattr(MeanGradient, "_vector", property(vector))
 
 
 @mutant(11, killed_by(rows_are_disjoint, backend="g_pate"))
