@@ -93,7 +93,9 @@ def test_opposite_answers_move_the_mean_as_far_as_declared():
         mechanism.release(gradients[:, :3], NoiseSource(0))
 
 
-@pytest.mark.parametrize(("two_sided", "sensitivity"), [(True, math.sqrt(2 * (5**2 + 11**2))), (False, math.hypot(5, 11))])
+@pytest.mark.parametrize(
+    ("two_sided", "sensitivity"), [(True, math.sqrt(2 * (5**2 + 11**2))), (False, math.hypot(5, 11))]
+)
 def test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides(
     two_sided, sensitivity
 ):
@@ -111,8 +113,8 @@ def test_clipping_by_group_needs_groups_and_all_discriminators():
     ledger = PrivacyLedger()
     with pytest.raises(ValueError, match=r"GSWGANBackend\(clipping='dpsgd_f'\) has a bound for each group"):
         make(GSWGANBackend(clipping="dpsgd_f", **SMALL), groups=None, balance=None, ledger=ledger).fit(X, y)
+    backend = GSWGANBackend(clipping="global_adapt", answers="one", **SMALL)
     with pytest.raises(ValueError, match="counts the gradients of all discriminators and needs answers='all'"):
-        backend = GSWGANBackend(clipping="global_adapt", answers="one", **SMALL)
         make(backend, ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,13 +89,12 @@ class FairlyClippedPlan(MeanGSWGANPlan):
         return (f"{self.settings.n_steps} noisy counts of long gradients", *super().releases)
 
     def run(self, training: Any, noise: float, source: NoiseSource) -> None:
-        import torch
-
         from skfairdp.neural import BoundsByGroup, GlobalScaling
 
         n_teachers, batch_size = self.layout.n_teachers, self.settings.batch_size
         by_group = self.settings.clipping == "dpsgd_f"
         n_groups = self.layout.n_groups if by_group else 1
+        strata_per_group = self.layout.n_classes if by_group else self.layout.n_strata
         rule = (
             BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNT_SHARE)
             if by_group
@@ -104,16 +104,13 @@ class FairlyClippedPlan(MeanGSWGANPlan):
         for _ in self.steps():
             training.teach()
             values, shown = training.fakes(batch_size)
-            groups = training.strata(shown) // self.layout.n_classes if by_group else np.zeros(batch_size, dtype=np.int64)
+            groups = training.strata(shown) // strata_per_group
             sizes = tuple(np.bincount(groups, minlength=n_groups).tolist())
             counts = self.counts_at(noise, sizes)
-
-            def counted(exact: Any, counts: CountsOfRows = counts) -> Any:
-                return torch.from_numpy(counts.release(exact.numpy(), source))
-
             gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)
             norms = np.linalg.norm(gradients.astype(np.float64), axis=2)
-            every = torch.from_numpy(np.tile(groups, n_teachers))
-            factors = rule.factors(torch.from_numpy(norms.ravel()), every, counted).numpy().reshape(norms.shape)
+            factors = rule.factors_of_arrays(
+                norms.ravel(), np.tile(groups, n_teachers), partial(counts.release, source=source)
+            )
             mean = self.mean_at(noise, rule.bound)
-            training.follow(values, mean.release(gradients * factors[..., None], source))
+            training.follow(values, mean.release(gradients * factors.reshape(*norms.shape, 1), source))

@@ -26,8 +26,9 @@ class GSWGANBackend(AdversarialBackend):
       where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in what a
       later one answers.
 
-    ``clipping="dpsgd_f"`` and ``"global_adapt"`` are the paper's baselines (its Table 3), with the sensitivity they have:
-    the noisy counts by which bounds move are releases too, in which one record moves every row of one discriminator.
+    ``clipping="dpsgd_f"`` and ``"global_adapt"`` are baselines of the paper (its Table 3), with the sensitivity they
+    have: the noisy counts by which bounds move are releases too, and one record moves them by every row of one
+    discriminator.
 
     Discriminators that have to train anyway may as well answer: with 100 of them and 400 steps the mean has 5.0 times
     less noise at ε = 10 and 1.6 times less at ε = 1; with 1,000 and the published 20,000 steps, 6.6 and 1.8 times.

@@ -1,4 +1,4 @@
-"""How GS-WGAN spends a budget: a mean of all discriminators' gradients, or those of one drawn in secret, in each step."""
+"""How GS-WGAN spends a budget: in each step the mean of all gradients, or those of one drawn in secret."""
 
 import math
 from abc import abstractmethod

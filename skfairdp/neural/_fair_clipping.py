@@ -52,6 +52,17 @@ class ClippingRule(ABC):
             adds 1 in at most one entry; the others never.
         """
 
+    def factors_of_arrays(
+        self,
+        norms: NDArray[np.float64],
+        groups: NDArray[np.int64],
+        counted: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """The same from and to arrays."""
+        return self.factors(
+            torch.from_numpy(norms), torch.from_numpy(groups), lambda exact: torch.from_numpy(counted(exact.numpy()))
+        ).numpy()
+
 
 class WeightsByGroup(ClippingRule):
     """Clipped gradients times a public or released weight of their group: sensitivity C times the largest weight.
