@@ -34,8 +34,8 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
     * ``"global_adapt"``: DPSGD-Global-Adapt (Esipova et al. 2022). Gradients are scaled by C/Z and clipped only above
       Z, which follows a noisy count of the batch, paid for. Reads no groups.
 
-    None of them aims at parity of predictions; they are here to be compared with. (In the PFGuard paper, Table 3, they
-    replace the clipping inside GS-WGAN.)
+    None of them aims at parity of predictions; they are here to be compared with. (In the PFGuard paper, Table 3,
+    they replace the clipping inside GS-WGAN: ``GSWGANBackend(clipping=)``.)
 
     Parameters
     ----------
