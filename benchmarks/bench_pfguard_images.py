@@ -190,8 +190,13 @@ def subgroup_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
         }
 
 
-def class_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield recalls of a rare digit among all ten, one point for each level of bias and way of drawing."""
+def class_points(
+    seed: int, quick: bool, backend: dict[str, Any] | None = None, levels: tuple[int, ...] = LEVELS
+) -> Iterator[dict[str, Any]]:
+    """Yield recalls of a rare digit among all ten, one point for each level of bias and way of drawing.
+
+    ``backend`` are settings of the generator; None takes each pixel for a column.
+    """
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -202,14 +207,15 @@ def class_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
     small = make_rotated_subgroups(images, labels, minority_share=1e-12, size=size, random_state=0).data
     order = np.random.default_rng(seed).permutation(len(labels))
     test, private = np.split(order, [len(order) // 7])
-    for level in LEVELS:
+    settings = {"n_bins": 4} if backend is None else backend
+    for level in levels:
         rows = make_class_bias(small[private], labels[private], minority=RARE, level=level, random_state=seed)
         for name, balance in (("balanced", "group"), ("as it is", None)):
             generator = PFGuardGenerator(
-                epsilon=EPSILON, delta=DELTA, bounds=(0, 1), n_bins=4, groups=list(range(10)), balance=balance,
-                label_rates=None, random_state=seed,
+                epsilon=EPSILON, delta=DELTA, bounds=(0, 1), groups=list(range(10)), balance=balance,
+                label_rates=None, random_state=seed, **settings,
             )
-            generator.fit(flat(rows.data), sensitive_features=rows.target)
+            generator.fit(flat(rows.data) if backend is None else rows.data, sensitive_features=rows.target)
             made, digit = generator.sample(1000 if quick else 10_000, return_sensitive=True, random_state=seed)
             digit = np.asarray(digit).astype(int)
             predicted = LogisticRegression(max_iter=100).fit(flat(made), digit).predict(flat(small[test]))
