@@ -33,6 +33,9 @@ from statistical.test_generator_ensembles import (
     test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before as draws_do_not_show,
 )
 from test_generator_backends import (
+    test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides as counts_move,
+)
+from test_generator_backends import (
     test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch as joint_event,
 )
 from test_generator_backends import (
@@ -52,6 +55,7 @@ from skfairdp.generative import PFGuardGenerator, _inputs
 from skfairdp.generative import _gan as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative._budget import Budget
+from skfairdp.generative._fairly_clipped_gan import CountsOfRows
 from skfairdp.generative._gan_releases import MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._pate_gan import PATEGANPlan
 from skfairdp.neural import AdversarialTraining
@@ -161,6 +165,22 @@ def half_the_distance_of_a_mean_gradient(patch):
         return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
 
     patch.setattr(MeanGradient, "_vector", property(vector))
+
+
+@mutant(
+    None,
+    killed_by(counts_move, two_sided=True, sensitivity=17.08800749063506),
+)
+def one_record_counted_once_among_the_gradients_of_gs_wgan(patch):
+    """Found (DP-SGD-F inside GS-WGAN): counts that a record moves by 1, as in training on records.
+
+    Right: gradients are those of generated rows; one record moves all that its discriminator answers.
+    """
+
+    def vector(self):
+        return GaussianMechanism(self.noise_multiplier, sensitivity=1.0)
+
+    patch.setattr(CountsOfRows, "_vector", property(vector))
 
 
 @mutant(11, killed_by(rows_are_disjoint, backend="g_pate"))
