@@ -56,8 +56,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
 
     PFGuard (Kim et al. 2024): fair sampling on the private side, a private release, a balanced law on the public side.
     Its published claims break where parts are stratified by a private attribute or weights are counted over the whole
-    table; here rows are dealt to teachers by position and weights come from a teacher's own part. The ε of the
-    backends are ours, not the papers'.
+    table; here rows are dealt to teachers by position and weights come from a teacher's own part.
 
     Parameters
     ----------
@@ -81,8 +80,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         Of the networks' backends: discriminators on disjoint parts, dealt by position. Public: a number taken from the
         private minority's size would be a release.
     sampling : {"importance", "stratified", "weights"}, default="importance"
-        How teachers balance what they see: by resampling (SIR), with fixed numbers of rows of each group and label in a
-        batch, or by weights in the loss (Choi et al. 2020, the paper's baseline of reweighting).
+        Balance by resampling (SIR), fixed numbers of each group and label in a batch, or weights in the teachers' loss.
     normalization : {"N1", "N2"}, default="N1"
         Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised.
     teacher_loss : {"plain", "gold"}, default="plain"
