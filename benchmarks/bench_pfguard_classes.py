@@ -33,14 +33,7 @@ def main() -> None:
             measured.append(point)
             print(f"seed {seed}, one in {point['level']}, {point['method']}: done", flush=True)
     rows = images.summaries(measured, ("method", "level"), ("n_rare", "recall_of_rare", "accuracy"))
-    common.print_table(
-        ["classes", "level", "ε", f"recall of {images.RARE}", "accuracy"],
-        [
-            [row["method"], row["level"], f"{row['epsilon_certified']:.2f}"]
-            + [common.plus_minus(row[name]) for name in ("recall_of_rare", "accuracy")]
-            for row in rows
-        ],
-    )
+    images.print_classes(rows)
     common.save(
         arguments,
         {

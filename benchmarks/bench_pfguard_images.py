@@ -265,6 +265,18 @@ def summaries(measured: list[dict[str, Any]], keys: tuple[str, ...], names: tupl
     return rows
 
 
+def print_classes(rows: list[dict[str, Any]]) -> None:
+    """Print the table of a rare digit."""
+    common.print_table(
+        ["classes", "level", "ε", f"recall of {RARE}", "accuracy"],
+        [
+            [row["method"], row["level"], f"{row['epsilon_certified']:.2f}"]
+            + [common.plus_minus(row[name]) for name in ("recall_of_rare", "accuracy")]
+            for row in rows
+        ],
+    )
+
+
 def main() -> None:
     parser = common.parser(__doc__, "pfguard_images", seeds=2, first_seed=100)
     arguments = parser.parse_args()
@@ -290,14 +302,7 @@ def main() -> None:
             for row in rows
         ],
     )
-    common.print_table(
-        ["classes", "level", "ε", f"recall of {RARE}", "accuracy"],
-        [
-            [row["method"], row["level"], f"{row['epsilon_certified']:.2f}"]
-            + [common.plus_minus(row[name]) for name in ("recall_of_rare", "accuracy")]
-            for row in levels
-        ],
-    )
+    print_classes(levels)
     common.save(
         arguments,
         {
