@@ -1,0 +1,484 @@
+"""Every estimator with its main options, as small fits: an option is listed here once and tested everywhere.
+
+``test_golden.py`` compares each fit with results frozen before; ``replay/`` fits each on neighbouring data. A new
+estimator, or an option that touches private rows, gets an entry.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from skfairdp import (
+    IDP3,
+    DemographicParityFilter,
+    FairClippingClassifier,
+    FairDPSGDClassifier,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    LagrangianClassifier,
+    ParetoSearchCV,
+    PATEClassifier,
+    PFGuardGenerator,
+    PFLDClassifier,
+    PrivateSearchCV,
+    PublicData,
+    RandomizedResponseClassifier,
+    SFPATEClassifier,
+)
+from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
+from skfairdp.ensemble import MLPTeachers
+from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, MarginalsBackend, PATEGANBackend
+
+__all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
+
+#: What a neighbour may change, as the reports say it.
+RECORD = "replace one record"
+GUEST = "add or remove one record"
+ATTRIBUTE = "replace one sensitive attribute"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Private rows, public ones, and rows to predict for."""
+
+    X: Any
+    y: Any
+    groups: Any
+    X_public: Any
+    y_public: Any
+    groups_public: Any
+    X_test: Any
+    y_test: Any
+    groups_test: Any
+
+    @property
+    def public(self) -> PublicData:
+        return PublicData(self.X_public, self.groups_public)
+
+    @property
+    def validation(self) -> PublicData:
+        return PublicData(self.X_public, self.groups_public, y=self.y_public)
+
+    def but(self, **changed: Any) -> "Rows":
+        return replace(self, **changed)
+
+
+def make_rows(n_classes: int = 2, n: int = 240, n_public: int = 80, n_test: int = 40, seed: int = 0) -> Rows:
+    """Four features, of which two follow the class and one the group; the class follows the group a little."""
+    rng = np.random.default_rng(seed)
+    total = n + n_public + n_test
+    X = rng.normal(size=(total, 4)).round(6)
+    groups = rng.integers(2, size=total)
+    score = X[:, 0] + 0.5 * X[:, 1] + 0.8 * groups + 0.3 * rng.normal(size=total)
+    X[:, 2] += 2 * groups
+    y = np.digitize(score, np.linspace(-1.0, 1.8, n_classes + 1)[1:-1])
+    parts = [slice(0, n), slice(n, n + n_public), slice(n + n_public, total)]
+    return Rows(*(values[part] for part in parts for values in (X, y, groups)))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One estimator with one set of options, on one kind of rows.
+
+    Parameters
+    ----------
+    name : str
+    make : callable
+        Returns the unfitted estimator; takes ``noise_seed`` and ``ledger`` where the estimator has them.
+    fit : callable of (estimator, Rows)
+        Returns what ``probe`` looks at: the fitted estimator as a rule.
+    probe : callable of (fitted, Rows)
+        Name → array of what the fitted object answers: predictions, probabilities, samples.
+    relation : str or None
+        What a neighbour may change; None where there is no guarantee.
+    private : tuple of str
+        Which fields of the rows hold what is protected.
+    rows : callable
+        Returns the Rows to fit on.
+    slow : bool
+        Takes more than a second or so.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    fit: Callable[[Any, Rows], Any]
+    probe: Callable[[Any, Rows], Mapping[str, Any]]
+    relation: str | None
+    private: tuple[str, ...]
+    rows: Callable[[], Rows] = make_rows
+    slow: bool = field(default=False)
+
+    @property
+    def spends(self) -> bool:
+        """Whether it releases anything noisy, and so has a ``noise_seed`` and a ledger."""
+        return self.relation is not None
+
+
+# ---- how each kind is fitted and asked -------------------------------------------------------------------------
+def answers(fitted: Any, rows: Rows) -> dict[str, Any]:
+    """Predictions for rows to come, and probabilities where there are any."""
+    found = {"predict": fitted.predict(rows.X_test)}
+    if hasattr(fitted, "predict_proba"):
+        found["predict_proba"] = fitted.predict_proba(rows.X_test)
+    return found
+
+
+def answers_with_groups(fitted: Any, rows: Rows) -> dict[str, Any]:
+    return {"predict": fitted.predict(rows.X_test, sensitive_features=rows.groups_test)}
+
+
+def with_public_rows(estimator: Any, rows: Rows) -> Any:
+    return estimator.fit(rows.X, rows.y, X_public=rows.X_public)
+
+
+def with_public_groups(estimator: Any, rows: Rows) -> Any:
+    return estimator.fit(rows.X, rows.y, X_public=rows.public)
+
+
+def with_private_groups(estimator: Any, rows: Rows) -> Any:
+    return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups)
+
+
+def without_groups(estimator: Any, rows: Rows) -> Any:
+    return estimator.fit(rows.X, rows.y)
+
+
+def samples(fitted: Any, rows: Rows) -> dict[str, Any]:
+    X, y, groups = fitted.sample_labels(30, return_sensitive=True, random_state=1)
+    return {"X": np.asarray(X), "y": np.asarray(y), "groups": np.asarray(groups)}
+
+
+def samples_without_groups(fitted: Any, rows: Rows) -> dict[str, Any]:
+    X, y = fitted.sample_labels(30, random_state=1)
+    return {"X": np.asarray(X), "y": np.asarray(y)}
+
+
+# ---- PATE ------------------------------------------------------------------------------------------------------
+def pate(**options: Any) -> Callable[..., Any]:
+    return partial(PATEClassifier, **{**_VOTES, **options})
+
+
+def fair_pate(**options: Any) -> Callable[..., Any]:
+    return partial(FairPATEClassifier, **{**_VOTES, "gamma": 0.1, "min_count": 5, **options})
+
+
+_VOTES: dict[str, Any] = {"epsilon": 8.0, "n_teachers": 12, "classes": [0, 1], "random_state": 0}
+THREE = {"classes": [0, 1, 2]}
+three_classes = partial(make_rows, 3)
+
+
+def _pate_fits() -> list[Fit]:
+    fits = []
+    for voting in ("soft", "gnmax", "confident"):
+        for n_classes, rows, more in ((2, make_rows, {}), (3, three_classes, THREE)):
+            fits += [
+                Fit(f"PATE-{voting}-{n_classes}", pate(voting=voting, **more), with_public_rows, answers, RECORD,
+                    ("X", "y"), rows),
+                Fit(f"FairPATE-{voting}-{n_classes}", fair_pate(voting=voting, **more), with_public_groups, answers,
+                    RECORD, ("X", "y"), rows),
+            ]  # fmt: skip
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("unconstrained", {"gamma": None}),
+        ("discrete", {"noise": "discrete_gaussian", "max_queries": 40}),
+        ("filter", {"voting": "confident", "accounting": "gdp"}),
+        ("student-data", {"constraint_at": "student_data"}),
+        ("student-data-confident", {"constraint_at": "student_data", "voting": "confident"}),
+        ("student-loss", {"constraint_at": "student_loss", "lam": 0.3}),
+        ("student-loss-gnmax", {"constraint_at": "student_loss", "lam": 0.3, "voting": "gnmax"}),
+        ("tree-teachers", {"teacher": DecisionTreeClassifier(max_depth=2)}),
+        ("mlp-teachers", {"teacher": MLPTeachers(hidden=(4,), epochs=2)}),
+        ("given-student", {"student": LogisticRegression(), "voting": "confident"}),
+    ]
+    for name, more in options:
+        fits.append(
+            Fit(f"FairPATE-{name}", fair_pate(**more), with_public_groups, answers, RECORD, ("X", "y"))
+        )
+    fits.append(
+        Fit("FairPATE-held-out", fair_pate(public_size=0.4), with_private_groups, answers, RECORD, ("X", "y"))
+    )
+    return fits
+
+
+# ---- what protects the group -----------------------------------------------------------------------------------
+NET: dict[str, Any] = {"hidden": (4,), "epochs": 3, "batch_size": 60, "dual_steps": 4}
+LAGRANGIAN = LagrangianClassifier(random_state=0, **NET)
+
+
+def sf_pate(**options: Any) -> Callable[..., Any]:
+    given = {"epsilon": 8.0, "n_teachers": 6, "groups": [0, 1], "fair_estimator": LAGRANGIAN, "random_state": 0}
+    return partial(SFPATEClassifier, **{**given, **options})
+
+
+def pfld(**options: Any) -> Callable[..., Any]:
+    given = {"epsilon": 8.0, "groups": [0, 1], "random_state": 0, **NET}
+    return partial(PFLDClassifier, **{**given, **options})
+
+
+def randomised(**options: Any) -> Callable[..., Any]:
+    return partial(RandomizedResponseClassifier, **{"epsilon": 2.0, "groups": [0, 1], "random_state": 0, **options})
+
+
+GRADIENT = {"primal": "gradient", "primal_steps": 6}
+
+
+def _attribute_fits() -> list[Fit]:
+    def of(name: str, make: Callable[..., Any], **more: Any) -> Fit:
+        return Fit(name, make, with_private_groups, answers, ATTRIBUTE, ("groups",), **more)
+
+    return [
+        of("SFPATE-student", sf_pate()),
+        of("SFPATE-student-gnmax", sf_pate(voting="gnmax")),
+        of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", student_rows=40)),
+        of("SFPATE-student-parity-logistic", sf_pate(fair_estimator=ParityLogisticRegression(slack=0.1))),
+        of("SFPATE-student-3", sf_pate(classes=[0, 1, 2]), rows=three_classes),
+        of("SFPATE-teacher", sf_pate(variant="teacher", student=LAGRANGIAN)),
+        of("SFPATE-teacher-gnmax", sf_pate(variant="teacher", voting="gnmax", student=LogisticRegression())),
+        of("PFLD-group-model", pfld()),
+        of("PFLD-group-model-odds-3", pfld(constraint="equalized_odds", classes=[0, 1, 2]), rows=three_classes),
+        of("PFLD-several", pfld(constraint=["demographic_parity", "accuracy_parity"], violations="probabilities")),
+        of("PFLD-gradient", pfld(**GRADIENT)),
+        of("PFLD-gradient-odds", pfld(constraint="equalized_odds", clip=0.05, n_components=4, **GRADIENT)),
+        of("PFLD-poisson", pfld(sampling="poisson", sampling_probability=0.3, **GRADIENT)),
+        of("RandomizedResponse", randomised(fair_estimator=LAGRANGIAN)),
+        of("RandomizedResponse-logistic", randomised()),
+        of("RandomizedResponse-biased", randomised(debias=False)),
+        Fit(
+            "GroupRandomizer",
+            partial(GroupRandomizer, epsilon=2.0, groups=[0, 1]),
+            lambda randomizer, rows: (randomizer, randomizer.release(rows.groups)),
+            lambda pair, rows: {"released": pair[1], "weights": pair[0].weights(pair[1])},
+            ATTRIBUTE,
+            ("groups",),
+        ),
+    ]
+
+
+# ---- DP-SGD ----------------------------------------------------------------------------------------------------
+SGD: dict[str, Any] = {"epsilon": 8.0, "hidden": (4,), "epochs": 4, "batch_size": 60, "classes": [0, 1],
+                       "random_state": 0}  # fmt: skip
+
+
+def dpsgd(**options: Any) -> Callable[..., Any]:
+    return partial(FairDPSGDClassifier, **{**SGD, "dual_steps": 4, **options})
+
+
+def clipping(**options: Any) -> Callable[..., Any]:
+    return partial(FairClippingClassifier, **{**SGD, **options})
+
+
+def _gradient_fits() -> list[Fit]:
+    X, every = ("X", "y"), ("X", "y", "groups")
+    none = {"public": "none", "groups": [0, 1]}
+    return [
+        Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, GUEST, X),
+        Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, GUEST, X, three_classes),
+        Fit("FairDPSGD-held-out", dpsgd(public_size=0.3), with_private_groups, answers, GUEST, every),
+        Fit("FairDPSGD-per-sample", dpsgd(regularizer_at="per_sample"), with_public_groups, answers, GUEST, X),
+        Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, GUEST, every),
+        Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, GUEST, every, three_classes),
+        Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, GUEST, X),
+        Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, n_rows=250), without_groups, answers, GUEST, X),
+        Fit("FairDPSGD-momentum", dpsgd(lam=0.0, momentum=0.5, average_last=0.0), without_groups, answers, GUEST, X),
+        Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, GUEST, every),
+        Fit("FairClipping-dpsgd-f", clipping(groups=[0, 1], method="dpsgd_f"), with_private_groups, answers, GUEST,
+            every),
+        Fit("FairClipping-global-adapt", clipping(method="global_adapt", start=1.0), without_groups, answers, GUEST,
+            X),
+    ]  # fmt: skip
+
+
+# ---- the generator ---------------------------------------------------------------------------------------------
+SMALL: dict[str, Any] = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
+
+
+def pfguard(**options: Any) -> Callable[..., Any]:
+    given = {"epsilon": 8.0, "n_bins": 6, "n_teachers": 8, "bounds": (-6.0, 6.0), "classes": [0, 1], "groups": [0, 1],
+             "random_state": 0}  # fmt: skip
+    return partial(PFGuardGenerator, **{**given, **options})
+
+
+def make_tables() -> Rows:
+    """The rows as DataFrames with a column of strings, one of integers and a category; groups are strings."""
+
+    def table(X: Any) -> pd.DataFrame:
+        return pd.DataFrame({
+            "score": X[:, 0],
+            "count": np.clip(np.round(X[:, 1] * 2 + 5), 0, 11).astype(int),
+            "town": np.where(X[:, 2] > 1, "Athens", "Bergen").astype(object),
+            "kind": pd.Categorical(np.where(X[:, 3] > 0, "up", "down"), categories=["down", "up"]),
+        })  # fmt: skip
+
+    def names(groups: Any) -> pd.Series:
+        return pd.Series(np.where(groups == 0, "f", "m").astype(object), name="sex")
+
+    rows = make_rows()
+    return rows.but(
+        X=table(rows.X), X_public=table(rows.X_public), X_test=table(rows.X_test), y=pd.Series(rows.y, name="label"),
+        groups=names(rows.groups), groups_public=names(rows.groups_public), groups_test=names(rows.groups_test),
+    )  # fmt: skip
+
+
+TABLE = {
+    "bounds": {"score": (-5.0, 5.0), "count": (0, 11)},
+    "categories": {"town": ["Athens", "Bergen", "Cork"], "kind": ["down", "up"]},
+    "groups": ["f", "m"],
+}
+
+
+def table_samples(fitted: Any, rows: Rows) -> dict[str, Any]:
+    X, y, groups = fitted.sample_labels(30, return_sensitive=True, random_state=1)
+    return {**{str(name): X[name].to_numpy() for name in X}, "y": np.asarray(y), "groups": np.asarray(groups)}
+
+
+def _generator_fits() -> list[Fit]:
+    every = ("X", "y", "groups")
+
+    def of(name: str, make: Callable[..., Any], **more: Any) -> Fit:
+        return Fit(f"PFGuard-{name}", make, with_private_groups, samples, RECORD, every, **more)
+
+    return [
+        of("marginals", pfguard()),
+        of("marginals-star-group", pfguard(backend=MarginalsBackend(structure="star"), balance="group")),
+        of("marginals-unbalanced", pfguard(balance=None)),
+        of("marginals-rates", pfguard(label_rates={0: 0.3, 1: 0.6})),
+        of("marginals-private-cells", pfguard(bounds=None, n_bins=4)),
+        of("marginals-3", pfguard(classes=[0, 1, 2]), rows=three_classes),
+        Fit("PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every,
+            make_tables),
+        of("pate-gan", pfguard(backend=PATEGANBackend(student_steps=2, generator_steps=2, **SMALL))),
+        of("gs-wgan", pfguard(backend=GSWGANBackend(**SMALL))),
+        of("gs-wgan-one", pfguard(backend=GSWGANBackend(answers="one", **SMALL))),
+        of("gs-wgan-dpsgd-f", pfguard(backend=GSWGANBackend(clipping="dpsgd_f", **SMALL))),
+        of("gs-wgan-global-adapt", pfguard(backend=GSWGANBackend(clipping="global_adapt", **SMALL))),
+        of("gs-wgan-stratified", pfguard(backend=GSWGANBackend(**SMALL), sampling="stratified", normalization="N2")),
+        of("gs-wgan-weights-gold", pfguard(backend=GSWGANBackend(**SMALL), sampling="weights", teacher_loss="gold")),
+        Fit(
+            "PFGuard-gs-wgan-reference",
+            pfguard(backend=GSWGANBackend(**SMALL), groups=None),
+            lambda generator, rows: generator.fit(rows.X, rows.y, X_reference=rows.X_public),
+            samples_without_groups,
+            RECORD,
+            ("X", "y"),
+        ),
+        of("g-pate", pfguard(backend=GPATEBackend(n_coordinates=3, **SMALL))),
+        of("datalens", pfguard(backend=DataLensBackend(k=4, **SMALL))),
+    ]
+
+
+# ---- what has no guarantee of its own --------------------------------------------------------------------------
+def _calibrated(**options: Any) -> Callable[[Any, Rows], Any]:
+    def fit(make_calibrator: Any, rows: Rows) -> Any:
+        model = LogisticRegression().fit(rows.X, rows.y)
+        return make_calibrator(model, **options).fit(rows.X_public, sensitive_features=rows.groups_public)
+
+    return fit
+
+
+def _fine_tuned(model: Any, rows: Rows) -> Any:
+    calibrator = FairnessCalibrator(model.fit(rows.X, rows.y), method="fine_tune", lam=0.5, steps=5)
+    return calibrator.fit(rows.X_public, sensitive_features=rows.groups_public)
+
+
+def _filtered(parity_filter: Any, rows: Rows) -> Any:
+    return parity_filter, *parity_filter.fit_resample(rows.X, rows.y, sensitive_features=rows.groups)
+
+
+def _streamed(idp: Any, rows: Rows) -> dict[str, Any]:
+    found = answers_with_groups(idp, rows)
+    idp.update(rows.y_test, sensitive_features=rows.groups_test)
+    return {**found, "after an update": idp.predict(rows.X_test, sensitive_features=rows.groups_test)}
+
+
+def _plain_fits() -> list[Fit]:
+    def of(name: str, make: Callable[..., Any], fit: Any = with_private_groups, probe: Any = answers, **more: Any):
+        return Fit(name, make, fit, probe, None, (), **more)
+
+    def lagrangian(**options: Any) -> Callable[..., Any]:
+        return partial(LagrangianClassifier, **{"random_state": 0, **NET, **options})
+
+    def idp(**options: Any) -> Callable[..., Any]:
+        return partial(IDP3, LogisticRegression(), **{"groups": [0, 1], "gamma": 0.1, "min_count": 3, **options})
+
+    return [
+        of("Lagrangian", lagrangian()),
+        of("Lagrangian-odds-3", lagrangian(constraint="equalized_odds"), rows=three_classes),
+        of("Lagrangian-several", lagrangian(constraint=["accuracy_parity", "generalized_demographic_parity"])),
+        of("ParityLogistic", ParityLogisticRegression),
+        of("ParityLogistic-odds", partial(ParityLogisticRegression, constraint="equalized_odds", slack=0.05)),
+        of("IDP3", idp(), probe=_streamed),
+        of("IDP3-between-local", idp(gap="between", gate="local", reject_label=9), probe=_streamed),
+        of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
+        of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
+           _calibrated(gamma=0.05, group_at_prediction=True), answers_with_groups),
+        Fit("Calibrator-fine-tuned", dpsgd(lam=0.0), _fine_tuned, answers, GUEST, ("X", "y")),
+        of("ParityFilter", partial(DemographicParityFilter, gamma=0.05, min_count=10), _filtered,
+           lambda kept, rows: {"kept": kept[0].sample_indices_, "y": kept[2]}),
+        of("ParityFilter-shuffled", partial(DemographicParityFilter, gamma=0.02, min_count=5, shuffle=True,
+                                            random_state=0), _filtered,
+           lambda kept, rows: {"kept": kept[0].sample_indices_, "y": kept[2]}),
+    ]  # fmt: skip
+
+
+# ---- searches --------------------------------------------------------------------------------------------------
+def _search(cls: type, make: Callable[..., Any], grid: Any, **options: Any) -> Callable[..., Any]:
+    """A search has no noise of its own: seed and ledger are the estimator's."""
+    return lambda **given: cls(make(**given), grid, random_state=0, **options)
+
+
+def _searched(fitted: Any, rows: Rows) -> dict[str, Any]:
+    found = answers(fitted, rows)
+    results = getattr(fitted, "cv_results_", {})
+    return {**found, **{name: results[name] for name in results if name.startswith("mean_test_")}}
+
+
+def _with_validation(search: Any, rows: Rows) -> Any:
+    return search.fit(rows.X, rows.y, X_public=rows.public, validation=rows.validation)
+
+
+def _with_all_groups(search: Any, rows: Rows) -> Any:
+    return search.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=rows.public)
+
+
+GAMMAS = {"gamma": [0.02, 0.2]}
+
+
+def _search_fits() -> list[Fit]:
+    X, every = ("X", "y"), ("X", "y", "groups")
+    pareto, private = partial(_search, ParetoSearchCV), partial(_search, PrivateSearchCV)
+    quick = dpsgd(lam=0.0, epochs=1)
+    return [
+        Fit("Pareto-private-folds", pareto(fair_pate(), GAMMAS, cv=2, score_epsilon=4.0), _with_all_groups, _searched,
+            RECORD, every),
+        Fit("Pareto-public", pareto(fair_pate(), GAMMAS), _with_validation, _searched, RECORD, X),
+        Fit("Pareto-dpsgd", pareto(quick, {"lr": [0.5, 2.0]}, objectives=("accuracy", "epsilon"), cv=2,
+                                   score_epsilon=4.0), without_groups, _searched, GUEST, X),
+        Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
+            with_private_groups, _searched, ATTRIBUTE, ("groups",)),
+        Fit("Private-selection", private(pate(), {"threshold": [0.6, 0.7, 0.8, 0.9]}, method="selection",
+                                         score_epsilon=4.0), with_public_rows, answers, RECORD, X),
+        Fit("Private-composition", private(pate(), {"threshold": [0.6, 0.8]}, method="composition", cv=2,
+                                           score_epsilon=4.0), with_public_rows, answers, RECORD, X),
+        Fit("Private-public", private(fair_pate(), GAMMAS, method="selection"), _with_validation, answers, RECORD, X),
+    ]  # fmt: skip
+
+
+CATALOGUE: tuple[Fit, ...] = (
+    *_pate_fits(),
+    *_attribute_fits(),
+    *_gradient_fits(),
+    *_generator_fits(),
+    *_plain_fits(),
+    *_search_fits(),
+)
+
+
+def by_name(name: str) -> Fit:
+    """The entry of that name."""
+    (found,) = (entry for entry in CATALOGUE if entry.name == name)
+    return found
