@@ -5,21 +5,21 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, PrivacySpent, planned_entry
 from skfairdp.utils import (
     PublicData,
     as_groups,
+    as_labels,
     encode_labels,
     given_domain,
     group_domain,
+    private_error,
     public_generator,
     split_sensitive_columns,
     without_values,
@@ -143,42 +143,24 @@ class FairPrivateMixin:
         self, X: Any, *, reset: bool = False, read_groups: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
         """Numeric features and, with ``sensitive_columns``, the groups among them if they are wanted."""
-        columns = self.sensitive_columns  # type: ignore[attr-defined]
+        columns, owner = self.sensitive_columns, type(self).__name__  # type: ignore[attr-defined]
+        features, groups = X, None
+        if columns is not None:
+            features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=read_groups)
         try:
             if columns is None:
                 return validate_data(self, X, reset=reset, dtype=np.float64), None
-            features, groups = split_sensitive_columns(
-                X, columns, owner=type(self).__name__, read_groups=read_groups
-            )
             features = check_array(features, dtype=np.float64, estimator=self, input_name="X")
             validate_data(self, X, reset=reset, skip_check_array=True)
             return features, groups
-        except (ValueError, TypeError, OverflowError) as error:
-            problem = without_values(error, owner=type(self).__name__)
+        except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+            problem = without_values(error, owner=owner)
         raise problem
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        owner, problem = type(self).__name__, None
-        try:
-            y = column_or_1d(y, warn=True)
-        except (ValueError, TypeError) as error:
-            problem = without_values(error, owner=owner, name="y")
-        if problem is not None:
-            raise problem
-        if len(y) != n_rows:
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}")
-        if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-            raise ValueError("Input y contains NaN or infinity.")
-        if bool(pd.isna(y).any()):
-            raise ValueError(f"y of {owner} contains missing values (None or NaN).")
-        try:
-            np.unique(y)
-        except TypeError:
-            raise ValueError(f"Unknown label type: y of {owner} mixes labels that have no common order.") from None
-        check_classification_targets(y)
-        return y
+        # Given classes settle what is a label; without them the kind of y is read along with its classes.
+        given = getattr(self, "classes", None) is not None
+        return as_labels(y, n_rows, owner=type(self).__name__, check_kind=not given)
 
     def _encode_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The class domain (given, or inferred with a warning) and the rows' class codes."""
@@ -187,10 +169,7 @@ class FairPrivateMixin:
         if given is None:
             classes, codes = np.unique(y, return_inverse=True)
             if len(classes) < 2:
-                raise ValueError(
-                    f"{owner} can't train when only one class is present in y. If that is no mistake, "
-                    "give the classes with the 'classes' parameter."
-                )
+                raise private_error("one class", owner=owner)
             warnings.warn(
                 f"{owner} read its classes from the private y, which reveals them outside the guarantee. "
                 "Give them with the 'classes' parameter.",
@@ -213,10 +192,7 @@ class FairPrivateMixin:
             return self._encode_classes(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, give "
-                "the classes with the 'classes' parameter."
-            )
+            raise private_error("one class", owner=type(self).__name__)
         return classes, codes.astype(np.int64)
 
     def _public_rows(
@@ -328,10 +304,7 @@ class FairPrivateMixin:
         else:
             domain = group_domain(groups_in_X)
             if len(domain) < 2:
-                raise ValueError(
-                    f"{owner} found only one group, so every fairness statement would be vacuous. If that is no "
-                    "mistake, give the groups with the 'groups' parameter."
-                )
+                raise private_error("one group", owner=owner)
             warnings.warn(
                 f"{owner} read its groups from the private rows, which reveals them outside the guarantee. Give them "
                 "with the 'groups' parameter.",

@@ -404,11 +404,11 @@ def test_transform_is_for_the_post_processor_without_an_estimator():
         ([0, 1], ["a", None], "missing"),
         ([0, 1], ["a"], "inconsistent length"),
         ([0, 1], ["a", "c"], "'groups'"),
-        ([0, 2], ["a", "b"], "not among"),
-        ([0, np.nan], ["a", "b"], "not among"),
+        ([0, 2], ["a", "b"], "not in '"),
+        ([0, np.nan], ["a", "b"], "not in '"),
         ([], [], "at least one row"),
         ([[0, 1]], ["a"], "one column"),
-        ([{}, 1], ["a", "b"], "labels"),
+        ([{}, 1], ["a", "b"], "not in '"),
     ],
 )
 def test_bad_prediction_input_is_a_value_error(method, labels, groups, message):

@@ -199,7 +199,7 @@ X_, y_, GROUPS = world()
 REFUSED = {
     "no groups": ({}, None, {}, "needs the groups of the private rows"),
     "one group": ({"groups": None}, np.zeros(N, int), {}, "only one group"),
-    "unknown group": ({}, GROUPS + 1, {}, "not among the 2 known ones"),
+    "unknown group": ({}, GROUPS + 1, {}, "not in 'groups'"),
     "wrong length": ({}, GROUPS[1:], {}, "inconsistent length"),
     "groups twice": ({"sensitive_columns": 0, "groups": None}, GROUPS, {}, "groups twice"),
     "public rows": ({}, GROUPS, {"X_public": PublicData(X_, GROUPS)}, "public rows together with public='none'"),

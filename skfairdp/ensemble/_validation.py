@@ -32,15 +32,18 @@ def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd:
     ValueError
         Not numbers, not finite, wrong number of columns. The message contains no value of X.
     """
+    problem: Exception | None = None
     try:
         X = check_array(X, dtype=[np.float64, np.float32], allow_nd=allow_nd, ensure_min_samples=0, input_name="X",
                         ensure_all_finite=False)
     except (ValueError, TypeError):
         # scikit-learn quotes the entry it could not convert; here that entry may be private.
-        raise ValueError(
+        problem = ValueError(
             f"X of {owner} must be a dense table of numbers. Encode its columns first (with an encoder fitted on "
             "public rows), or give a scikit-learn Pipeline that encodes them as the teacher."
-        ) from None
+        )
+    if problem is not None:
+        raise problem  # outside the block: no context that quotes a value
     if not np.isfinite(X).all():
         raise ValueError(f"X of {owner} contains NaN or infinity. Impute those entries, or drop the rows.")
     if n_features is not None and X.shape[1] != n_features:

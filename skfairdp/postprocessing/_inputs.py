@@ -99,11 +99,7 @@ def public_groups(
 
 def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return each row's position in ``labels``."""
-    column = _column(y, name)
-    try:
-        return encode_labels(column, labels, owner="IDP3", name=name, parameter="y")
-    except TypeError:
-        raise ValueError(f"{name} of IDP3 holds values that cannot be labels, such as lists.") from None
+    return encode_labels(_column(y, name), labels, owner="IDP3", name=name, parameter="y")
 
 
 def reject_label(given: Any, classes: NDArray[Any]) -> Any:

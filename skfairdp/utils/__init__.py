@@ -7,19 +7,24 @@ from skfairdp.utils._groups import (
     group_domain,
     split_sensitive_columns,
 )
+from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
 from skfairdp.utils._progress import progress_bar
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
-from skfairdp.utils._validation import without_values
+from skfairdp.utils._validation import as_labels, without_values
 
 __all__ = [
+    "PRIVATE_ERRORS",
+    "PrivateRowsError",
     "PublicData",
     "RandomStateLike",
     "as_groups",
+    "as_labels",
     "child_seeds",
     "encode_labels",
     "given_domain",
     "group_domain",
+    "private_error",
     "progress_bar",
     "public_generator",
     "split_sensitive_columns",

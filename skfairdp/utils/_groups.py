@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from skfairdp.utils._private_errors import private_error
+
 __all__ = ["as_groups", "encode_labels", "given_domain", "group_domain", "split_sensitive_columns"]
 
 
@@ -42,43 +44,56 @@ def as_groups(
         Wrong length, missing values, values such as lists that cannot be compared as groups, more than two
         dimensions. The message contains no group name.
     """
-    if isinstance(sensitive_features, pd.Series):
-        columns = [sensitive_features]
-    elif isinstance(sensitive_features, pd.DataFrame):
-        columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
-    else:
-        try:
-            # A list keeps its own types: numpy would read ["a", nan] and [("a", 1)] as strings.
-            kind = object if isinstance(sensitive_features, list | tuple) else None
-            array = np.asarray(sensitive_features, dtype=kind)
-        except ValueError:
-            raise ValueError(f"{name} of {owner} must have one entry per row, all of the same shape.") from None
-        if array.ndim not in (1, 2):
-            raise ValueError(
-                f"{name} of {owner} must be one column, or a table of columns; got {array.ndim} dimensions."
-            )
-        columns = [pd.Series(array)] if array.ndim == 1 else [pd.Series(array[:, j]) for j in range(array.shape[1])]
+    problem: Exception | None = None
+    try:
+        columns = _columns(sensitive_features)
+    except Exception:  # whatever a strange cell makes numpy or pandas raise, its type would speak of that cell
+        problem = private_error("ragged", owner=owner, name=name)
+    if problem is not None:
+        raise problem
+    if isinstance(columns, int):
+        raise ValueError(f"{name} of {owner} must be one column, or a table of columns; got {columns} dimensions.")
     if not columns:
         raise ValueError(f"{name} of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
-        raise ValueError(f"{name} of {owner} has inconsistent length: {len(columns[0])} rows where X has {n_rows}.")
+        raise ValueError(f"{name} of {owner} has inconsistent length: it must have one entry per row of X.")
+    try:
+        out = _cells(columns)
+        if out is None:
+            problem = private_error("missing value", owner=owner, name=name)
+    except Exception:
+        problem = private_error("no groups", owner=owner, name=name)
+    if problem is not None:
+        raise problem
+    assert out is not None
+    return out
+
+
+def _columns(sensitive_features: Any) -> list[pd.Series] | int:
+    """One Series per column; the number of dimensions where that is neither 1 nor 2."""
+    if isinstance(sensitive_features, pd.Series):
+        return [sensitive_features]
+    if isinstance(sensitive_features, pd.DataFrame):
+        return [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
+    # A list keeps its own types: numpy would read ["a", nan] and [("a", 1)] as strings.
+    kind = object if isinstance(sensitive_features, list | tuple) else None
+    array = np.asarray(sensitive_features, dtype=kind)
+    if array.ndim not in (1, 2):
+        return array.ndim
+    return [pd.Series(array)] if array.ndim == 1 else [pd.Series(array[:, j]) for j in range(array.shape[1])]
+
+
+def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
+    """One group per row; None where a cell is missing. Values that cannot be groups raise."""
     if any(bool(column.isna().any()) for column in columns):
-        raise ValueError(
-            f"{name} of {owner} contains missing values (NaN or None). Give them a group of their own, "
-            "for example fillna('unknown'), or drop those rows."
-        )
+        return None
     # tolist() turns numpy scalars into Python ones: True == 1 and np.str_ == str then hash alike everywhere.
     lists = [
         column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns
     ]
-    out = np.empty(n_rows, dtype=object)
-    out[:] = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
-    try:
-        set(out.tolist())
-    except TypeError:
-        raise ValueError(
-            f"{name} of {owner} contains values that cannot be groups, such as lists. Give one label per row."
-        ) from None
+    rows = lists[0] if len(lists) == 1 else zip(*lists, strict=True)
+    out = np.fromiter(rows, dtype=object, count=len(columns[0]))
+    set(out.tolist())
     return out
 
 
@@ -133,18 +148,18 @@ def encode_labels(
     Raises
     ------
     ValueError
-        A value is not in the domain. The message says how many rows, never which value: those rows may be private.
+        A value is not in the domain. The message says neither which nor how often: those rows may be private.
     """
     index = {label: code for code, label in enumerate(domain.tolist())}
     if len(index) != len(domain):
         raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
-    codes = np.fromiter(map(index.get, values.tolist(), repeat(-1)), dtype=np.int64, count=len(values))
-    unseen = int(np.count_nonzero(codes < 0))
-    if unseen:
-        raise ValueError(
-            f"{name} of {owner} has {unseen} row(s) whose value is not among the {len(domain)} known ones. "
-            f"Give the full list with the '{parameter}' parameter."
-        )
+    try:
+        codes = np.fromiter(map(index.get, values.tolist(), repeat(-1)), dtype=np.int64, count=len(values))
+        known = not len(codes) or bool(codes.min() >= 0)
+    except TypeError:  # a cell that is a list or an array, which can be in no domain either
+        known = False
+    if not known:
+        raise private_error("unknown value", owner=owner, name=name, parameter=parameter)
     return codes
 
 
@@ -173,7 +188,7 @@ def split_sensitive_columns(
         raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
     frame = isinstance(X, pd.DataFrame)
     if not frame:
-        X = np.asarray(X)
+        X = _as_table(X, owner)
         if X.ndim != 2:
             raise ValueError(f"{owner} needs a 2-d X to take 'sensitive_columns' from; got {X.ndim} dimension(s).")
     positions = []
@@ -203,3 +218,11 @@ def split_sensitive_columns(
         name="sensitive_columns",
     )
     return features, groups
+
+
+def _as_table(X: Any, owner: str) -> NDArray[Any]:
+    try:
+        return np.asarray(X)
+    except Exception:  # rows of several lengths; whatever numpy says of them speaks of their cells
+        problem = private_error("ragged", owner=owner, name="X")
+    raise problem

@@ -2,7 +2,17 @@
 
 import pytest
 
-from . import accounting, generators, gradient, lagrangian, noise, partition, randomized, searching  # noqa: F401  (importing registers the mutants)
+from . import (  # noqa: F401  (importing registers the mutants)
+    accounting,
+    boundary,
+    generators,
+    gradient,
+    lagrangian,
+    noise,
+    partition,
+    randomized,
+    searching,
+)
 from .harness import MUTANTS, Mutant
 from .traps import ELSEWHERE, TRAPS
 

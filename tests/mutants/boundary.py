@@ -1,0 +1,57 @@
+"""Mistakes at the boundary of a fit: what errors and warnings say of private rows."""
+
+import numpy as np
+from test_private_errors import (
+    test_a_group_outside_the_groups_has_one_text as unknown_groups_are_not_counted,
+)
+from test_private_errors import (
+    test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type as unknown_labels_are_not_counted,
+)
+from test_private_errors import (
+    test_the_warning_of_small_groups_follows_released_counts_alone as warnings_follow_releases,
+)
+
+from skfairdp.generative import PFGuardGenerator
+from skfairdp.privacy import GaussianMechanism
+from skfairdp.utils import encode_labels
+
+from .harness import killed_by, mutant, replace_everywhere
+
+
+@mutant(
+    41,
+    killed_by(unknown_labels_are_not_counted, name="pate", method="fit"),
+    killed_by(unknown_labels_are_not_counted, name="dp_sgd", method="planned_privacy"),
+    killed_by(unknown_groups_are_not_counted, name="sf_pate", method="fit"),
+)
+def rows_outside_the_domain_are_counted_aloud(patch):
+    """Found: "y has 133 row(s) whose value is not among the known ones", uncharged and as often as one likes.
+
+    Right: a constant text.
+    """
+
+    def counting(values, domain, *, owner, name, parameter):
+        unseen = sum(not any(value is known or value == known for known in domain) for value in values.tolist())
+        if unseen:
+            raise ValueError(f"{name} of {owner} has {unseen} row(s) that are not in '{parameter}'.")
+        return encode_labels(values, domain, owner=owner, name=name, parameter=parameter)
+
+    replace_everywhere(patch, encode_labels, counting)
+
+
+@mutant(45, killed_by(warnings_follow_releases, released=2.0), killed_by(warnings_follow_releases, released=500.0))
+def small_groups_are_told_by_their_true_sizes(patch):
+    """Found in our own tests: nothing noticed a warning that looked at exact counts. Right: at the released ones."""
+    honest_release, honest_warning = GaussianMechanism.release, PFGuardGenerator._warn_of_small_groups
+    true_counts = []
+
+    def release(self, values, source, *args, **kwargs):
+        true_counts.append(np.asarray(values, dtype=float))
+        return honest_release(self, values, source, *args, **kwargs)
+
+    def warn(self, noisy, sigma, domain):
+        sizes = next(counts for counts in reversed(true_counts) if counts.size == noisy.size)
+        honest_warning(self, sizes.reshape(noisy.shape), sigma, domain)
+
+    patch.setattr(GaussianMechanism, "release", release)
+    patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)
