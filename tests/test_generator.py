@@ -382,7 +382,7 @@ def test_unusable_rows():
     X, y, s = mixed_table(50)
     with pytest.raises(ValueError, match="needs the groups of the private rows"):
         attempt(X, y, None)
-    with pytest.raises(ValueError, match="not in 'classes'"):
+    with pytest.raises(ValueError, match="not in 'groups'"):
         attempt(X, y, s.where(s.index > 0, "someone's secret"))
     with pytest.raises(ValueError, match="Turn it into numbers"):
         attempt(X.assign(age=pd.Timestamp("2020-01-01")), y, s)

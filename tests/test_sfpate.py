@@ -459,8 +459,8 @@ def test_what_cannot_be_used_is_said_before_anything_is_spent(change, message):
         (lambda X, y, g: (X, y[:-1], g), "inconsistent"),
         (lambda X, y, g: (X, y, g[:-1]), "inconsistent length"),
         (lambda X, y, g: (X, y, None), "needs the groups"),
-        (lambda X, y, g: (X, y, g + 1), r"row\(s\) whose value is not among the 2"),
-        (lambda X, y, g: (X, y + 5, g), "not among the 2"),
+        (lambda X, y, g: (X, y, g + 1), "not in 'groups'"),
+        (lambda X, y, g: (X, y + 5, g), "not in 'classes'"),
         (lambda X, y, g: (X, y, np.where(g == 1, np.nan, g)), "missing"),
     ],
 )
