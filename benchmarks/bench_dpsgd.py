@@ -45,7 +45,7 @@ def our_step(penalty: PublicPenalty | None) -> Callable[[torch.Tensor, torch.Ten
             for name, gradient in penalty.gradients(module).items():
                 released[name] += gradient
         for name, parameter in parameters.items():
-            parameter.grad = released[name]
+            parameter.grad = released[name].to(parameter.dtype)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 

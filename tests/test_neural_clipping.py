@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from skfairdp.neural import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp.neural._wide_sums import SLACK
 
 
 class TokenNet(nn.Module):
@@ -98,7 +99,7 @@ def micro_batches(net, X, y, max_norm):
         norm = torch.sqrt(sum(g.square().sum() for g in gradients))
         norms.append(float(norm))
         for name, g in zip(total, gradients, strict=True):
-            total[name] += g * min(1.0, max_norm * (1 - 1e-5) / float(norm))  # the package's own safety margin
+            total[name] += g * min(1.0, max_norm * (1 - SLACK) / float(norm))  # the package's own room for rounding
     return total, norms
 
 

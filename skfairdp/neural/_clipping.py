@@ -1,4 +1,4 @@
-"""Clipped sums of per-sample gradients: one forward and one backward per batch."""
+"""Clipped sums of per-sample gradients: one forward and one backward per batch, norms and sums in double precision."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from skfairdp.neural._layers import LayerRule, rule_for
+from skfairdp.neural._layers import rule_for
+from skfairdp.neural._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 
 __all__ = ["LayerTrace", "check_rows_stay_apart", "clipped_gradient_sum", "fused_layers", "trace_layers"]
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]
-Prepared = tuple[LayerRule, tuple[Tensor, ...]]
 
 
 def check_rows_stay_apart(module: nn.Module) -> None:
@@ -69,15 +69,21 @@ def clipped_gradient_sum(
     y: Tensor,
     max_norm: float,
     *,
+    present: Tensor | None = None,
     fused: bool | None = None,
     vectorized: bool = True,
     shared: dict[str, Tensor] | None = None,
     factors: Factors | None = None,
 ) -> dict[str, Tensor]:
-    """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``.
+    """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``, in double precision.
 
-    The norm is taken over all trainable parameters of a sample together. Adding or removing one row moves the result
-    by at most ``max_norm``; a row whose gradient is not finite contributes nothing.
+    The norm is taken over all trainable parameters of a sample together. Making one row absent moves the result by at
+    most ``max_norm``, in float arithmetic as it runs, whatever the precision of the module: batches keep their shape,
+    norms and sums are of double precision, and gradients are scaled to a little less (the proof is in
+    ``_wide_sums.py``). Taking a row *out* gives the others new places in a batch of another shape, where kernels round
+    them otherwise: then it holds up to the rounding of the module.
+
+    It is total: a row whose gradient is not finite, or at which the module fails, contributes nothing.
 
     Parameters
     ----------
@@ -89,6 +95,8 @@ def clipped_gradient_sum(
         With rows first. An empty batch gives zeros.
     max_norm : float
         Clipping bound C > 0.
+    present : Tensor of bool of shape (n_rows,) or None, default=None
+        Rows that are absent (null records) contribute nothing, and are computed all the same. None: all are present.
     fused : bool or None, default=None
         True takes norms and sums from layer inputs and output gradients, for Linear, Conv1d/2d, Embedding, LayerNorm
         and GroupNorm; False forms every per-sample gradient (torch.func). None fuses where all layers allow it.
@@ -98,18 +106,21 @@ def clipped_gradient_sum(
     shared : dict of str → Tensor or None, default=None
         Added to every per-sample gradient before it is clipped; needs ``fused=False``.
     factors : callable or None, default=None
-        (norms of shape (n_rows,), infinite where a gradient is not finite) → what each gradient is multiplied by, in
-        place of clipping to ``max_norm``: whoever gives it answers for the bound. Called once per batch, empty or not.
+        (norms of shape (n_rows,) in double precision, infinite where a row contributes nothing) → what each gradient is
+        multiplied by, in place of clipping to ``max_norm``. Whoever gives it answers for the bound, and leaves room of
+        ``1 - SLACK``. Called once per batch, empty or not.
 
     Returns
     -------
     dict of str → Tensor
-        By parameter name, for the trainable parameters.
+        By parameter name, for the trainable parameters, in double precision.
 
     Raises
     ------
     ValueError
         ``fused=True`` for a module that cannot be; a layer that ran more than once; losses of the wrong shape.
+    RuntimeError
+        The module fails on a batch although it takes each of its rows alone.
 
     Examples
     --------
@@ -118,26 +129,37 @@ def clipped_gradient_sum(
     >>> net = torch.nn.Linear(2, 1, bias=False)
     >>> loss = lambda out, y: 100 * out[:, 0]
     >>> total = clipped_gradient_sum(net, loss, torch.eye(2), torch.zeros(2), max_norm=1.0)
-    >>> total["weight"].round(decimals=4)
-    tensor([[1., 1.]])
+    >>> total["weight"].round(decimals=3)
+    tensor([[1., 1.]], dtype=torch.float64)
     """
     if shared is not None and fused is not False:
-        raise ValueError("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
+        raise _Misuse("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
     layers = fused_layers(module)
     if fused and layers is None:
-        raise ValueError("This module has trainable layers without a fused rule or shared weights: use fused=False.")
+        raise _Misuse("This module has trainable layers without a fused rule or shared weights: use fused=False.")
     factors = factors or partial(_clip_factors, max_norm=max_norm)
+    total = {
+        name: torch.zeros(p.shape, dtype=torch.float64, device=p.device)
+        for name, p in module.named_parameters()
+        if p.requires_grad
+    }
     if len(X) == 0:
-        factors(torch.zeros(0, device=X.device))
-        return {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
-    if layers is not None and fused is not False:
-        total = _fused_sum(module, layers, loss, X, y, factors)
-        if total is not None:
-            return total
-        if fused:
-            raise ValueError("A layer of this module ran more than once per forward; use fused=False.")
-    gradients = (_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y)
-    return _clipped_sum(gradients, factors, shared)
+        factors(torch.zeros(0, dtype=torch.float64, device=X.device))
+        return total
+    form = partial(_gradient_rows, module, loss, layers=layers, fused=fused, vectorized=vectorized, shared=shared)
+    gradients, fails = _formed(module, loss, form, X, y)
+    norms = gradients.norms()
+    nothing = ~torch.isfinite(norms) | fails
+    if present is not None:
+        nothing |= ~present
+    some = bool(nothing.any())
+    weights = factors(norms.masked_fill(nothing, torch.inf) if some else norms).double()
+    total.update(gradients.weighted_sum(weights.masked_fill(nothing, 0.0), nothing if some else None))
+    return total
+
+
+class _Misuse(ValueError):
+    """Says something about the module or the call, never about what a row holds."""
 
 
 @dataclass(frozen=True)
@@ -206,34 +228,97 @@ def trace_layers(module: nn.Module, layers: list[tuple[str, nn.Module]], X: Tens
         return None
     for name, (value, version) in inputs.items():
         if value._version != version:
-            raise ValueError(
+            raise _Misuse(
                 f"The input of layer '{name}' was changed in place after it ran; make that operation out of place."
             )
     in_order = {name: edges[name] for name, _ in layers if name in edges}
     return LayerTrace(outputs, dict(layers), {name: value for name, (value, _) in inputs.items()}, in_order)
 
 
-def _fused_sum(
-    module: nn.Module, layers: list[tuple[str, nn.Module]], loss: PerSampleLoss, X: Tensor, y: Tensor, factors: Factors
-) -> dict[str, Tensor] | None:
-    trace = trace_layers(module, layers, X)
-    if trace is None:
-        return None
-    losses = loss(trace.outputs, y)
-    _check_losses(losses, X)
-    children, prepared = trace.layers, trace.prepared(losses.sum())
-    squared = torch.zeros(len(X), dtype=losses.dtype, device=losses.device)
-    for name, (rule, parts) in prepared.items():
-        squared += rule.squared_norms(children[name], parts)
-    weights, finite = _weights(squared, factors)
-    if not finite.all():
-        # Left out of what is there: running the others again would give them other dropout masks.
-        prepared = {name: (rule, tuple(part[finite] for part in parts)) for name, (rule, parts) in prepared.items()}
-    total = {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
-    for name, (rule, parts) in prepared.items():
-        for parameter, value in rule.weighted_sum(children[name], parts, weights).items():
-            total[f"{name}.{parameter}" if name else parameter] = value
-    return total
+def _gradient_rows(
+    module: nn.Module,
+    loss: PerSampleLoss,
+    X: Tensor,
+    y: Tensor,
+    *,
+    layers: list[tuple[str, nn.Module]] | None,
+    fused: bool | None,
+    vectorized: bool,
+    shared: dict[str, Tensor] | None,
+) -> GradientRows:
+    if layers is not None and fused is not False:
+        trace = trace_layers(module, layers, X)
+        if trace is not None:
+            losses = loss(trace.outputs, y)
+            _check_losses(losses, X)
+            return LayerRows(trace.layers, trace.prepared(losses.sum()))
+        if fused:
+            raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
+    return DenseRows((_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y), shared)
+
+
+def _formed(
+    module: nn.Module, loss: PerSampleLoss, form: Callable[[Tensor, Tensor], GradientRows], X: Tensor, y: Tensor
+) -> tuple[GradientRows, Tensor]:
+    """The gradients of a batch, and at which rows the module fails; those are left out, and nothing else changes.
+
+    A row in their stead keeps the shape of the batch, and the generators are put back, so that the others have the
+    gradients and dropout masks that they have without a failure.
+    """
+    states = _generator_states(X.device)
+    try:
+        return form(X, y), torch.zeros(len(X), dtype=torch.bool, device=X.device)
+    except _Misuse:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    fails = torch.tensor([_fails(module, loss, x, target) for x, target in zip(X, y, strict=True)], device=X.device)
+    problem = RuntimeError(f"The module fails on a batch ({kind}) although it takes each of its rows alone.")
+    if not fails.any():
+        raise problem
+    if fails.all():
+        return _NoRows(len(X), X.device), fails
+    good = int((~fails).nonzero()[0])
+    X, y = X.clone(), y.clone()
+    X[fails], y[fails] = X[good].clone(), y[good].clone()
+    _put_back(states, X.device)
+    try:
+        return form(X, y), fails
+    except Exception:
+        pass
+    raise problem
+
+
+def _fails(module: nn.Module, loss: PerSampleLoss, x: Tensor, target: Tensor) -> bool:
+    try:
+        with torch.no_grad():
+            loss(module(x.unsqueeze(0)), target.unsqueeze(0))
+    except Exception:
+        return True
+    return False
+
+
+class _NoRows:
+    """For a batch at each of whose rows the module fails."""
+
+    def __init__(self, n: int, device: torch.device) -> None:
+        self._none = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
+
+    def norms(self) -> Tensor:
+        return self._none
+
+    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
+        return {}
+
+
+def _generator_states(device: torch.device) -> tuple[Tensor, Tensor | None]:
+    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
+
+def _put_back(states: tuple[Tensor, Tensor | None], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if states[1] is not None:
+        torch.cuda.set_rng_state(states[1], device)
 
 
 def _vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -261,31 +346,13 @@ def _looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tens
     return {name: torch.stack(parts) for name, parts in zip(named, zip(*rows, strict=True), strict=True)}
 
 
-def _clipped_sum(
-    gradients: dict[str, Tensor], factors: Factors, shared: dict[str, Tensor] | None
-) -> dict[str, Tensor]:
-    if shared is not None:
-        gradients = {name: g + shared[name] for name, g in gradients.items()}
-    squared = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0)
-    weights, finite = _weights(squared, factors)
-    if not finite.all():
-        gradients = {name: g[finite] for name, g in gradients.items()}
-    return {name: torch.tensordot(weights, g, dims=1) for name, g in gradients.items()}
-
-
-def _weights(squared: Tensor, factors: Factors) -> tuple[Tensor, Tensor]:
-    """Factors of the rows with a finite gradient, and which those are."""
-    finite = torch.isfinite(squared)
-    return factors(torch.where(finite, squared, torch.inf).sqrt())[finite], finite
-
-
 def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:
-    """min(1, C/‖g‖), rounded towards zero so that float arithmetic cannot pass the bound."""
-    return (max_norm * (1 - 1e-5) / norms.clamp_min(1e-30)).clamp_max(1.0)
+    """min(1, C/‖g‖), a little less so that rounding cannot take a sum past the bound."""
+    return (max_norm * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
 
 
 def _check_losses(losses: Tensor, X: Tensor) -> None:
     if losses.shape != (len(X),):
-        raise ValueError(
+        raise _Misuse(
             f"A per-sample loss must return one number per row: shape ({len(X)},). Got {tuple(losses.shape)} instead."
         )

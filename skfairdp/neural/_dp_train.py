@@ -149,7 +149,7 @@ def _train(
                 for name, gradient in penalty.gradients(module).items():
                     released[name] += gradient
         for name, parameter in parameters.items():
-            parameter.grad = released[name]
+            parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if t >= first_averaged:

@@ -24,6 +24,11 @@ class LayerRule:
         (module, input, output gradient) → what the other two take; run once per batch.
     squared_norms : callable
         (module, prepared) → tensor of shape (n_samples,).
+    squared_sizes : callable
+        (module, prepared) → what the squared norms would be at most if nothing cancelled between the positions of a
+        sample, shape (n_samples,).
+    positions : callable
+        prepared → over how many positions the gradient of a sample is summed.
     weighted_sum : callable
         (module, prepared, weights of shape (n_samples,)) → dict of parameter name → tensor.
     inner : callable
@@ -33,6 +38,8 @@ class LayerRule:
 
     prepare: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]
     squared_norms: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
+    squared_sizes: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
+    positions: Callable[[tuple[Tensor, ...]], int]
     weighted_sum: Callable[[nn.Module, tuple[Tensor, ...], Tensor], dict[str, Tensor]]
     inner: Callable[[nn.Module, tuple[Tensor, ...], dict[str, Tensor]], Tensor]
 
@@ -60,7 +67,7 @@ def _matrix_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
         elif a.shape[1] ** 2 <= a.shape[2] * b.shape[2]:
             # Σ_{s,t} (a_s·a_t)(b_s·b_t): two small Gram matrices instead of an (in × out) gradient per sample
             total += (torch.bmm(a, a.transpose(1, 2)) * torch.bmm(b, b.transpose(1, 2))).sum((1, 2)).clamp_min(0)
-            total += _cancellation(a.square().sum(2).sqrt() * b.square().sum(2).sqrt(), a.shape[2] + b.shape[2])
+            total += _cancellation(_matrix_sizes(a, b), a.shape[2] + b.shape[2] + a.shape[1] ** 2)
         else:
             total += torch.bmm(b.transpose(1, 2), a).square().sum((1, 2))
     if _trains(module, "bias"):
@@ -68,13 +75,36 @@ def _matrix_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
     return total
 
 
+def _matrix_sizes(a: Tensor, b: Tensor) -> Tensor:
+    """Norms of what each position gives, summed: shape (n,)."""
+    return (a.square().sum(2) * b.square().sum(2)).sqrt().sum(1)
+
+
+def _matrix_squared_sizes(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    a, b = prepared
+    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+    if _trains(module, "weight"):
+        total += _matrix_sizes(a, b).square()
+    if _trains(module, "bias"):
+        total += _lengths(b).square()
+    return total
+
+
+def _lengths(b: Tensor) -> Tensor:
+    return b.square().sum(2).sqrt().sum(1)
+
+
+def _matrix_positions(prepared: tuple[Tensor, ...]) -> int:
+    return prepared[0].shape[1]
+
+
 def _cancellation(sizes: Tensor, terms: int) -> Tensor:
     """What rounding may have taken from a squared norm that was summed from products of both signs.
 
-    Positions that cancel (sizes of shape (n, positions)) leave a true norm that the sum cannot resolve: it may come out
-    as 0 for a gradient that has to be clipped.
+    Positions that cancel leave a true norm that the sum cannot resolve: it may come out as 0 for a gradient that has to
+    be clipped. ``sizes`` of shape (n,) are the sums of the norms that the positions have.
     """
-    return (terms + 4) * torch.finfo(sizes.dtype).eps * sizes.sum(1).square()
+    return (terms + 8) * torch.finfo(sizes.dtype).eps * sizes.square()
 
 
 def _matrix_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
@@ -132,6 +162,15 @@ def _conv_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
     return _matrix_norms(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
 
 
+def _conv_squared_sizes(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    a, b = prepared
+    return _matrix_squared_sizes(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
+
+
+def _conv_positions(prepared: tuple[Tensor, ...]) -> int:
+    return prepared[0].shape[2]
+
+
 def _conv_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
     a, b = prepared
     b = b * weights[:, None, None, None]
@@ -170,13 +209,21 @@ def _embedding_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
     rows, b = prepared
     same = rows.unsqueeze(2) == rows.unsqueeze(1)  # positions of one sample that share a row of the table
     total = (torch.bmm(b, b.transpose(1, 2)) * same).sum((1, 2)).clamp_min(0)
-    return total + _cancellation(b.square().sum(2).sqrt(), b.shape[2])
+    return total + _cancellation(_lengths(b), b.shape[2] + b.shape[1] ** 2)
+
+
+def _embedding_squared_sizes(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
+    return _lengths(prepared[1]).square()
+
+
+def _embedding_positions(prepared: tuple[Tensor, ...]) -> int:
+    return prepared[0].shape[1]
 
 
 def _embedding_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
     rows, b = prepared
     assert isinstance(module.weight, Tensor)
-    table = torch.zeros_like(module.weight)
+    table = torch.zeros(module.weight.shape, dtype=b.dtype, device=b.device)
     return {"weight": table.index_add_(0, rows.flatten(), (b * weights[:, None, None]).flatten(0, 1))}
 
 
@@ -208,6 +255,10 @@ def _scale_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
     return _trains(module, "weight") * scale + _trains(module, "bias") * shift
 
 
+def _one_position(prepared: tuple[Tensor, ...]) -> int:
+    return 1
+
+
 def _scale_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
     return {
         name: torch.tensordot(weights, part, dims=1)
@@ -224,12 +275,17 @@ def _scale_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[st
     return total
 
 
-_CONV = LayerRule(_prepare_conv, _conv_norms, _conv_sum, _conv_inner)
+_CONV = LayerRule(_prepare_conv, _conv_norms, _conv_squared_sizes, _conv_positions, _conv_sum, _conv_inner)
 _RULES: dict[type[nn.Module], LayerRule] = {
-    nn.Linear: LayerRule(_prepare_linear, _matrix_norms, _matrix_sum, _matrix_inner),
+    nn.Linear: LayerRule(
+        _prepare_linear, _matrix_norms, _matrix_squared_sizes, _matrix_positions, _matrix_sum, _matrix_inner
+    ),
     nn.Conv1d: _CONV,
     nn.Conv2d: _CONV,
-    nn.Embedding: LayerRule(_prepare_embedding, _embedding_norms, _embedding_sum, _embedding_inner),
-    nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_sum, _scale_inner),
-    nn.GroupNorm: LayerRule(_prepare_group_norm, _scale_norms, _scale_sum, _scale_inner),
+    nn.Embedding: LayerRule(
+        _prepare_embedding, _embedding_norms, _embedding_squared_sizes, _embedding_positions, _embedding_sum,
+        _embedding_inner,
+    ),
+    nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner),
+    nn.GroupNorm: LayerRule(_prepare_group_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner),
 }

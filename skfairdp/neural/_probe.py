@@ -167,7 +167,7 @@ def _fuses(module: nn.Module, batches: list[Tensor], n_classes: int) -> bool:
         if set(total) != {name for name, p in module.named_parameters() if p.requires_grad}:
             return False
         fused = torch.cat([total[name].flatten() for name, p in module.named_parameters() if p.requires_grad])
-        if not torch.allclose(fused, expected, rtol=1e-2, atol=1e-3 * bound):
+        if not torch.allclose(fused.to(expected), expected, rtol=1e-2, atol=1e-3 * bound):
             return False
     return True
 
