@@ -156,8 +156,9 @@ def test_the_bound_of_a_group_grows_with_its_share_of_large_gradients_and_the_no
 def test_global_scaling_follows_the_share_above_and_stays_finite():
     rule = GlobalScaling(max_norm=1.0, start=4.0, quantile=0.1, batch_size=100.0, count_share=0.1)
     factors = rule.factors(torch.tensor([2.0, 4.0, 8.0, torch.inf]), torch.zeros(4, dtype=torch.long), lambda n: n)
-    torch.testing.assert_close(factors, torch.tensor([0.25, 0.25, 0.125, 0.0]), rtol=1e-4, atol=0)
-    assert rule.strict == pytest.approx(4.0 * np.exp(0.02 - 0.1))  # two rows above Z, of 100 expected
+    torch.testing.assert_close(factors, torch.tensor([0.25, 0.25, 0.125, 0.0]), rtol=2e-4, atol=0)
+    # one row above Z, of 100 expected; one that is not finite counts nowhere, as if it were absent
+    assert rule.strict == pytest.approx(4.0 * np.exp(0.01 - 0.1))
     for wild in (1e9, -1e9):
         for _ in range(30):
             rule.update(torch.tensor([wild]))

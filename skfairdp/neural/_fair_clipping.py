@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from skfairdp.neural._clipping import PerSampleLoss, clipped_gradient_sum
 from skfairdp.neural._dp_step import DPStep
+from skfairdp.neural._wide_sums import SLACK
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
 __all__ = ["BoundsByGroup", "ClippingRule", "FairClippingStep", "GlobalScaling", "WeightsByGroup"]
 
 Counting = Callable[[Tensor], Tensor]
-_ROUNDING = 1 - 1e-5  # float32 arithmetic cannot pass the bound
+_ROOM = 1 - SLACK  # rounding cannot take a sum past the bound
 
 
 class ClippingRule(ABC):
@@ -45,7 +46,7 @@ class ClippingRule(ABC):
         Parameters
         ----------
         norms : Tensor of shape (n_rows,)
-            Of the gradients; infinite for one to be left out.
+            Of the gradients, in double precision; infinite for a row that contributes nothing, to no count either.
         groups : Tensor of int of shape (n_rows,)
         counted : callable
             Returns counts with noise. A rule with ``count_share`` > 0 calls it once, with a vector to which every row
@@ -98,7 +99,7 @@ class WeightsByGroup(ClippingRule):
         return self.max_norm * float(self.weights.max())
 
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
-        clipped = (self.max_norm * _ROUNDING / norms.clamp_min(1e-30)).clamp_max(1.0)
+        clipped = (self.max_norm * _ROOM / norms.clamp_min(1e-300)).clamp_max(1.0)
         return clipped * self.weights.to(norms)[groups]
 
 
@@ -128,10 +129,10 @@ class BoundsByGroup(ClippingRule):
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
         above = (norms > self.max_norm).long()
         cells = torch.zeros(self.n_groups * 2, dtype=torch.float64, device=norms.device)
-        cells.index_add_(0, groups * 2 + above, torch.ones(len(norms), dtype=torch.float64, device=norms.device))
+        cells.index_add_(0, groups * 2 + above, torch.isfinite(norms).double())
         self.update(counted(cells.cpu()).reshape(self.n_groups, 2))
-        bounds = (self.bounds * _ROUNDING).to(norms)[groups]
-        return (bounds / norms.clamp_min(1e-30)).clamp_max(1.0)
+        bounds = (self.bounds * _ROOM).to(norms)[groups]
+        return (bounds / norms.clamp_min(1e-300)).clamp_max(1.0)
 
     def update(self, counts: Tensor) -> None:
         """Set the bounds by noisy counts of shape (n_groups, 2), of gradients within and above C; post-processing."""
@@ -172,8 +173,8 @@ class GlobalScaling(ClippingRule):
         return self.max_norm
 
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
-        out = self.max_norm * _ROUNDING / norms.clamp_min(self.strict)
-        above = (norms > self.strict).sum().double().cpu()
+        out = self.max_norm * _ROOM / norms.clamp_min(self.strict)
+        above = ((norms > self.strict) & torch.isfinite(norms)).sum().double().cpu()
         self.update(counted(above[None]))
         return out
 
