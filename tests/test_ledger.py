@@ -1,10 +1,12 @@
 """The ledger counts every fit, whoever makes it, and refuses the one that is too much."""
 
+import contextlib
 import copy
 import json
 import math
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +23,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError
-from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, ThresholdBit, epsilon_of, gdp_epsilon, repeat
+from skfairdp.privacy import (
+    ArgmaxBit,
+    DiscreteGaussian,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NeighboringRelation,
+    PrivacyLedger,
+    SelfComposedDpEvent,
+    ThresholdBit,
+    epsilon_of,
+    gdp_epsilon,
+    repeat,
+)
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 ATTRIBUTE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
@@ -199,7 +213,7 @@ def test_a_deleted_file_exhausts_the_ledger(tmp_path):
     assert ledger.epsilon_spent == math.inf
 
 
-def test_a_torn_last_line_is_dropped_and_a_damaged_one_is_not_forgiven(tmp_path):
+def test_a_torn_last_line_was_never_charged_and_a_damaged_one_is_not_forgiven(tmp_path):
     path = tmp_path / "ledger.jsonl"
     charge(PrivacyLedger(2.0, path=path))
     with open(path, "ab") as file:
@@ -252,11 +266,11 @@ def test_a_killed_holder_of_the_lock_does_not_block_the_others(tmp_path):
     path = tmp_path / "ledger.jsonl"
     ledger = PrivacyLedger(5.0, path=path)
     script = f"""
-import time
-from filelock import FileLock
-with FileLock({str(path)!r} + ".lock"):
-    print("held", flush=True)
-    time.sleep(60)
+import fcntl, time
+file = open({str(path)!r}, "r+")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
 """
     holder = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline().strip() == "held"
@@ -279,6 +293,117 @@ def test_file_holds_plain_json_and_nothing_but_events(tmp_path):
     ledger = PrivacyLedger(math.inf, path=tmp_path / "ledger.jsonl")
     ledger.charge(repeat(ThresholdBit(10, 6.0, 3.0), 4), label="L", releases=("4 thresholds",), **RECORD)
     header, entry = [json.loads(line) for line in Path(ledger.path).read_text().splitlines()]
-    assert header["epsilon"] == "inf"
-    assert set(entry) == {"label", "protects", "neighboring_relation", "releases", "event"}
+    assert header == {
+        "format": "skfairdp-ledger-2", "epsilon": "inf", "delta": 1e-5, "count": 1, "head": entry["hash"]
+    }
+    assert set(entry) == {"index", "label", "protects", "neighboring_relation", "releases", "event", "hash"}
     assert oct(ledger.path.stat().st_mode)[-3:] == "600"
+
+
+# ------------------------------------------------------------------ the ceiling
+
+CEILINGS = {
+    "gaussian": (lambda scale: GaussianDpEvent(scale), 1.0),
+    "bits": (lambda scale: repeat(ArgmaxBit(50, 20 * scale), 20), 1.0),
+    "discrete": (lambda scale: repeat(DiscreteGaussian(scale), 3), 2.0),
+    "pure": (lambda scale: LaplaceDpEvent(scale), 0.7),
+}
+
+
+@pytest.mark.parametrize("kind", CEILINGS)
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond(kind, on_disk, tmp_path):
+    """The ceiling is meant to the last digit: what composes to it is accepted, a billionth more is refused."""
+    event_at, scale = CEILINGS[kind]
+    event = event_at(scale)
+    for number, (share, accepted) in enumerate([(1.0, True), (1 / (1 + 1e-9), False), (1 / 1.001, False), (1.5, True)]):
+        ceiling = epsilon_of(repeat(event, 2), 1e-5) * share
+        ledger = PrivacyLedger(ceiling, path=tmp_path / f"{number}.jsonl" if on_disk else None)
+        ledger.charge(event, label="first", **RECORD)
+        for dry_run in (True, False):
+            with contextlib.nullcontext() if accepted else pytest.raises(BudgetExceededError, match="over its ceiling"):
+                ledger.charge(event, label="second", dry_run=dry_run, **RECORD)
+        assert len(ledger.entries) == 1 + accepted
+        assert ledger.epsilon_spent <= ceiling
+
+
+# ------------------------------------------------------------------ what may be charged
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"protects": "person"},
+        {"protects": "sensitive attribute"},  # which this relation does not protect
+        {"protects": None},
+        {"neighboring_relation": "swap two records"},
+        {"neighboring_relation": "replace one sensitive attribute"},
+        {"label": 3},
+        {"releases": "one string"},
+        {"releases": (1, 2)},
+        {"event": GaussianDpEvent(-5.0)},
+        {"event": GaussianDpEvent(math.nan)},
+        {"event": SelfComposedDpEvent(GaussianDpEvent(5.0), -1)},
+        {"event": None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_is_not_well_formed_is_refused_and_leaves_no_entry(wrong, dry_run):
+    ledger = PrivacyLedger()
+    charge(ledger)
+    with pytest.raises(ValueError):
+        ledger.charge(**{"event": GaussianDpEvent(5.0), "label": "test", **RECORD, **wrong}, dry_run=dry_run)
+    assert len(ledger.entries) == 1
+    assert ledger.epsilon_spent == gdp_epsilon(1 / 5, 1e-5)
+
+
+@pytest.mark.parametrize("relation", NeighboringRelation)
+def test_strings_and_enums_mean_the_same(relation):
+    ledger = PrivacyLedger()
+    first = charge(ledger, protects=relation.protects, neighboring_relation=relation)
+    second = charge(ledger, protects=str(relation.protects), neighboring_relation=str(relation))
+    assert first == second and first.protects is relation.protects and first.neighboring_relation is relation
+    assert ledger.spent(str(relation.protects)).epsilon == ledger.spent(relation.protects).epsilon > 0
+    with pytest.raises(ValueError, match="must be one of"):
+        ledger.spent("person")
+
+
+# ------------------------------------------------------------------ to look at
+
+
+def two_kinds():
+    ledger = PrivacyLedger(3.0)
+    charge(ledger, 5.0)
+    charge(ledger, 4.0, **ATTRIBUTE)
+    ledger.charge(GaussianDpEvent(6.0), label="<b>&x</b>", releases=("1 mean", "2 sums"), **RECORD)
+    return ledger
+
+
+def test_frame_has_a_row_per_entry_with_its_epsilon_alone_and_the_total_of_its_kind():
+    frame = two_kinds().to_frame()
+    assert list(frame.index) == [1, 2, 3]
+    assert list(frame["protects"]) == ["record", "sensitive attribute", "record"]
+    assert list(frame["epsilon"]) == [gdp_epsilon(1 / noise, 1e-5) for noise in (5.0, 4.0, 6.0)]
+    assert list(frame["epsilon_total"][:2]) == list(frame["epsilon"][:2])
+    assert frame["epsilon_total"][3] == two_kinds().spent("record").epsilon
+    assert frame["releases"][3] == "1 mean; 2 sums"
+    assert frame["hash"][3] == two_kinds().head.partition(":")[2]  # the same charges, the same chain
+    empty = PrivacyLedger().to_frame()
+    assert len(empty) == 0 and list(empty.columns) == list(frame.columns)
+
+
+def test_page_is_self_contained_escaped_and_says_what_the_frame_says(tmp_path):
+    ledger = two_kinds()
+    page = ledger.to_html(tmp_path / "ledger.html")
+    assert (tmp_path / "ledger.html").read_text(encoding="utf-8") == page
+    assert "&lt;b&gt;&amp;x&lt;/b&gt;" in page and "<b>" not in page
+    assert not re.search(r"(src|href)=|<script|@import|url\(", page)
+    for _, row in ledger.to_frame().iterrows():
+        assert f"{row.epsilon:.4g}" in page and f"{row.epsilon_total:.4g}" in page and row["hash"] in page
+    assert ledger._repr_html_() in page and "<html" not in ledger._repr_html_()
+
+
+def test_import_of_privacy_needs_no_pandas():
+    script = "import skfairdp.privacy, sys; sys.exit('pandas' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)

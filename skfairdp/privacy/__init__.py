@@ -22,6 +22,7 @@ from skfairdp.privacy._events import (
     ReplaceSampledGaussian,
     ThresholdBit,
     WorstOf,
+    check_event,
     compose,
     event_from_dict,
     event_to_dict,
@@ -37,6 +38,7 @@ from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._randomized_response import RandomizedResponse
+from skfairdp.privacy._relations import NeighboringRelation, Protects
 from skfairdp.privacy._report import PrivacySpent
 from skfairdp.privacy._smooth_sensitivity import (
     check_conditions,
@@ -56,6 +58,7 @@ __all__ = [
     "GaussianMechanism",
     "LaplaceDpEvent",
     "LedgerEntry",
+    "NeighboringRelation",
     "NoOpDpEvent",
     "NoiseSource",
     "NoisyThreshold",
@@ -65,6 +68,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacySpent",
     "PrivateSelection",
+    "Protects",
     "RandomizedResponse",
     "RandomizedResponseDpEvent",
     "RepeatAndSelectDpEvent",
@@ -77,6 +81,7 @@ __all__ = [
     "bit_rdp",
     "calibrate_noise",
     "check_conditions",
+    "check_event",
     "compose",
     "data_dependent_rdp",
     "epsilon_of",

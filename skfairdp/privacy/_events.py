@@ -2,12 +2,17 @@
 
 dp-accounting's events are used wherever it has one; the vote releases below exist nowhere else. Their meaning
 never changes: a stored event must give the same ε tomorrow.
+
+Every number in an event is checked at every door that takes one (:func:`check_event`): a NaN, a negative count or a
+fraction of a release would make an accountant print less than was spent.
 """
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attr
+import numpy as np
 
 from skfairdp.privacy._dp_accounting import (
     ComposedDpEvent,
@@ -28,6 +33,7 @@ __all__ = [
     "ReplaceSampledGaussian",
     "ThresholdBit",
     "WorstOf",
+    "check_event",
     "compose",
     "event_from_dict",
     "event_to_dict",
@@ -38,13 +44,45 @@ __all__ = [
 _NOISES = ("gaussian", "discrete_gaussian")
 
 
-def _positive(instance: Any, attribute: Any, value: Any) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be positive and finite. Got {value!r}.")
+_MOST_RELEASES = 2**53  # counts stay exact as floats
+_DEEPEST = 128  # levels of a tree: every reader of one is recursive
+
+
+def _number(value: Any) -> bool:
+    """A real number that a float holds, and that JSON gives back: no bool, no text, no array, no NaN."""
+    if isinstance(value, bool | np.bool_ | np.longdouble) and not isinstance(value, float):
+        return False
+    return isinstance(value, int | float | np.integer | np.floating) and not math.isnan(value)
+
+
+def _must(what: str, holds: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
+    """A validator of attrs: the field is a number and holds what is said."""
+
+    def validate(instance: Any, attribute: Any, value: Any) -> None:
+        if not (_number(value) and holds(value)):
+            raise ValueError(f"{attribute.name} of {type(instance).__name__} must {what}. Got {value!r} instead.")
+
+    return validate
+
+
+_finite = _must("be finite", lambda value: abs(value) < math.inf)
+_positive = _must("be positive and finite", lambda value: 0 < value < math.inf)
+_not_negative = _must("be finite and at least 0 (0 is no noise)", lambda value: 0 <= value < math.inf)
+_count = _must("be a positive integer", lambda value: 1 <= value <= _MOST_RELEASES and int(value) == value)
+_probability = _must("lie in (0, 1]", lambda value: 0 < value <= 1)
+_share = _must("lie in [0, 1] (0 is no noise)", lambda value: 0 <= value <= 1)
+_at_most_two = _must("lie in (0, 2]", lambda value: 0 < value <= 2)
+_mean = _must("be finite and at least 1", lambda value: 1 <= value < math.inf)
+_shape = _must("be greater than -1 (inf is the Poisson law)", lambda value: value > -1)
+
+
+def _flag(instance: Any, attribute: Any, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be a bool. Got {value!r} instead.")
 
 
 def _known_noise(instance: Any, attribute: Any, value: str) -> None:
-    if value not in _NOISES:
+    if not isinstance(value, str) or value not in _NOISES:
         raise ValueError(f"noise of {type(instance).__name__} must be one of {_NOISES}. Got {value!r} instead.")
 
 
@@ -65,8 +103,8 @@ class ThresholdBit(DpEvent):
     noise : {"gaussian", "discrete_gaussian"}
     """
 
-    n_teachers: int = attr.ib(validator=_positive)
-    threshold: float
+    n_teachers: int = attr.ib(validator=_count)
+    threshold: float = attr.ib(validator=_finite)
     sigma: float = attr.ib(validator=_positive)
     noise: str = attr.ib(default="gaussian", validator=_known_noise)
 
@@ -87,10 +125,10 @@ class ArgmaxBit(DpEvent):
         True: two admissible ones of several, where it may also move by 1.
     """
 
-    n_teachers: int = attr.ib(validator=_positive)
+    n_teachers: int = attr.ib(validator=_count)
     sigma: float = attr.ib(validator=_positive)
     noise: str = attr.ib(default="gaussian", validator=_known_noise)
-    restricted: bool = False
+    restricted: bool = attr.ib(default=False, validator=_flag)
 
 
 @attr.s(frozen=True, auto_attribs=True)
@@ -102,16 +140,6 @@ class DiscreteGaussian(DpEvent):
 
     sigma: float = attr.ib(validator=_positive)
     sensitivity: float = attr.ib(default=1.0, validator=_positive)
-
-
-def _probability(instance: Any, attribute: Any, value: float) -> None:
-    if not 0 < value <= 1:
-        raise ValueError(f"{attribute.name} of {type(instance).__name__} must lie in (0, 1]. Got {value!r} instead.")
-
-
-def _at_most_two(instance: Any, attribute: Any, value: float) -> None:
-    if not 0 < value <= 2:
-        raise ValueError(f"{attribute.name} of {type(instance).__name__} must lie in (0, 2]. Got {value!r} instead.")
 
 
 @attr.s(frozen=True, auto_attribs=True)
@@ -136,9 +164,19 @@ class ReplaceSampledGaussian(DpEvent):
     difference: float = attr.ib(default=2.0, validator=_at_most_two)
 
 
-def _some(instance: Any, attribute: Any, value: tuple[Any, ...]) -> None:
-    if not value or not all(isinstance(event, DpEvent) for event in value):
+def _event(instance: Any, attribute: Any, value: Any) -> None:
+    if not isinstance(value, DpEvent):
+        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be an event. Got {value!r} instead.")
+
+
+def _some(instance: Any, attribute: Any, value: Any) -> None:
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(event, DpEvent) for event in value):
         raise ValueError(f"{attribute.name} of {type(instance).__name__} must be a sequence of events, not empty.")
+
+
+def _gaussian(instance: Any, attribute: Any, value: Any) -> None:
+    if type(value) is not GaussianDpEvent:
+        raise ValueError(f"Only Gaussian releases can be Poisson-sampled here. Got {type(value).__name__}.")
 
 
 @attr.s(frozen=True, auto_attribs=True)
@@ -178,10 +216,84 @@ _EVENTS: dict[str, type[DpEvent]] = {
 }
 
 
+#: What the fields of dp-accounting's own events have to hold; ours carry their validators themselves.
+_FOREIGN: dict[type[DpEvent], dict[str, Callable[[Any, Any, Any], None]]] = {
+    ComposedDpEvent: {"events": _some},
+    GaussianDpEvent: {"noise_multiplier": _not_negative},
+    LaplaceDpEvent: {"noise_multiplier": _not_negative},
+    NoOpDpEvent: {},
+    NonPrivateDpEvent: {},
+    PoissonSampledDpEvent: {"sampling_probability": _probability, "event": _gaussian},
+    RandomizedResponseDpEvent: {"noise_parameter": _share, "num_buckets": _count},
+    RepeatAndSelectDpEvent: {"event": _event, "mean": _mean, "shape": _shape},
+    SelfComposedDpEvent: {"event": _event, "count": _count},
+}
+
+
+def check_event(event: DpEvent) -> None:
+    """Refuse an event whose ε would be meaningless. Every door that takes an event calls this.
+
+    It walks the whole tree: types that no accountant here knows (subclasses too, which may mean something else), NaN,
+    infinite and negative numbers, bools, counts that are no positive integers, probabilities outside (0, 1], empty
+    compositions, more than 2**53 releases of one kind, and trees deeper than 128 levels. A noise of exactly 0 is
+    allowed where dp-accounting allows it: it is a release without noise, and its ε is inf.
+
+    Parameters
+    ----------
+    event : DpEvent
+
+    Raises
+    ------
+    ValueError
+        It names the type and the field.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, check_event
+    >>> check_event(GaussianDpEvent(1.0))
+    >>> check_event(GaussianDpEvent(-1.0))
+    Traceback (most recent call last):
+        ...
+    ValueError: noise_multiplier of GaussianDpEvent must be finite and at least 0 (0 is no noise). Got -1.0 instead.
+    """
+    waiting = [(event, 1, 1)]
+    while waiting:
+        node, times, depth = waiting.pop()
+        _check_node(node)
+        times *= int(node.count) if isinstance(node, SelfComposedDpEvent) else 1
+        if times > _MOST_RELEASES or depth > _DEEPEST:
+            raise ValueError(
+                f"An event may hold at most {_DEEPEST} levels and 2**53 repetitions of a release. Write the tree with "
+                "fewer, for example by repeat(event, times) instead of nested compositions."
+            )
+        waiting.extend((child, times, depth + 1) for child in _children(node))
+
+
+def _check_node(event: Any) -> None:
+    kind = type(event)
+    if not isinstance(event, DpEvent) or _EVENTS.get(kind.__name__) is not kind:
+        raise ValueError(f"No accountant here has a proof for a release of type {kind.__name__}.")
+    validators = _FOREIGN.get(kind)
+    if validators is None:
+        attr.validate(event)
+        return
+    fields = attr.fields_dict(kind)
+    for name, validate in validators.items():
+        validate(event, fields[name], getattr(event, name))
+
+
+def _children(event: DpEvent) -> Iterator[DpEvent]:
+    if isinstance(event, ComposedDpEvent | WorstOf):
+        yield from event.events
+    elif isinstance(event, SelfComposedDpEvent | RepeatAndSelectDpEvent | PoissonSampledDpEvent):
+        yield event.event
+
+
 def repeat(event: DpEvent, times: int) -> DpEvent:
     """The same release, ``times`` times over."""
-    if times < 0 or int(times) != times:
+    if not (_number(times) and 0 <= times <= _MOST_RELEASES and int(times) == times):
         raise ValueError(f"times must be a non-negative integer. Got {times!r} instead.")
+    check_event(event)
     if times == 0:
         return NoOpDpEvent()
     return event if times == 1 else SelfComposedDpEvent(event, int(times))
@@ -189,6 +301,8 @@ def repeat(event: DpEvent, times: int) -> DpEvent:
 
 def compose(*events: DpEvent) -> DpEvent:
     """All of these releases on the same data, in any adaptive order."""
+    for event in events:
+        check_event(event)
     kept = [event for event in events if not isinstance(event, NoOpDpEvent)]
     if not kept:
         return NoOpDpEvent()
@@ -197,6 +311,11 @@ def compose(*events: DpEvent) -> DpEvent:
 
 def flatten(event: DpEvent) -> dict[DpEvent, int]:
     """Walk an event tree and count its elementary releases; a selection or a worst case counts as one of them."""
+    check_event(event)
+    return _leaves(event)
+
+
+def _leaves(event: DpEvent) -> dict[DpEvent, int]:
     leaves: dict[DpEvent, int] = {}
 
     def walk(node: DpEvent, times: int) -> None:
@@ -204,7 +323,7 @@ def flatten(event: DpEvent) -> dict[DpEvent, int]:
             for child in node.events:
                 walk(child, times)
         elif isinstance(node, SelfComposedDpEvent):
-            walk(node.event, times * node.count)
+            walk(node.event, times * int(node.count))
         elif isinstance(node, WorstOf) and len(options := dict.fromkeys(map(_canonical, node.events))) == 1:
             walk(next(iter(options)), times)
         elif not isinstance(node, NoOpDpEvent) and times:
@@ -220,41 +339,61 @@ def flatten(event: DpEvent) -> dict[DpEvent, int]:
 
 def _canonical(event: DpEvent) -> DpEvent:
     """The same event in a form that can be hashed, alike for trees that hold the same releases."""
-    leaves = [repeat(leaf, times) for leaf, times in sorted(flatten(event).items(), key=repr)]
+    leaves = [repeat(leaf, times) for leaf, times in sorted(_leaves(event).items(), key=repr)]
     if not leaves:
         return NoOpDpEvent()
     return leaves[0] if len(leaves) == 1 else ComposedDpEvent(tuple(leaves))
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
-    """Plain JSON-ready description of an event tree."""
-    name = type(event).__name__
-    if _EVENTS.get(name) is not type(event):
-        raise ValueError(f"An event of type {name} cannot be stored; the known ones are {sorted(_EVENTS)}.")
+    """Plain JSON-ready description of an event tree; :func:`event_from_dict` gives an equal event back."""
+    check_event(event)
+    return _described(event)
 
+
+def _described(event: DpEvent) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, DpEvent):
-            return event_to_dict(value)
+            return _described(value)
         if isinstance(value, list | tuple):
             return [plain(item) for item in value]
-        if hasattr(value, "item"):
-            return value.item()
+        if isinstance(value, np.generic):
+            value = value.item()
         return "inf" if isinstance(value, float) and math.isinf(value) else value
 
     fields = {field.name: plain(getattr(event, field.name)) for field in attr.fields(type(event))}
-    return {"type": name, **fields}
+    return {"type": type(event).__name__, **fields}
 
 
 def event_from_dict(description: dict[str, Any]) -> DpEvent:
-    """Inverse of :func:`event_to_dict`."""
+    """Inverse of :func:`event_to_dict`.
+
+    Raises
+    ------
+    ValueError
+        The description is not that of a well-formed event.
+    """
+    try:
+        event = _rebuilt(description)
+    except RecursionError:
+        raise ValueError(f"An event may hold at most {_DEEPEST} levels; this description holds more.") from None
+    except TypeError as error:  # fields that are missing, or that the event does not have
+        raise ValueError(f"This is no description of an event: {error}.") from None
+    check_event(event)
+    return event
+
+
+def _rebuilt(description: Any) -> DpEvent:
+    if not isinstance(description, dict) or "type" not in description:
+        raise ValueError("The description of an event is a dict with its type and its fields.")
     fields = dict(description)
-    name = fields.pop("type", None)
-    if name not in _EVENTS:
+    name = fields.pop("type")
+    if not isinstance(name, str) or name not in _EVENTS:
         raise ValueError(f"Unknown event {name!r}; the known ones are {sorted(_EVENTS)}.")
 
     def built(value: Any) -> Any:
-        if isinstance(value, dict) and "type" in value:
-            return event_from_dict(value)
+        if isinstance(value, dict):
+            return _rebuilt(value)
         if isinstance(value, list):
             return [built(item) for item in value]
         return math.inf if value == "inf" else value

@@ -1,61 +1,42 @@
-"""The record of everything that was spent on one data set: shared, written before the noise, and hard to fool."""
+"""The record of everything that was spent on one data set: shared, written before the noise, and failing closed."""
 
 import atexit
 import contextlib
-import json
 import math
 import os
+import shutil
 import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock
+from typing import TYPE_CHECKING, Any
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError
 from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
+from skfairdp.privacy._events import compose
 from skfairdp.privacy._gdp import _check_delta
+from skfairdp.privacy._ledger_chain import Chain, LedgerEntry
+from skfairdp.privacy._ledger_file import LedgerFile
+from skfairdp.privacy._ledger_views import frame_of, html_of
 from skfairdp.privacy._report import PROTECTS, PrivacySpent
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["LedgerEntry", "PrivacyLedger"]
 
-_FORMAT = "skfairdp-ledger-1"
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One fit.
-
-    Parameters
-    ----------
-    label : str
-        Who spent it, for example the estimator's class name.
-    event : DpEvent
-        Everything the fit may release: its cap.
-    protects : {"record", "sensitive attribute"}
-    neighboring_relation : str
-    releases : tuple of str
-        The kinds of release inside, in words.
-    """
-
-    label: str
-    event: DpEvent
-    protects: str
-    neighboring_relation: str
-    releases: tuple[str, ...] = ()
+_PATIENCE = 30.0  # seconds that a fork waits for a charge of another thread
 
 
 class PrivacyLedger:
     """Counts every fit on one data set, composes their ε, and refuses the fit that would exceed the budget.
 
     Pass one ledger to all estimators that see the same private rows. It is shared *by identity*: ``clone``,
-    ``copy``, ``GridSearchCV`` and pipelines keep pointing to it, and worker processes share it through a locked file.
-    An entry is on record before any noise is drawn, so an interrupted or killed fit leaves what it may have spent.
+    ``copy``, ``GridSearchCV`` and pipelines keep pointing to it, and other processes, forked or spawned, count into
+    the same one through a locked file. An entry is on disk before any noise is drawn, so an interrupted or killed fit
+    leaves what it may have spent. Whatever goes wrong with the file, the answer is a refusal and never a fresh budget.
 
     Parameters
     ----------
@@ -65,8 +46,8 @@ class PrivacyLedger:
         Of the composed guarantee, in (0, 1).
     path : str or path-like, default=None
         File that holds the ledger. An existing one is continued (its budget must be the same). Without a path the
-        ledger lives in memory and moves to a locked temporary file, deleted when this process ends, as soon as it is
-        pickled. Guarantees against ``kill -9`` of this process, and across sessions, need a path.
+        ledger lives in memory, and moves to a locked temporary file, deleted when this process ends, as soon as it is
+        pickled or its process forks. Guarantees against ``kill -9`` of this process, and across sessions, need a path.
 
     Attributes
     ----------
@@ -75,13 +56,16 @@ class PrivacyLedger:
     epsilon_spent : float
         Composed ε of the entries at ``delta``; the larger one where records and sensitive attributes are both
         protected (their totals are kept apart, and each is held under the ceiling).
+    head : str
+        Number and hash of the last entry, as ``"3:9f86d0…"``. Note it where the file cannot reach (in a paper, in a
+        commit), and ``continues(head)`` tells later whether the file still contains what it contained then.
 
     Raises
     ------
     BudgetExceededError
         From ``charge``, before the release that would exceed the ceiling; nothing is written then.
     LedgerError
-        The file is damaged, or belongs to another budget.
+        The file is damaged, belongs to another budget, or cannot be read or written.
 
     Notes
     -----
@@ -90,7 +74,21 @@ class PrivacyLedger:
     (their squared costs add up); for others the composed figure is proven for the plan that was carried out, because
     the accountant and the Rényi order are picked for that plan.
 
-    An unpickled ledger whose file no longer exists counts as exhausted, never as fresh.
+    *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
+    number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was
+    rolled back to an older copy, deleted, or replaced is refused by every object that has read more of it, and by
+    every pickle of the ledger, which remembers its head. A file that is gone counts as exhausted, never as fresh. A
+    last line whose newline was lost counts; a torn one counts only where the header says that its charge was
+    completed, and then the file is refused, because what was spent is unknown.
+
+    *What it cannot notice.* The chain is no signature. Whoever may write the file can delete it and start a new one, or
+    write another valid chain, and where no object, pickle or note of ``head`` remembers the old one nobody can tell.
+    The ledger is the memory of an honest user, not a guard against its owner. Nor does it know which rows a fit has
+    seen: another ledger, or none, counts nothing here.
+
+    *Locks.* All names of one file share one lock (``flock`` on the file itself). Systems without ``flock`` lock
+    ``<path>.lock`` and refuse a file that has several hard links. A process that was forked while its ledger in memory
+    could not be moved to a file (a full disk) is refused, since it would count on a copy of its own.
 
     Examples
     --------
@@ -103,63 +101,145 @@ class PrivacyLedger:
     >>> from copy import deepcopy
     >>> deepcopy(ledger) is ledger
     True
+    >>> note = ledger.head
+    >>> ledger.continues(note)
+    True
     """
 
     def __init__(
         self, epsilon: float = math.inf, delta: float = 1e-5, path: str | os.PathLike[str] | None = None
     ) -> None:
-        if not (isinstance(epsilon, int | float) and epsilon > 0):
+        if isinstance(epsilon, bool) or not (isinstance(epsilon, int | float) and epsilon > 0):
             raise ValueError(
                 f"The 'epsilon' parameter of PrivacyLedger must be a float in the range (0.0, inf]. Got {epsilon!r}."
             )
         _check_delta(delta)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
-        self._entries: list[LedgerEntry] = []
-        self._offset = 0
-        self._path: Path | None = None
-        self._lost = False
+        self._chain = Chain.empty(self.epsilon, self.delta)
+        self._remembered: set[tuple[int, str]] = set()  # heads that pickles have brought
+        self._file: LedgerFile | None = None
+        self._owner = os.getpid()
         self._mutex = threading.RLock()
         if path is not None:
-            self._attach(Path(path).absolute(), create=True)
+            self._open(LedgerFile.named(path))
+        with _REGISTRY_LOCK:
+            _LIVE.add(self)
+
+    def _open(self, file: LedgerFile) -> None:
+        file.create(self._chain)
+        self._file = file
+        with self._locked():
+            pass  # an existing file that is damaged or of another budget is refused at once
+        _OPEN[str(file.path)] = self
 
     # ------------------------------------------------------------------ reading
 
     @property
     def path(self) -> Path | None:
-        """The file behind the ledger, or None while it lives in memory."""
-        return self._path
+        """The file behind the ledger, its links resolved, or None while it lives in memory."""
+        return None if self._file is None else self._file.path
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         with self._locked():
-            return tuple(self._entries)
+            return self._chain.entries
 
     @property
     def epsilon_spent(self) -> float:
-        with self._locked():
-            if self._lost:
+        with self._locked() as unknown:
+            if unknown:
                 return math.inf
-            return max((self._total(kind) for kind in PROTECTS), default=0.0)
+            return max(self._total(kind) for kind in PROTECTS)
+
+    @property
+    def head(self) -> str:
+        with self._locked():
+            return f"{len(self._chain.entries)}:{self._chain.hashes[-1]}"
+
+    def continues(self, head: str) -> bool:
+        """Whether the ledger still starts with the entries it had when ``head`` was noted."""
+        count, _, digest = head.partition(":")
+        if not (count.isdecimal() and digest):
+            raise ValueError(f"head must be what the attribute 'head' of a ledger was. Got {head!r} instead.")
+        with self._locked() as unknown:
+            return not unknown and self._chain.continues(int(count), digest)
 
     def spent(self, protects: str = "record") -> PrivacySpent | None:
         """The composed guarantee for one kind of protection; None where nothing of the kind was spent."""
         if protects not in PROTECTS:
-            raise ValueError(f"protects must be one of {PROTECTS}. Got {protects!r} instead.")
-        with self._locked():
-            of_kind = [entry for entry in self._entries if entry.protects == protects]
+            raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
+        with self._locked() as unknown:
+            if unknown:
+                raise LedgerError(unknown)
+            of_kind = [entry for entry in self._chain.entries if entry.protects == protects]
         if not of_kind:
             return None
         return PrivacySpent.of(
             compose(*(entry.event for entry in of_kind)),
             self.delta,
-            protects=protects,
+            protects=of_kind[0].protects,
             neighboring_relation=of_kind[0].neighboring_relation,
         )
 
+    def to_frame(self) -> "pd.DataFrame":
+        """The entries as a table: one row each, with its ε alone and the composed ε up to it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by the number of the entry. Columns: ``label``, ``protects``, ``neighboring_relation``,
+            ``releases``, ``epsilon`` (of the entry alone), ``epsilon_total`` (of it and all earlier ones of its kind)
+            and ``hash``. No times: the same charges give the same table.
+
+        Examples
+        --------
+        >>> from skfairdp.privacy import GaussianDpEvent, PrivacyLedger
+        >>> ledger = PrivacyLedger()
+        >>> for noise in (5.0, 8.0):
+        ...     _ = ledger.charge(GaussianDpEvent(noise), label="a mean", protects="record",
+        ...                       neighboring_relation="replace one record")
+        >>> print(ledger.to_frame()[["label", "epsilon", "epsilon_total"]].round(3).to_string(index=False))
+         label  epsilon  epsilon_total
+        a mean    0.726          0.726
+        a mean    0.434          0.869
+        """
+        return frame_of(self._known())
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The table of ``to_frame`` under the budget, as one page of HTML that needs no other file.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write the page; None only returns it.
+        """
+        page = html_of(self._known(), self._where(), whole_page=True)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _repr_html_(self) -> str:
+        try:
+            return html_of(self._known(), self._where(), whole_page=False)
+        except LedgerError as error:
+            return html_of(Chain.empty(self.epsilon, self.delta), f"unreadable: {error}", whole_page=False)
+
     def __repr__(self) -> str:
-        where = "in memory" if self._path is None else f"at {self._path}"
-        return f"PrivacyLedger(epsilon={self.epsilon:g}, delta={self.delta:g}; {len(self.entries)} entries, {where})"
+        try:
+            state = f"{len(self._known().entries)} entries, {self._where()}"
+        except LedgerError as error:
+            state = f"unreadable: {error}"
+        return f"PrivacyLedger(epsilon={self.epsilon:g}, delta={self.delta:g}; {state})"
+
+    def _known(self) -> Chain:
+        with self._locked() as unknown:
+            if unknown:
+                raise LedgerError(unknown)
+            return self._chain
+
+    def _where(self) -> str:
+        return "in memory" if self.path is None else f"at {self.path}"
 
     # ------------------------------------------------------------------ writing
 
@@ -180,12 +260,13 @@ class PrivacyLedger:
         event : DpEvent
             The cap of everything the fit may release.
         label : str
-        protects : {"record", "sensitive attribute"}
-        neighboring_relation : str
+        protects : Protects or str
+            ``"record"`` or ``"sensitive attribute"``.
+        neighboring_relation : NeighboringRelation or str
             All entries of one kind must agree on it: guarantees under different relations do not add up.
         releases : sequence of str
         dry_run : bool, default=False
-            Only see whether the fit is affordable; nothing is written.
+            Only see whether the charge would be accepted; nothing is written. What it refuses is what a charge refuses.
 
         Returns
         -------
@@ -194,43 +275,77 @@ class PrivacyLedger:
         Raises
         ------
         BudgetExceededError
-            The composed ε would pass the ceiling, or the ledger's file is lost. Nothing is written.
+            The composed ε would pass the ceiling, or what was spent is unknown. Nothing is written.
+        LedgerError
+            The file is damaged or cannot be written. Nothing may be released.
         ValueError
-            The neighbouring relation differs from the earlier entries', or no accountant composes the events.
+            The event, the unit or the relation is not well-formed, the relation differs from the earlier entries', or
+            no accountant composes the events.
         """
-        entry = LedgerEntry(label, event, protects, neighboring_relation, tuple(releases))
-        if protects not in PROTECTS:
-            raise ValueError(f"protects must be one of {PROTECTS}. Got {protects!r} instead.")
-        line = (json.dumps(_entry_to_dict(entry)) + "\n").encode()
-        with self._locked():
-            if self._lost:
+        entry = LedgerEntry(label, event, protects, neighboring_relation, releases)
+        with self._locked(writing=True) as unknown:
+            if unknown:
+                raise BudgetExceededError(unknown)
+            longer = self._chain.appended(entry)
+            total = self._total(entry.protects, event)
+            if not total <= self.epsilon:
                 raise BudgetExceededError(
-                    f"The ledger file {self._path} no longer exists, so what was spent is unknown and the budget "
-                    "counts as exhausted. Restore the file, or open a new ledger for a new data set."
-                )
-            for earlier in self._entries:
-                if earlier.protects == protects and earlier.neighboring_relation != neighboring_relation:
-                    raise ValueError(
-                        f"This ledger holds guarantees under '{earlier.neighboring_relation}'; one under "
-                        f"'{neighboring_relation}' does not add up with them. Keep a separate PrivacyLedger for it."
-                    )
-            total = self._total(protects, event)
-            if total > self.epsilon:
-                raise BudgetExceededError(
-                    f"{label} would bring the epsilon of this ledger from {self._total(protects):.4g} to {total:.4g}, "
-                    f"over its ceiling of {self.epsilon:.4g} at delta={self.delta:g}. Nothing was released."
+                    f"{label} would bring the epsilon of this ledger from {self._total(entry.protects):.4g} to "
+                    f"{total:.4g}, over its ceiling of {self.epsilon:.4g} at delta={self.delta:g}. "
+                    "Nothing was released."
                 )
             if not dry_run:
-                if self._path is not None:
-                    self._append(line)
-                self._entries.append(entry)
+                if self._file is None:
+                    self._chain = longer
+                else:
+                    self._append(longer.lines[len(self._chain.lines) :])
+                    self._chain = self._file.read(self._chain)  # what is on disk, not what was meant to be
         return entry
 
+    def _append(self, line: bytes) -> None:
+        assert self._file is not None
+        self._file.append(line, self._chain)
+
     def _total(self, protects: str, extra: DpEvent | None = None) -> float:
-        events = [entry.event for entry in self._entries if entry.protects == protects]
+        events = [entry.event for entry in self._chain.entries if entry.protects == protects]
         if extra is not None:
             events.append(extra)
         return epsilon_of(compose(*events), self.delta) if events else 0.0
+
+    @contextlib.contextmanager
+    def _locked(self, *, writing: bool = False) -> Iterator[str | None]:
+        """Keep others out, and take in what they have written. Yields why what was spent is unknown, or None."""
+        with self._mutex:
+            file = self._file
+            if file is None:
+                yield None if os.getpid() == self._owner else _FORKED
+                return
+            if file.holds(writing=writing):
+                yield None
+                return
+            try:
+                file.unlock()  # left over from an interrupt, if anything
+                if not file.lock(writing=writing):
+                    yield _missing(file.path)
+                    return
+                self._chain = self._verified(file.read(self._chain))
+                yield None
+            finally:
+                try:
+                    file.unlock()
+                except BaseException:
+                    file.unlock()  # an interrupt came between
+                    raise
+
+    def _verified(self, chain: Chain) -> Chain:
+        """Refuse a file that does not hold what a pickle of this ledger has seen in it."""
+        if not all(chain.continues(count, head) for count, head in self._remembered):
+            raise LedgerError(
+                f"The ledger file {self.path} does not hold entries that it held when this ledger was pickled: it was "
+                "rolled back or replaced. What was spent is unknown, so nothing more can be. Restore the later file."
+            )
+        self._remembered.clear()  # from here on the chain itself is compared
+        return chain
 
     # ------------------------------------------------------------------ identity
 
@@ -245,138 +360,112 @@ class PrivacyLedger:
 
     def __reduce__(self) -> Any:
         with self._mutex:
-            if self._path is None:
+            if self._file is None:
                 self._promote()
-            return _reopen, (str(self._path), self.epsilon, self.delta)
+            with contextlib.suppress(LedgerError), self._locked():
+                pass  # a pickle remembers the latest head; of a damaged file, the last good one
+            chain = self._chain
+            return _reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
 
     def _promote(self) -> None:
-        """Move an in-memory ledger to a temporary file, so that other processes count into the same one."""
-        descriptor, name = tempfile.mkstemp(prefix="skfairdp-ledger-", suffix=".jsonl")
-        os.close(descriptor)
-        os.unlink(name)
-        entries = self._entries
-        self._entries = []
-        self._attach(Path(name), create=True)
-        with self._locked():
-            for entry in entries:
-                self._append((json.dumps(_entry_to_dict(entry)) + "\n").encode())
-                self._entries.append(entry)
-        atexit.register(_remove, name, os.getpid())
+        """Move an in-memory ledger to a temporary file, so that other processes count into the same one.
 
-    # ------------------------------------------------------------------ file
-
-    def _attach(self, path: Path, *, create: bool) -> None:
-        self._path = path
-        self._offset = 0
-        with self._mutex, FileLock(f"{path}.lock"):
-            if path.exists() and path.stat().st_size > 0:
-                self._read()
-            elif create:
-                header = {"format": _FORMAT, "epsilon": _plain(self.epsilon), "delta": self.delta}
-                self._append((json.dumps(header) + "\n").encode())
-            else:
-                self._lost = True
-        _OPEN[str(path)] = self
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self._mutex:
-            if self._path is None or self._lost:
-                yield
-                return
-            if not self._path.exists():
-                self._lost = True
-                yield
-                return
-            with FileLock(f"{self._path}.lock"):
-                self._read()
-                yield
-
-    def _read(self) -> None:
-        """Take in what other processes have written. A last line without its newline was never completed: its fit
-        released nothing, because releases wait for the write to reach the disk."""
-        assert self._path is not None
-        with open(self._path, "rb") as file:
-            file.seek(self._offset)
-            block = file.read()
-        complete = block[: block.rfind(b"\n") + 1]
+        The file is complete and on disk before it takes the place of what is in memory; if it cannot be written,
+        nothing has changed. Its folder is new and belongs to this user alone: nobody else can plant a link there.
+        """
+        with self._locked() as unknown:
+            if unknown:
+                raise LedgerError(unknown)
         try:
-            lines = [json.loads(line) for line in complete.splitlines()]
-            if self._offset == 0:
-                if not lines:
-                    raise ValueError("no header")
-                self._check_header(lines.pop(0))
-            self._entries.extend(_entry_from_dict(line) for line in lines)
-        except LedgerError:
+            folder = os.path.realpath(tempfile.mkdtemp(prefix="skfairdp-ledger-"))
+        except OSError as error:
+            raise LedgerError(
+                f"A ledger in memory could not be moved to a file for other processes ({error.strerror or error}). "
+                "What was spent is still counted here. Give the ledger a path, or make room for temporary files."
+            ) from error
+        file = LedgerFile(Path(folder, "ledger.jsonl"))
+        try:
+            if not file.create(self._chain):
+                raise LedgerError(f"{file.path} was there before this ledger made it; nothing was written to it.")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
             raise
-        except (ValueError, KeyError, TypeError) as error:
-            raise LedgerError(
-                f"The ledger file {self._path} is damaged ({error}); what was spent is unknown, so nothing more can be."
-            ) from None
-        self._offset += len(complete)
+        atexit.register(_remove, folder, os.getpid())
+        self._file = file
+        _OPEN[str(file.path)] = self
 
-    def _check_header(self, header: dict[str, Any]) -> None:
-        if header["format"] != _FORMAT:
-            raise LedgerError(f"{self._path} is not a ledger of this version (format {header['format']!r}).")
-        if (float(header["epsilon"]), header["delta"]) != (self.epsilon, self.delta):
-            raise LedgerError(
-                f"{self._path} is a ledger for epsilon={header['epsilon']}, delta={header['delta']}; it was opened "
-                f"with epsilon={self.epsilon:g}, delta={self.delta:g}. Open it with its own budget."
-            )
+    # ------------------------------------------------------------------ fork
 
-    def _append(self, line: bytes) -> None:
-        assert self._path is not None
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            os.ftruncate(descriptor, self._offset)  # drop an uncompleted last line
-            os.lseek(descriptor, self._offset, os.SEEK_SET)
-            written = 0
-            while written < len(line):
-                written += os.write(descriptor, line[written:])
-            os.fsync(descriptor)  # on disk before any noise is drawn
-        finally:
-            os.close(descriptor)
-        self._offset += len(line)
+    def _before_fork(self) -> None:
+        """Go where the child will look for it. A child whose parent could not is refused by ``_locked``."""
+        if self._file is None and self._owner == os.getpid() and self._mutex.acquire(timeout=_PATIENCE):
+            try:
+                if self._file is None:
+                    with contextlib.suppress(LedgerError):
+                        self._promote()
+            finally:
+                self._mutex.release()
+
+    def _after_fork_in_child(self) -> None:
+        """A thread that does not exist here may have held the locks. What it was about to add is read from the file."""
+        self._mutex = threading.RLock()
+        if self._file is not None:
+            self._file.after_fork_in_child()
 
 
 _OPEN: "weakref.WeakValueDictionary[str, PrivacyLedger]" = weakref.WeakValueDictionary()
+_LIVE: "weakref.WeakSet[PrivacyLedger]" = weakref.WeakSet()
+_REGISTRY_LOCK = threading.Lock()  # held through a fork, so that no other thread holds it in the child
+
+_FORKED = (
+    "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
+    "file. What was spent there is unknown here, so the budget counts as exhausted. Give the ledger a path."
+)
 
 
-def _reopen(path: str, epsilon: float, delta: float) -> PrivacyLedger:
-    """Unpickle: the same object in the same process, the same file in another, exhausted where that is gone."""
+def _missing(path: Path) -> str:
+    return (
+        f"The ledger file {path} no longer exists, so what was spent is unknown and the budget counts as exhausted. "
+        "Restore the file, or open a new ledger for a new data set."
+    )
+
+
+def _before_fork() -> None:
+    _REGISTRY_LOCK.acquire()
+    for ledger in list(_LIVE):
+        ledger._before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    _REGISTRY_LOCK.release()
+
+
+def _after_fork_in_child() -> None:
+    global _REGISTRY_LOCK
+    _REGISTRY_LOCK = threading.Lock()
+    for ledger in list(_LIVE):
+        ledger._after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def _reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:
+    """Unpickle: the same object in the same process, the same file in another, exhausted where that is gone.
+
+    Nothing is read here, so that a model can be loaded whatever became of the ledger it was fitted with.
+    """
     ledger = _OPEN.get(path)
     if ledger is None:
         ledger = PrivacyLedger(epsilon, delta)
-        ledger._attach(Path(path), create=False)
+        ledger._file = LedgerFile(Path(path))
+        _OPEN[path] = ledger
+    if head:
+        ledger._remembered.add((count, head))
     return ledger
 
 
-def _remove(path: str, owner: int) -> None:
+def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not delete its parent's ledger
-        for name in (path, f"{path}.lock"):
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-
-
-def _plain(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
-
-
-def _entry_to_dict(entry: LedgerEntry) -> dict[str, Any]:
-    return {
-        "label": entry.label,
-        "protects": entry.protects,
-        "neighboring_relation": entry.neighboring_relation,
-        "releases": list(entry.releases),
-        "event": event_to_dict(entry.event),
-    }
-
-
-def _entry_from_dict(fields: dict[str, Any]) -> LedgerEntry:
-    return LedgerEntry(
-        fields["label"],
-        event_from_dict(fields["event"]),
-        fields["protects"],
-        fields["neighboring_relation"],
-        tuple(fields["releases"]),
-    )
+        shutil.rmtree(folder, ignore_errors=True)

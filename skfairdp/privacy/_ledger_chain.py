@@ -1,0 +1,181 @@
+"""Entries of a ledger as lines of text, chained so that no line can be cut, changed, moved or doubled unnoticed.
+
+A file of the format ``skfairdp-ledger-2`` starts with a header of fixed length, which names the budget, the number of
+entries and the hash of the last one. One line per entry follows. The hash in a line covers the line and the hash before
+it, and the first hash covers the budget. The chain is no signature: whoever can write the file can write another valid
+chain. It shows damage, and it shows every object that remembers a hash whether the file still continues from there.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skfairdp.privacy._dp_accounting import DpEvent
+from skfairdp.privacy._events import check_event, event_from_dict, event_to_dict
+from skfairdp.privacy._relations import NeighboringRelation, Protects
+
+__all__ = ["FORMAT", "Chain", "LedgerEntry"]
+
+FORMAT = "skfairdp-ledger-2"
+_DIGITS = 10  # of the count in the header, padded so that it can be replaced in place
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One fit. Whatever is not well-formed is refused here, whether it comes from a caller or from a file.
+
+    Parameters
+    ----------
+    label : str
+        Who spent it, for example the estimator's class name.
+    event : DpEvent
+        Everything the fit may release: its cap.
+    protects : Protects or str
+        ``"record"`` or ``"sensitive attribute"``.
+    neighboring_relation : NeighboringRelation or str
+        It implies what is protected, so the two must agree.
+    releases : sequence of str
+        The kinds of release inside, in words. Kept as a tuple.
+    """
+
+    label: str
+    event: DpEvent
+    protects: str
+    neighboring_relation: str
+    releases: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str):
+            raise ValueError(f"label must be a str. Got {self.label!r} instead.")
+        if isinstance(self.releases, str) or not all(isinstance(release, str) for release in self.releases):
+            raise ValueError(f"releases must be a sequence of str. Got {self.releases!r} instead.")
+        protects = _member(Protects, "protects", self.protects)
+        relation = _member(NeighboringRelation, "neighboring_relation", self.neighboring_relation)
+        if relation.protects is not protects:
+            raise ValueError(
+                f"neighboring_relation='{relation}' protects one {relation.protects}, but protects='{protects}' was "
+                f"given. Pass protects='{relation.protects}', or another relation."
+            )
+        check_event(self.event)
+        object.__setattr__(self, "protects", protects)
+        object.__setattr__(self, "neighboring_relation", relation)
+        object.__setattr__(self, "releases", tuple(self.releases))
+
+
+def _member(kind: Any, name: str, value: object) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = tuple(member.value for member in kind)
+        raise ValueError(f"{name} must be one of {allowed}. Got {value!r} instead.") from None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What is on record. It never changes: a longer one takes its place in a single assignment, so that a thread, a
+    fork or an interrupt meets all of a charge or nothing of it."""
+
+    epsilon: float
+    delta: float
+    entries: tuple[LedgerEntry, ...] = ()
+    hashes: tuple[str, ...] = ()  # one more than entries: the first is that of the budget
+    lines: bytes = b""
+
+    @classmethod
+    def empty(cls, epsilon: float, delta: float) -> "Chain":
+        return cls(epsilon, delta, hashes=(hashlib.sha256(_budget(epsilon, delta).encode()).hexdigest(),))
+
+    @property
+    def header(self) -> bytes:
+        """First line of the file. It is as long for every number of entries, so it is replaced in place."""
+        mutable = f', "count": {len(self.entries):{_DIGITS}d}, "head": "{self.hashes[-1]}"}}\n'
+        return (_budget(self.epsilon, self.delta)[:-1] + mutable).encode()
+
+    def check_header(self, line: bytes) -> int:
+        """Refuse a header of another budget, or one that was damaged; return its count of entries.
+
+        Only the budget has to be that of this chain, not the count.
+        """
+        fields = json.loads(line)
+        budget = _budget(fields["epsilon"], fields["delta"])
+        if budget != _budget(_plain(self.epsilon), self.delta):
+            raise OtherBudgetError(fields["epsilon"], fields["delta"])
+        count, head = fields["count"], fields["head"]
+        rebuilt = budget[:-1] + f', "count": {count:{_DIGITS}d}, "head": "{head}"}}\n'
+        if rebuilt.encode() != line + b"\n" or not 0 <= count < 10**_DIGITS:
+            raise ValueError("the header is not as it was written")
+        return int(count)
+
+    def appended(self, *entries: LedgerEntry) -> "Chain":
+        """A longer chain. Guarantees under unlike relations do not add up, so one that differs is refused."""
+        hashes, lines = list(self.hashes), [self.lines]
+        relations = {entry.protects: entry.neighboring_relation for entry in self.entries}
+        for index, entry in enumerate(entries, len(self.entries) + 1):
+            earlier = relations.setdefault(entry.protects, entry.neighboring_relation)
+            if earlier != entry.neighboring_relation:
+                raise ValueError(
+                    f"This ledger holds guarantees under '{earlier}'; one under '{entry.neighboring_relation}' does "
+                    "not add up with them. Keep a separate PrivacyLedger for it."
+                )
+            content = json.dumps({"index": index, **_entry_to_dict(entry)}, allow_nan=False)
+            hashes.append(hashlib.sha256(f"{hashes[-1]}\n{content}".encode()).hexdigest())
+            lines.append(f'{content[:-1]}, "hash": "{hashes[-1]}"}}\n'.encode())
+        return Chain(self.epsilon, self.delta, (*self.entries, *entries), tuple(hashes), b"".join(lines))
+
+    def continued(self, lines: Iterable[bytes]) -> "Chain":
+        """The chain with these lines of a file (without their newlines) added.
+
+        The lines are written again from what they say, at the place they stand: the smallest difference, in an index,
+        a hash, a value or a space, means that a line was changed, moved, doubled, or that one before it was cut.
+
+        Raises
+        ------
+        ValueError
+            A line is not the one that was written there.
+        """
+        lines = list(lines)
+        longer = self.appended(*(_entry_from_dict(json.loads(line)) for line in lines))
+        if longer.lines[len(self.lines) :] != b"".join(line + b"\n" for line in lines):
+            raise ValueError("a line does not continue the chain of those before it")
+        return longer
+
+    def continues(self, count: int, head: str) -> bool:
+        """Whether the first ``count`` entries are those that had this last hash."""
+        return count < len(self.hashes) and self.hashes[count] == head
+
+
+class OtherBudgetError(Exception):
+    """The header names another ε or δ than the ledger was opened with."""
+
+
+def _budget(epsilon: float | str, delta: float) -> str:
+    return json.dumps(
+        {"format": FORMAT, "epsilon": epsilon if isinstance(epsilon, str) else _plain(epsilon), "delta": delta}
+    )
+
+
+def _plain(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+def _entry_to_dict(entry: LedgerEntry) -> dict[str, Any]:
+    return {
+        "label": entry.label,
+        "protects": str(entry.protects),
+        "neighboring_relation": str(entry.neighboring_relation),
+        "releases": list(entry.releases),
+        "event": event_to_dict(entry.event),
+    }
+
+
+def _entry_from_dict(fields: dict[str, Any]) -> LedgerEntry:
+    return LedgerEntry(
+        fields["label"],
+        event_from_dict(fields["event"]),
+        fields["protects"],
+        fields["neighboring_relation"],
+        tuple(fields["releases"]),
+    )

@@ -1,0 +1,292 @@
+"""The file behind a ledger: one lock per inode, written before the noise, made whole or not at all.
+
+A charge writes its line, waits for the disk, and then raises the count in the header and waits again. A process that
+dies in between leaves a whole line beyond the count, which counts, or a torn one, which the count proves was never
+completed: its fit released nothing. Fewer lines than the count mean that the file was cut.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from skfairdp.exceptions import LedgerError
+from skfairdp.privacy._ledger_chain import FORMAT, Chain, OtherBudgetError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["LedgerFile"]
+
+_BINARY = getattr(os, "O_BINARY", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # the path is resolved once: a link that appears there later is not ours
+
+
+class LedgerFile:
+    """Reads and extends the file of a ledger, under a lock that belongs to the inode and not to its name.
+
+    Symbolic links are resolved and hard links lead to the same inode, so that all names of one file share one lock:
+    ``flock`` on the file itself. Systems without it (Windows) lock ``<path>.lock`` and refuse a file with several hard
+    links. Between machines the lock is as good as that of their common file system.
+
+    Parameters
+    ----------
+    path : Path
+        Without links: ``LedgerFile.named`` resolves those of a user's path, and one that turns up later is refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1  # not while the lock is held
+        self._writing = False
+        self._named_lock: FileLock | None = None
+
+    @classmethod
+    def named(cls, path: str | os.PathLike[str]) -> "LedgerFile":
+        """The file that a user's path leads to."""
+        return cls(Path(os.path.realpath(path)))
+
+    # ------------------------------------------------------------------ lock
+
+    def lock(self, *, writing: bool) -> bool:
+        """Open and lock the file; False where it does not exist. The caller keeps other threads out, and unlocks.
+
+        Raises
+        ------
+        LedgerError
+            It cannot be opened, or written where ``writing``.
+        """
+        while True:
+            try:
+                if not stat.S_ISREG(os.stat(self.path).st_mode):
+                    raise LedgerError(f"{self.path} is not a regular file. Give the path of a ledger, or a new one.")
+                # Assigned before it is locked: a child forked by another thread finds it there, and closes its copy.
+                self._descriptor = os.open(self.path, (os.O_RDWR if writing else os.O_RDONLY) | _BINARY | _NO_FOLLOW)
+                if fcntl is not None:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_EX if writing else fcntl.LOCK_SH)
+                else:
+                    self._named_lock = FileLock(f"{self.path}.lock")
+                    self._named_lock.acquire()
+                here, there = os.fstat(self._descriptor), os.stat(self.path)
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise self._failure("written" if writing else "read", error) from error
+            if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+                break
+            self.unlock()  # another file took its name while we waited
+        if fcntl is None and here.st_nlink > 1:
+            raise LedgerError(
+                f"{self.path} has {here.st_nlink} hard links, and this system locks a file by its name: charges under "
+                "another name could be lost. Remove the other names."
+            )
+        self._writing = writing
+        return True
+
+    def unlock(self) -> None:
+        """Let go of what is held, if anything. Interrupted, it can be called again."""
+        if self._descriptor >= 0:
+            if fcntl is not None:
+                # Said, not left to close: a forked child may hold a copy of the descriptor for a while.
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+        if self._named_lock is not None:
+            self._named_lock.release()
+            self._named_lock = None
+
+    def holds(self, *, writing: bool) -> bool:
+        """Whether this object holds the file already, as for a signal handler that runs during a charge."""
+        return self._descriptor >= 0 and (self._writing or not writing)
+
+    def after_fork_in_child(self) -> None:
+        """Give up what a thread of the parent holds, without unlocking it for the parent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        self._named_lock = None
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, known: Chain) -> Chain:
+        """The chain in the file, which has to continue the one that is known. Call it under the lock.
+
+        Raises
+        ------
+        LedgerError
+            Whatever the file holds, it is not that.
+        """
+        try:
+            data = _contents(self._descriptor)
+            return self._parsed(data, known)
+        except OtherBudgetError as error:
+            epsilon, delta = error.args
+            raise LedgerError(
+                f"{self.path} is a ledger for epsilon={epsilon}, delta={delta}; it was opened with "
+                f"epsilon={known.epsilon:g}, delta={known.delta:g}. Open it with its own budget."
+            ) from None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise LedgerError(
+                f"The ledger file {self.path} is damaged ({error}); what was spent is unknown, so nothing more can be. "
+                "Restore it from a copy that is complete, or start a new ledger for a new data set."
+            ) from None
+        except OSError as error:
+            raise self._failure("read", error) from error
+
+    def _parsed(self, data: bytes, known: Chain) -> Chain:
+        header, newline, body = data.partition(b"\n")
+        if not data:
+            raise ValueError("it is empty, which a ledger never is; to start one there, delete the file first")
+        _refuse_other_formats(header, self.path)
+        count = known.check_header(header)
+        *lines, tail = body.split(b"\n")
+        if not (body + b"\n" if tail else body).startswith(known.lines):
+            raise ValueError("it was cut, edited, or replaced by another copy after it was last read")
+        chain = known.continued(lines[len(known.entries) :])
+        if tail and len(lines) >= len(known.entries):  # else it is the last known line
+            chain = self._with_tail(chain, tail, count)
+        if len(chain.entries) < count:
+            raise ValueError("it has fewer entries than were charged")
+        if f'"head": "{chain.hashes[count]}"'.encode() not in header or not newline:
+            raise ValueError("its header does not belong to its entries")
+        return chain
+
+    @staticmethod
+    def _with_tail(chain: Chain, tail: bytes, count: int) -> Chain:
+        """A last line without its newline. It counts where it is whole, and is ignored only where the header says that
+        no charge ever completed it."""
+        try:
+            return chain.continued([tail])
+        except (ValueError, KeyError, TypeError):
+            if count > len(chain.entries):
+                raise
+            return chain
+
+    # ------------------------------------------------------------------ writing
+
+    def append(self, line: bytes, before: Chain) -> None:
+        """Add a line, with its newline, to the chain that was just read. It is on disk when this returns.
+
+        Raises
+        ------
+        LedgerError
+            The disk did not take all of it. The file is as it was, or holds a torn line that counts for nothing.
+        """
+        start = len(before.header) + len(before.lines)
+        after = before.continued([line.removesuffix(b"\n")])
+        try:
+            try:
+                size = os.fstat(self._descriptor).st_size
+                if size > start:
+                    os.ftruncate(self._descriptor, start)  # the torn line of an interrupted charge
+                # Where the newline of the last line was lost, it is written again.
+                _write_at(self._descriptor, min(size, start), b"\n" * (start - min(size, start)) + line)
+                os.fsync(self._descriptor)
+                _write_at(self._descriptor, 0, after.header)
+                os.fsync(self._descriptor)  # on disk before any noise is drawn
+            except OSError:
+                self._take_back(start, before)
+                raise
+        except OSError as error:
+            raise self._failure("written; nothing was released", error) from error
+
+    def _take_back(self, start: int, before: Chain) -> None:
+        with contextlib.suppress(OSError):
+            _write_at(self._descriptor, 0, before.header)
+            os.ftruncate(self._descriptor, start)
+            os.fsync(self._descriptor)
+
+    def create(self, chain: Chain) -> bool:
+        """Write a new file with this chain; False where there is one already. It appears whole, or not at all.
+
+        Raises
+        ------
+        LedgerError
+            The disk did not take all of it; nothing is left behind.
+        """
+        if self.path.exists():
+            return False
+        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        try:
+            try:
+                _write_new(draft, chain.header + chain.lines)
+                try:
+                    os.link(draft, self.path)  # unlike a renaming, it never replaces what is there
+                except FileExistsError:
+                    return False
+                except (OSError, NotImplementedError, AttributeError):  # a file system without hard links
+                    _write_new(self.path, chain.header + chain.lines)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(draft)
+            _sync_folder(self.path.parent)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise self._failure("created", error) from error
+        return True
+
+    def _failure(self, what: str, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"The ledger file {self.path} could not be {what} ({error.strerror or error}). See that the folder exists, "
+            "may be written to, and has room."
+        )
+
+
+def _refuse_other_formats(header: bytes, path: Path) -> None:
+    fields: Any = json.loads(header)
+    if fields["format"] == "skfairdp-ledger-1":
+        raise LedgerError(
+            f"{path} was written by version 0.1.0, whose lines are not chained. Keep it for the record, open a new "
+            "ledger at another path, and charge each line after the first to it: new.charge(event_from_dict("
+            "line['event']), label=line['label'], protects=line['protects'], "
+            "neighboring_relation=line['neighboring_relation'])."
+        )
+    if fields["format"] != FORMAT:
+        raise LedgerError(f"{path} is not a ledger of this version (format {fields['format']!r}).")
+
+
+def _contents(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    blocks = []
+    while block := os.read(descriptor, 1 << 20):
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def _write_at(descriptor: int, position: int, data: bytes) -> None:
+    os.lseek(descriptor, position, os.SEEK_SET)
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Create a file that only its owner can read, follow no link, and leave nothing behind on failure."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_FOLLOW, 0o600)
+    try:
+        try:
+            _write_at(descriptor, 0, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder last; a system that cannot is left alone."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
