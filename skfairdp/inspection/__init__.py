@@ -4,9 +4,11 @@ from skfairdp.inspection._analysis_displays import ExcessiveRiskDisplay, Flippin
 from skfairdp.inspection._audit import (
     AuditResult,
     audit_count_statistic,
+    audit_known_shift,
     audit_matched_filter,
     noise_scale_interval,
 )
+from skfairdp.inspection._audit_one_run import TradeOffAuditResult, audit_one_run_f_dp, audit_one_run_gaussian
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
 from skfairdp.inspection._group_columns import GroupColumns, columns_telling_the_group
@@ -34,9 +36,13 @@ __all__ = [
     "SFPATEBounds",
     "SmoothSensitivityRelease",
     "SyntheticDataReport",
+    "TradeOffAuditResult",
     "audit_count_statistic",
+    "audit_known_shift",
     "audit_matched_filter",
     "audit_one_run",
+    "audit_one_run_f_dp",
+    "audit_one_run_gaussian",
     "columns_telling_the_group",
     "epsilon_text",
     "noise_scale_interval",

@@ -6,16 +6,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import nctdtrinc, ndtri
-from scipy.stats import beta as beta_distribution
 from scipy.stats import chi2
 
-__all__ = ["AuditResult", "audit_count_statistic", "audit_matched_filter", "noise_scale_interval"]
+from skfairdp.inspection._audit_rates import (
+    bits_epsilon,
+    bits_mu,
+    clopper_pearson_upper,
+    rates_epsilon,
+    rates_mu,
+    rates_of_band,
+)
+
+__all__ = [
+    "AuditResult",
+    "audit_count_statistic",
+    "audit_known_shift",
+    "audit_matched_filter",
+    "noise_scale_interval",
+]
 
 Array = NDArray[np.float64]
 
 # Beyond this the inverse noncentral t distribution does not converge. Both limits stay valid, only wider.
 _T_LIMIT = 1e3
-_METHODS = ("gdp", "clopper_pearson")
+_METHODS = ("gdp", "clopper_pearson", "band")
+_LEAST_RUNS = {"gdp": 2, "clopper_pearson": 8, "band": 8, "bits": 2}
 
 
 @dataclass(frozen=True)
@@ -24,20 +39,27 @@ class AuditResult:
 
     Attributes
     ----------
-    method : {"gdp", "clopper_pearson"}
-        ``"gdp"``: limits of μ *under GDP*, that is, assuming the statistic is Gaussian in both worlds with one
-        variance. ``"clopper_pearson"``: distribution-free, and much weaker.
+    method : {"gdp", "clopper_pearson", "band", "bits", "known_shift"}
+        What is assumed of the statistic. ``"gdp"``: it is Gaussian in both worlds with one variance.
+        ``"clopper_pearson"``: nothing; a threshold is chosen on half of the runs and judged on the rest. ``"band"``:
+        nothing; all runs judge many thresholds at once. ``"bits"``: each answer is a bit of its own, with one
+        probability in each world. ``"known_shift"``: see :func:`audit_known_shift`.
     mu_hat : float
         Estimate of μ as seen by this statistic, at most the mechanism's own μ.
     mu_lower, mu_upper : float
-        One-sided limits, each at ``confidence``. ``mu_upper`` limits what the statistic sees, so it can show that
-        the noise is larger than declared; it is inf for ``"clopper_pearson"``.
+        One-sided limits, each at ``confidence``. ``mu_lower`` of the methods that assume nothing of the statistic
+        refutes claims of μ-GDP. ``mu_upper`` limits what the statistic sees, so it can show that the noise is larger
+        than declared; it is inf for the methods that count.
     confidence : float
     n_runs : tuple of int
         Runs in world 0 and world 1.
     error_rates : tuple of float or None
-        ``"clopper_pearson"`` only: upper limits of the false-positive and false-negative rate, jointly at
-        ``confidence``.
+        ``"clopper_pearson"``, ``"band"`` and ``"bits"``: upper limits of the false-positive and false-negative rate,
+        jointly at ``confidence``; of one bit, for ``"bits"``; those of the largest μ, for ``"band"``.
+    all_rates : tuple of tuple of float
+        ``"band"`` only: such a pair for each threshold, all of them jointly at ``confidence``.
+    n_queries : int
+        Answers in a run, for ``"bits"``; else 1.
     """
 
     method: str
@@ -47,12 +69,15 @@ class AuditResult:
     confidence: float
     n_runs: tuple[int, int]
     error_rates: tuple[float, float] | None = None
+    all_rates: tuple[tuple[float, float], ...] = ()
+    n_queries: int = 1
 
     def epsilon_lower(self, delta: float) -> float:
         """Lower bound on the ε of every (ε, δ) guarantee the mechanism can have.
 
-        From ``mu_lower`` by the exact GDP conversion, or, distribution-free, from the error rates:
-        ``log((1 - δ - fnr) / fpr)`` or the same with the rates exchanged, whichever is larger.
+        From ``mu_lower`` by the exact GDP conversion; from limits of error rates as ``log((1 - δ - fnr) / fpr)`` or
+        the same with the rates exchanged, whichever is larger; for ``"bits"`` from as many independent bits as a run
+        has, exactly.
         """
         if self.error_rates is None:
             from skfairdp.privacy import gdp_epsilon
@@ -60,9 +85,9 @@ class AuditResult:
             return gdp_epsilon(self.mu_lower, delta)
         if not 0 <= delta < 1:
             raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta!r} instead.")
-        fpr, fnr = self.error_rates
-        ratio = max((1 - delta - fnr) / fpr, (1 - delta - fpr) / fnr)
-        return math.log(ratio) if ratio > 1 else 0.0
+        if self.method == "bits":
+            return bits_epsilon(self.error_rates[0], 1 - self.error_rates[1], self.n_queries, delta)
+        return rates_epsilon(self.all_rates or (self.error_rates,), delta)
 
     def refutes(self, mu: float) -> bool:
         """Whether a claim of at most μ is refuted at the audit's confidence."""
@@ -91,8 +116,9 @@ def audit_count_statistic(
         The answer counted.
     confidence : float, default=0.95
         Of each one-sided limit.
-    method : {"gdp", "clopper_pearson"}, default="gdp"
-        See :class:`AuditResult`.
+    method : {"gdp", "clopper_pearson", "band", "bits"}, default="gdp"
+        See :class:`AuditResult`. ``"bits"`` proves nearly all that the answers give away, where each is drawn for
+        itself: all queries have the same votes, and their noise is independent.
 
     Returns
     -------
@@ -101,7 +127,8 @@ def audit_count_statistic(
     Raises
     ------
     ValueError
-        Shapes that do not fit, fewer than 2 runs a world (8 for ``"clopper_pearson"``), or a parameter out of range.
+        Shapes that do not fit, fewer than 2 runs a world (8 for ``"clopper_pearson"`` and ``"band"``), or a parameter
+        out of range.
 
     Notes
     -----
@@ -125,6 +152,10 @@ def audit_count_statistic(
             f"Got shapes {worlds[0].shape} and {worlds[1].shape} instead."
         )
     counts = [(world == label).sum(axis=1).astype(float) for world in worlds]
+    if method == "bits":
+        _check_confidence(confidence)
+        _check_runs((len(worlds[0]), len(worlds[1])), method)
+        return _audit_bits(counts[0], counts[1], worlds[0].shape[1], confidence)
     return _audit(counts[0], counts[1], confidence, method)
 
 
@@ -144,7 +175,7 @@ def audit_matched_filter(
         Without and with the canary; larger scores speak for the canary. Any common scale and shift will do.
     confidence : float, default=0.95
         Of each one-sided limit.
-    method : {"gdp", "clopper_pearson"}, default="gdp"
+    method : {"gdp", "clopper_pearson", "band"}, default="gdp"
         See :class:`AuditResult`.
 
     Returns
@@ -154,8 +185,8 @@ def audit_matched_filter(
     Raises
     ------
     ValueError
-        Scores not finite vectors, fewer than 2 runs a world (8 for ``"clopper_pearson"``), or a parameter out of
-        range.
+        Scores not finite vectors, fewer than 2 runs a world (8 for ``"clopper_pearson"`` and ``"band"``), or a
+        parameter out of range.
 
     Examples
     --------
@@ -175,6 +206,62 @@ def audit_matched_filter(
             f"Got shapes {scores[0].shape} and {scores[1].shape} instead."
         )
     return _audit(scores[0], scores[1], confidence, method)
+
+
+def audit_known_shift(shift: float, residuals: ArrayLike, *, confidence: float = 0.95) -> AuditResult:
+    """Audit Gaussian releases whose two worlds are known without their noise, by the scale of the noise alone.
+
+    **Guarantee.** ``mu_lower`` exceeds the mechanism's μ with probability at most ``1 - confidence``, *if* the
+    residuals are independent, Gaussian with mean 0 and one variance, the same in both worlds, and ``shift`` is how far
+    apart the worlds are. It is the white box of a recorded fit: a test that sees what goes into each release knows the
+    shift exactly, and each coordinate of each release adds a residual. So one fit proves what takes thousands of them
+    without the records. Noise that is *shared* by several releases goes unseen: let :func:`audit_matched_filter` look
+    at a few hundred fits as well.
+
+    Parameters
+    ----------
+    shift : float
+        L2 distance between the two worlds over all releases, each in units of the noise that it declares:
+        ``sqrt(Σ_t |v_t - v'_t|² / σ_t²)``, the same earlier releases given in both.
+    residuals : array-like
+        Released minus true values in those units, one number for each coordinate of each release.
+    confidence : float, default=0.95
+        Of each one-sided limit.
+
+    Returns
+    -------
+    AuditResult
+        ``n_runs`` holds the number of residuals twice.
+
+    Raises
+    ------
+    ValueError
+        A negative shift, fewer than 2 residuals, or a confidence out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.inspection import audit_known_shift
+    >>> residuals = np.random.default_rng(0).normal(size=5000)
+    >>> result = audit_known_shift(1.0, residuals)
+    >>> 0.95 * 4.377 < result.epsilon_lower(1e-5) < 4.377
+    True
+    >>> audit_known_shift(1.0, residuals / 1.1).refutes(1.0)  # noise smaller than declared
+    True
+    """
+    _check_confidence(confidence)
+    if not 0 <= shift < math.inf:
+        raise ValueError(f"shift must be a finite float, at least 0. Got {shift!r} instead.")
+    values = np.asarray(residuals, dtype=float).ravel()
+    if values.size < 2 or not np.isfinite(values).all():
+        raise ValueError(f"residuals must hold at least 2 finite numbers. Got {values.size} numbers instead.")
+    squares = float(values @ values)
+    if squares == 0:
+        lower = hat = upper = math.inf if shift else 0.0
+    else:
+        quantiles = chi2.ppf(1 - confidence, values.size), values.size, chi2.ppf(confidence, values.size)
+        lower, hat, upper = (shift * math.sqrt(float(quantile) / squares) for quantile in quantiles)
+    return AuditResult("known_shift", hat, lower, upper, confidence, (values.size, values.size))
 
 
 def noise_scale_interval(draws: ArrayLike, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -219,13 +306,16 @@ def noise_scale_interval(draws: ArrayLike, *, confidence: float = 0.95) -> tuple
 def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str) -> AuditResult:
     _check_confidence(confidence)
     if method not in _METHODS:
-        raise ValueError(f"method must be 'gdp' or 'clopper_pearson'. Got {method!r} instead.")
-    least = 2 if method == "gdp" else 8
-    n_runs = (scores_0.size, scores_1.size)
+        raise ValueError(f"method must be 'gdp', 'clopper_pearson' or 'band'. Got {method!r} instead.")
+    _check_runs((scores_0.size, scores_1.size), method)
+    audit = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band}[method]
+    return audit(scores_0, scores_1, confidence)
+
+
+def _check_runs(n_runs: tuple[int, int], method: str) -> None:
+    least = _LEAST_RUNS[method]
     if min(n_runs) < least:
         raise ValueError(f"An audit by {method!r} needs at least {least} runs a world. Got {n_runs} instead.")
-    audit = _audit_gdp if method == "gdp" else _audit_clopper_pearson
-    return audit(scores_0, scores_1, confidence)
 
 
 def _check_confidence(confidence: float) -> None:
@@ -258,7 +348,10 @@ def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) 
     def rates(part_0: Array, part_1: Array, threshold: Array) -> tuple[Array, Array]:
         false_positives = (part_0[:, None] > threshold).sum(axis=0)
         false_negatives = (part_1[:, None] <= threshold).sum(axis=0)
-        return _upper(false_positives, part_0.size, each), _upper(false_negatives, part_1.size, each)
+        return (
+            clopper_pearson_upper(false_positives, part_0.size, each),
+            clopper_pearson_upper(false_negatives, part_1.size, each),
+        )
 
     fpr, fnr = rates(scores_0[::2], scores_1[::2], candidates)
     best = np.argmax(np.maximum((1 - fnr) / fpr, (1 - fpr) / fnr))
@@ -273,7 +366,26 @@ def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) 
     return AuditResult("clopper_pearson", mu_hat, mu_lower, math.inf, confidence, n_runs, limits)
 
 
-def _upper(errors: NDArray[np.int64], n: int, confidence: float) -> Array:
-    """Clopper-Pearson upper limit of an error rate."""
-    limit = beta_distribution.ppf(confidence, errors + 1, np.maximum(n - errors, 1))
-    return np.where(errors >= n, 1.0, limit)
+def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditResult:
+    """Limits of both error rates at many thresholds, jointly."""
+    rates = rates_of_band(scores_0, scores_1, confidence)
+    best = max(rates, key=lambda pair: -float(ndtri(pair[0]) + ndtri(pair[1])))
+    middle = float(np.median(np.concatenate([scores_0, scores_1])))
+    plain = [(part.sum() + 0.5) / (part.size + 1) for part in (scores_0 > middle, scores_1 <= middle)]
+    mu_hat = -float(ndtri(plain[0]) + ndtri(plain[1]))
+    n_runs = (scores_0.size, scores_1.size)
+    return AuditResult("band", mu_hat, rates_mu(rates), math.inf, confidence, n_runs, best, rates)
+
+
+def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: float) -> AuditResult:
+    """Limits of the probability of one answer, from all answers of all runs."""
+    each = (1 + confidence) / 2  # two probabilities share the risk
+    n_0, n_1 = counts_0.size * n_queries, counts_1.size * n_queries
+    ones, zeros = int(counts_0.sum()), n_1 - int(counts_1.sum())
+    high_0 = float(clopper_pearson_upper(np.asarray(ones), n_0, each))
+    low_1 = 1 - float(clopper_pearson_upper(np.asarray(zeros), n_1, each))
+    mu_hat = bits_mu((ones + 0.5) / (n_0 + 1), 1 - (zeros + 0.5) / (n_1 + 1), n_queries)
+    return AuditResult(
+        "bits", mu_hat, bits_mu(high_0, low_1, n_queries), math.inf, confidence, (counts_0.size, counts_1.size),
+        (high_0, 1 - low_1), n_queries=n_queries,
+    )

@@ -109,10 +109,7 @@ def audit_one_run(
     True
     """
     values, coins = _checked(scores, included)
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta!r} instead.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be a float in the range (0.0, 1.0). Got {confidence!r} instead.")
+    _check_shares(delta, confidence)
     m = len(values)
     numbers = _numbers_of_guesses(n_guesses, m)
     risk = (1 - confidence) / len(numbers)
@@ -124,6 +121,13 @@ def audit_one_run(
         found.append((_epsilon_lower(m, r, v, delta, risk), r, v))
     epsilon, r, v = max(found, key=lambda bound: bound[0])
     return OneRunAuditResult(epsilon, delta, confidence, m, r, v)
+
+
+def _check_shares(delta: float, confidence: float) -> None:
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta!r} instead.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be a float in the range (0.0, 1.0). Got {confidence!r} instead.")
 
 
 def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
@@ -140,9 +144,11 @@ def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.
     return values, coins.astype(bool)
 
 
-def _numbers_of_guesses(n_guesses: int | Sequence[int] | None, m: int) -> list[int]:
+def _numbers_of_guesses(
+    n_guesses: int | Sequence[int] | None, m: int, shares: Sequence[float] = _SHARES
+) -> list[int]:
     if n_guesses is None:
-        return sorted({max(1, round(share * m)) for share in _SHARES})
+        return sorted({max(1, round(share * m)) for share in shares})
     numbers: list[Any] = [n_guesses] if np.ndim(n_guesses) == 0 else list(cast(Sequence[int], n_guesses))
     if not numbers or not all(_is_integer(r) and 1 <= r <= m for r in numbers):
         raise ValueError(
