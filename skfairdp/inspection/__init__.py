@@ -8,6 +8,7 @@ from skfairdp.inspection._audit import (
     audit_matched_filter,
     noise_scale_interval,
 )
+from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
 from skfairdp.inspection._audit_one_run import TradeOffAuditResult, audit_one_run_f_dp, audit_one_run_gaussian
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
@@ -24,6 +25,8 @@ from skfairdp.inspection._synthetic_report import SyntheticDataReport
 
 __all__ = [
     "AuditResult",
+    "Canary",
+    "EstimatorAudit",
     "ExcessiveRiskDisplay",
     "FlippingProbabilityDisplay",
     "GroupColumns",
@@ -37,6 +40,7 @@ __all__ = [
     "SmoothSensitivityRelease",
     "SyntheticDataReport",
     "TradeOffAuditResult",
+    "audit",
     "audit_count_statistic",
     "audit_known_shift",
     "audit_matched_filter",

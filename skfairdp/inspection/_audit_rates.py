@@ -9,7 +9,15 @@ from scipy.special import ndtri
 from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
 
-__all__ = ["bits_delta", "bits_epsilon", "bits_mu", "clopper_pearson_upper", "rates_epsilon", "rates_mu", "rates_of_band"]
+__all__ = [
+    "bits_delta",
+    "bits_epsilon",
+    "bits_mu",
+    "clopper_pearson_upper",
+    "rates_epsilon",
+    "rates_mu",
+    "rates_of_band",
+]
 
 Array = NDArray[np.float64]
 Rates = tuple[float, float]

@@ -1,0 +1,437 @@
+"""``audit``: is the ε that an estimator claims contradicted by what its fits show? For any scikit-learn estimator."""
+
+import html
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
+from skfairdp.inspection._audit_attack import LearnedScore
+from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
+from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
+from skfairdp.inspection._audit_worlds import (
+    RELATIONS,
+    Canary,
+    Observer,
+    Seen,
+    World,
+    default_canaries,
+    fit_and_see,
+    make_world,
+)
+
+__all__ = ["Canary", "EstimatorAudit", "audit"]
+
+Array = NDArray[np.float64]
+
+_ASSUMES = {
+    "counts": "nothing of the noise",
+    "gaussian": "scores that are Gaussian with one variance in both worlds",
+}
+_LEAST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class EstimatorAudit:
+    """What an audit found about an estimator's claim. **Not private**: it was computed from the exact rows.
+
+    A bound above the claim refutes it. A bound below proves nothing: another canary, or more runs, may prove more.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of its class.
+    epsilon_lower : float
+        Lower bound on the ε of every (ε, ``delta``) guarantee that the estimator can have.
+    claim : float
+        The ε that it claims.
+    delta : float
+    confidence : float
+        Of ``epsilon_lower``.
+    relation : str
+        Which tables are neighbours.
+    method : {"counts", "gaussian"}
+    assumes : str
+        What the bound assumes, in words.
+    canary : str
+        Name of the canary that gave the bound.
+    n_runs : int
+        Runs in each world that gave the bound; 1 for an audit of one run.
+    n_canaries : int
+        Canaries in each of these runs.
+    n_fits : int
+        Fits in all.
+    reach : float
+        The largest ε that this many runs could have proved, had the attack never failed.
+    """
+
+    estimator: str
+    epsilon_lower: float
+    claim: float
+    delta: float
+    confidence: float
+    relation: str
+    method: str
+    assumes: str
+    canary: str
+    n_runs: int
+    n_canaries: int
+    n_fits: int
+    reach: float
+    private: ClassVar[bool] = False
+
+    @property
+    def violates(self) -> bool:
+        """Whether the claim is refuted at the audit's confidence."""
+        return self.epsilon_lower > self.claim
+
+    @property
+    def ratio(self) -> float:
+        """``epsilon_lower / claim``; above 1 refutes the claim."""
+        if self.claim == 0:
+            return math.inf if self.epsilon_lower > 0 else 0.0
+        return self.epsilon_lower / self.claim
+
+    def __str__(self) -> str:
+        verdict = "is refuted" if self.violates else "is not refuted"
+        runs = f"{self.n_runs} runs in each world" if self.n_runs > 1 else f"one run with {self.n_canaries} canaries"
+        return (
+            f"{self.estimator} claims epsilon={self.claim:.4g} at delta={self.delta:g} ({self.relation}): the claim "
+            f"{verdict}. At least {self.epsilon_lower:.4g} at {self.confidence:.0%} confidence, from {runs} "
+            f"(canary: {self.canary}; reach {self.reach:.4g}), assuming {self.assumes}."
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "claimed ε": f"{self.claim:.4g} at δ = {self.delta:g}",
+            "at least": f"{self.epsilon_lower:.4g} at {self.confidence:.0%} confidence",
+            "claim": "refuted" if self.violates else "not refuted",
+            "neighbours": self.relation,
+            "canary": self.canary,
+            "runs in each world": str(self.n_runs),
+            "reach": f"{self.reach:.4g}",
+            "assumes": self.assumes,
+        }
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in rows.items()
+        )
+        return f"<table><caption>Audit of {html.escape(self.estimator)}</caption><tbody>{cells}</tbody></table>"
+
+
+def audit(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    canaries: Sequence[Canary] | None = None,
+    relation: str | None = None,
+    sensitive_features: ArrayLike | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    n_runs: int = 200,
+    method: str = "counts",
+    score: Callable[[Any], Any] | None = None,
+    attributes: bool = True,
+    confidence: float = 0.95,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> EstimatorAudit:
+    """Fit an estimator many times on neighbouring tables and bound its ε from below by what the fits show.
+
+    **Guarantee.** Where the estimator is (ε, δ)-private for the relation, ``epsilon_lower`` exceeds that ε with
+    probability at most ``1 - confidence``, whatever the canaries and the score; under the assumption that ``method``
+    names. A bound above the claim refutes the claim. A bound below certifies nothing. The result was computed from the
+    exact rows, and every run is a release of its own: **it is not private**, so audit with rows that may be shown.
+
+    Any estimator with ``fit`` and ``get_params`` will do, of this package or of another. The claim is read from
+    ``privacy_``, else from ``epsilon_spent_``, else from its parameters ``epsilon`` and ``delta``.
+
+    With ``n_runs > 1`` there are two worlds that differ in one record. Of each canary, runs of both worlds teach a
+    score to tell them apart, by everything that a fit shows: predictions at the canary and at a few rows, all numeric
+    fitted attributes, their shapes and dtypes, errors, and kinds of warnings. The canary that is told apart best is
+    then judged on ``n_runs`` new runs in each world. With ``n_runs=1`` all canaries are in one table, each in one of
+    its two forms by a fair coin, and one fit is asked which.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; clones are fitted. Its noise must differ from fit to fit: where it has a ``random_state`` and no
+        ``noise_seed``, each fit gets another one.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+    canaries : sequence of Canary, default=None
+        None, many runs: the first row with another label, and records ten times as far out as any value of X. None, one
+        run: other labels for half of the rows, at most 1000. None where the attribute is protected: another group.
+    relation : str, default=None
+        ``"replace one record"``, ``"add or remove one record"`` or ``"replace one sensitive attribute"``; it chooses
+        canaries where none are given. None takes what ``privacy_`` says, else the first.
+    sensitive_features : array-like of shape (n_rows,), default=None
+        Groups, passed to ``fit``.
+    fit_params : mapping, default=None
+        Further arguments of ``fit``, the same in every run; arrays with a value for each row are not changed.
+    epsilon, delta : float, default=None
+        The claim, where the estimator does not state it, or another is to be judged. δ is 0 where nobody names it.
+    n_runs : int, default=200
+        Runs in each world that are judged. A third as many, at least 20, are made before for each canary.
+    method : {"counts", "gaussian"}, default="counts"
+        ``"counts"`` assumes nothing, and cannot prove more than ``reach``, which grows with the logarithm of
+        ``n_runs``. ``"gaussian"`` assumes that the score is Gaussian with one variance in both worlds, as a linear
+        function of values with Gaussian noise is, and proves far more: for a ``score`` that is such a function.
+    score : callable, default=None
+        ``score(model)`` returns a number that is larger where the second form was in, or a vector of what an attacker
+        sees, from which the score is learned. For one run, a number for each canary.
+    attributes : bool, default=True
+        Whether the attacker sees fitted attributes beside predictions. They are part of what ε covers.
+    confidence : float, default=0.95
+    random_state : int, RandomState or None, default=None
+        Seeds of the runs, coins, and the learned score.
+    n_jobs : int or None, default=None
+        Fits at a time, by joblib.
+
+    Returns
+    -------
+    EstimatorAudit
+
+    Raises
+    ------
+    ValueError
+        No claim is found, the noise is seeded, a ledger would be charged, canaries do not fit the relation, or a
+        parameter is out of range.
+
+    Examples
+    --------
+    Noise of the right scale on two counts of which a changed label moves both, and noise that is too small:
+
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator
+    >>> from skfairdp.inspection import audit
+    >>> class Counter(BaseEstimator):
+    ...     def __init__(self, epsilon=1.0, moves=2, random_state=None):
+    ...         self.epsilon, self.moves, self.random_state = epsilon, moves, random_state
+    ...     def fit(self, X, y):
+    ...         noise = np.random.default_rng(self.random_state).laplace(scale=self.moves / self.epsilon, size=2)
+    ...         self.counts_ = np.bincount(y, minlength=2) + noise
+    ...         return self
+    >>> X, y = np.zeros((20, 1)), np.arange(20) % 2
+    >>> audit(Counter(), X, y, random_state=0).violates
+    False
+    >>> audit(Counter(moves=0.5), X, y, random_state=0).violates
+    True
+    """
+    _check(estimator, n_runs, method, confidence, relation)
+    rng = check_random_state(random_state)
+    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features))
+    runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
+    probe = runner.see([(world, None)], Observer(world, [], attributes=False))[0]
+    claim, at_delta, stated = probe.claim
+    if len(probe.numbers) == 0 and claim is None and epsilon is None:
+        raise ValueError(f"{type(estimator).__name__} does not fit the rows of the audit: {probe.signature}")
+    claim = _claim(estimator, claim if epsilon is None else epsilon)
+    at_delta = delta if delta is not None else (at_delta or 0.0)
+    relation = relation or (stated if stated in RELATIONS else RELATIONS[0])
+    judge = _many_runs if n_runs > 1 else _one_run
+    found = judge(runner, canaries, relation, n_runs, method, at_delta, confidence)
+    return EstimatorAudit(
+        type(estimator).__name__, claim=claim, delta=at_delta, confidence=confidence, relation=relation, method=method,
+        assumes=_ASSUMES[method], n_runs=n_runs, n_fits=runner.n_fits, **found,
+    )
+
+
+# ---------------------------------------------------------------- runs
+
+
+class _Runner:
+    """Fits clones on tables that it is given, and shows what is seen of them."""
+
+    def __init__(
+        self, estimator: Any, world: World, fit_params: dict[str, Any], rng: Any, n_jobs: int | None,
+        attributes: bool, score: Callable[[Any], Any] | None,
+    ) -> None:
+        self.estimator, self.world, self.fit_params = estimator, world, fit_params
+        self.rng, self.n_jobs, self.attributes, self.score = rng, n_jobs, attributes, score
+        parameters = estimator.get_params(deep=False)
+        self.reseed = "random_state" in parameters and "noise_seed" not in parameters
+        self.n_fits = 0
+
+    def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
+        """One fit for each table."""
+        self.n_fits += len(tables)
+        seeds = [self.seed() if self.reseed else None for _ in tables]
+        return list(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(fit_and_see)(self.estimator, table, look, seed, self.fit_params)
+                for (table, _), seed in zip(tables, seeds, strict=True)
+            )
+        )
+
+    def both(self, canary: Canary, n_runs: int, look: Callable[[Any], Any]) -> list[list[Seen]]:
+        """As many runs of either world."""
+        out = []
+        for record in (canary.first, canary.second):
+            table = make_world(self.world, [(canary.row, record)])
+            out.append(self.see([(table, record)] * n_runs, look))
+        return out
+
+    def seed(self) -> int:
+        return int(self.rng.randint(2**31 - 1))
+
+
+def _many_runs(
+    runner: _Runner, canaries: Sequence[Canary] | None, relation: str, n_runs: int, method: str, delta: float,
+    confidence: float,
+) -> dict[str, Any]:
+    """Learn a score for each canary, keep the one that tells the worlds apart best, judge it on new runs."""
+    given = list(canaries) if canaries is not None else default_canaries(runner.world, relation)
+    _check_canaries(given, relation, len(runner.world.y))
+    look = runner.score or Observer(runner.world, given, attributes=runner.attributes)
+    best: tuple[float, Canary, Callable[[Sequence[Seen]], Array]] | None = None
+    for canary in given:
+        pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
+        learned = _score_of(pilot, runner, method)
+        if best is None or learned.strength > best[0]:
+            best = learned.strength, canary, learned
+    assert best is not None
+    _, canary, score = best
+    without, with_canary = (score(runs) for runs in runner.both(canary, n_runs, look))
+    reach = rates_epsilon(rates_of_band(np.zeros(n_runs), np.ones(n_runs), confidence), delta)
+    if method == "gaussian":
+        lower, reach = audit_matched_filter(without, with_canary, confidence=confidence).epsilon_lower(delta), math.inf
+    else:
+        lower = rates_epsilon(rates_of_band(without, with_canary, confidence), delta)
+    return {"epsilon_lower": lower, "canary": canary.name, "n_canaries": 1, "reach": reach}
+
+
+class _GivenScore:
+    """The number that the caller's score returns; runs that failed are put at 0."""
+
+    def __init__(self, pilot: Sequence[Sequence[Seen]]) -> None:
+        scores = [self(runs) for runs in pilot]
+        self.strength = float(np.mean(scores[0][:, None] < scores[1]) + np.mean(scores[0][:, None] == scores[1]) / 2)
+
+    def __call__(self, runs: Sequence[Seen]) -> Array:
+        return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])
+
+
+def _score_of(pilot: Sequence[Sequence[Seen]], runner: _Runner, method: str) -> Any:
+    if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
+        return _GivenScore(pilot)
+    return LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
+
+
+def _one_run(
+    runner: _Runner, canaries: Sequence[Canary] | None, relation: str, n_runs: int, method: str, delta: float,
+    confidence: float,
+) -> dict[str, Any]:
+    """One fit, each canary in one of its forms by a coin; guess the forms."""
+    given = list(canaries) if canaries is not None else _half_of_the_rows(runner.world, relation)
+    _check_canaries(given, relation, len(runner.world.y))
+    if len({canary.row for canary in given}) < len(given):
+        raise ValueError("In an audit of one run each canary needs a row of its own.")
+    coins = runner.rng.rand(len(given)) < 0.5
+    placed = [
+        (canary.row, canary.second if coin else canary.first) for canary, coin in zip(given, coins, strict=True)
+    ]
+    seen = runner.see([(make_world(runner.world, placed), None)], runner.score or _Leanings(given, runner.world))[0]
+    if len(seen.numbers) != len(given):
+        raise ValueError(
+            f"score must return a number for each of the {len(given)} canaries of one run. "
+            f"Got {len(seen.numbers)} numbers instead."
+        )
+    scores = np.nan_to_num(seen.numbers, posinf=1e300, neginf=-1e300)
+    if method == "gaussian":
+        lower, reach = audit_one_run_gaussian(scores, coins, confidence=confidence).epsilon_lower(delta), math.inf
+    else:
+        options: dict[str, Any] = {"delta": delta, "curve": "epsilon_delta", "confidence": confidence}
+        lower = audit_one_run_f_dp(scores, coins, **options).epsilon_lower
+        reach = audit_one_run_f_dp(coins.astype(float), coins, **options).epsilon_lower
+    return {"epsilon_lower": lower, "canary": "all of one run", "n_canaries": len(given), "reach": reach}
+
+
+def _half_of_the_rows(world: World, relation: str) -> list[Canary]:
+    out = []
+    labels = np.unique(world.y if relation != RELATIONS[2] or world.groups is None else world.groups)
+    for row in range(min(len(world.y) // 2, 1000)):
+        x = world.X.iloc[row] if hasattr(world.X, "iloc") else world.X[row]
+        record = (x, world.y[row], None if world.groups is None else world.groups[row])
+        which = 2 if relation == RELATIONS[2] else 1
+        second = tuple(labels[labels != record[k]][0] if k == which else value for k, value in enumerate(record))
+        out.append(Canary(record, None if relation == RELATIONS[1] else second, row))
+    return out
+
+
+class _Leanings:
+    """How far the model leans to the second form of each canary: log-odds of its label, against the first form's."""
+
+    def __init__(self, canaries: Sequence[Canary], world: World) -> None:
+        self.canaries, self.world = canaries, world
+
+    def __call__(self, model: Any) -> Array:
+        out = np.zeros(len(self.canaries))
+        for sign, form in ((-1.0, "first"), (1.0, "second")):
+            records = [getattr(canary, form) for canary in self.canaries]
+            present = [k for k, record in enumerate(records) if record is not None]
+            if present:
+                table = make_world(self.world, [(self.canaries[k].row, records[k]) for k in present])
+                rows = [self.canaries[k].row for k in present]
+                X = table.X.iloc[rows] if hasattr(table.X, "iloc") else table.X[rows]
+                out[present] += sign * _log_odds(model, X, table.y[rows])
+        return out
+
+
+def _log_odds(model: Any, X: Any, y: NDArray[Any]) -> Array:
+    probabilities = np.asarray(model.predict_proba(X), dtype=float)
+    at = np.searchsorted(model.classes_, y)
+    p = np.clip(probabilities[np.arange(len(y)), np.minimum(at, probabilities.shape[1] - 1)], 1e-12, 1 - 1e-12)
+    return np.log(p) - np.log1p(-p)
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _check(estimator: Any, n_runs: int, method: str, confidence: float, relation: str | None) -> None:
+    name = type(estimator).__name__
+    if isinstance(n_runs, bool) or not isinstance(n_runs, int | np.integer) or (n_runs != 1 and n_runs < _LEAST_RUNS):
+        raise ValueError(f"n_runs must be 1, or an integer of at least {_LEAST_RUNS}. Got {n_runs!r} instead.")
+    if method not in _ASSUMES:
+        raise ValueError(f"method must be 'counts' or 'gaussian'. Got {method!r} instead.")
+    if relation is not None and relation not in RELATIONS:
+        raise ValueError(f"relation must be one of {RELATIONS}. Got {relation!r} instead.")
+    _check_confidence(confidence)
+    parameters = estimator.get_params(deep=False)
+    if parameters.get("noise_seed") is not None:
+        raise ValueError(f"An audit of {name} needs noise that differs from fit to fit. Leave out its 'noise_seed'.")
+    if parameters.get("ledger") is not None:
+        raise ValueError(f"An audit of {name} would charge its ledger for every run. Audit it without a 'ledger'.")
+
+
+def _claim(estimator: Any, epsilon: float | None) -> float:
+    if epsilon is None:
+        raise ValueError(f"{type(estimator).__name__} states no epsilon. Give its claim with the 'epsilon' argument.")
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be at least 0. Got {epsilon!r} instead.")
+    return float(epsilon)
+
+
+def _check_canaries(canaries: Sequence[Canary], relation: str, n_rows: int) -> None:
+    if not canaries:
+        raise ValueError("canaries must hold at least one Canary.")
+    for canary in canaries:
+        absent = (canary.first is None) + (canary.second is None)
+        if absent != (relation == RELATIONS[1]) or not 0 <= canary.row < n_rows:
+            raise ValueError(
+                f"A canary for {relation!r} needs "
+                + ("one form that is None" if relation == RELATIONS[1] else "two forms")
+                + f" and a row from 0 to {n_rows - 1}. Got the canary {canary.name!r} at row {canary.row}."
+            )
+
+
+def _groups(sensitive_features: ArrayLike | None) -> NDArray[Any] | None:
+    return None if sensitive_features is None else np.asarray(sensitive_features)
