@@ -22,7 +22,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Rates = tuple[float, float]
 
-_SHARES = 10.0 ** -np.arange(0.3, 6, 0.5)  # thresholds of the band: 50 %, 16 %, 5 %, ... of a world lie beyond
+_SHARES = 10.0 ** -np.arange(0.3, 6.1, 0.2)  # thresholds of the band: 50 %, 32 %, 20 %, ... of a world lie beyond
 
 
 def clopper_pearson_upper(errors: NDArray[np.int64], n: int, confidence: float) -> Array:
