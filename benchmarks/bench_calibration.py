@@ -64,7 +64,7 @@ def plan(setting: dict[str, Any], repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         forget()
         started, processor_started = time.perf_counter(), time.process_time()
-        made = plan_votes(delta=DELTA, **setting, **given)
+        made = plan_votes(relation="replace one record", delta=DELTA, **setting, **given)
         seconds.append(time.perf_counter() - started)
         processor.append(time.process_time() - processor_started)
     certified = epsilon_of(made.event, DELTA)

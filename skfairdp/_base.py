@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, PrivacySpent, planned_entry
+from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PrivacySpent, Spending, planned_entry
 from skfairdp.utils import (
     PublicData,
     as_groups,
@@ -328,46 +330,38 @@ class FairPrivateMixin:
 
     # ------------------------------------------------------------------ budget
 
-    def _noise_source(self) -> NoiseSource:
+    def _spend(
+        self,
+        event: DpEvent,
+        *,
+        relation: NeighboringRelation,
+        releases: Iterable[str],
+        public: Iterable[str],
+    ) -> Spending:
+        """The budget of this fit: ``with self._spend(...) as noise`` hands out the only noise there is."""
         seed = self.noise_seed  # type: ignore[attr-defined]
-        if seed is None:
-            return NoiseSource()
-        if self.ledger is not None:  # type: ignore[attr-defined]
-            raise ValueError(
-                f"{type(self).__name__} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
-                "ledger may count it. Leave one of them out."
-            )
-        warnings.warn(
-            f"{type(self).__name__} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
-            "privacy_.epsilon will be inf; use this for research and tests only.",
-            PrivacyLeakWarning,
-            stacklevel=4,
-        )
-        return NoiseSource(seed)
-
-    def _charge(
-        self, event: DpEvent, *, protects: str, neighboring_relation: str, releases: tuple[str, ...], dry_run: bool
-    ) -> None:
-        """Put the whole fit on record; with ``dry_run`` only see whether it would fit."""
         ledger: PrivacyLedger | None = self.ledger  # type: ignore[attr-defined]
-        if ledger is not None:
-            ledger.charge(
-                event,
-                label=type(self).__name__,
-                protects=protects,
-                dry_run=dry_run,
-                neighboring_relation=neighboring_relation,
-                releases=releases,
+        owner = type(self).__name__
+        if seed is not None and ledger is not None:
+            raise ValueError(
+                f"{owner} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
+                "it. Leave one of them out."
             )
-
-    def _report(
-        self, event: DpEvent, source: NoiseSource, *, protects: str, neighboring_relation: str, public: tuple[str, ...]
-    ) -> PrivacySpent:
-        return PrivacySpent.of(
+        if seed is not None:
+            warnings.warn(
+                f"{owner} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
+                "privacy_.epsilon will be inf; use this for research and tests only.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+        return Spending(
             event,
             self.delta,
-            protects=protects,
-            neighboring_relation=neighboring_relation,
-            secret_noise=source.is_secret,
+            relation,
+            label=owner,
+            ledger=ledger,
+            noise_seed=seed,
+            releases=releases,
             public=public,
+            report_to=partial(setattr, self, "privacy_"),
         )

@@ -38,15 +38,10 @@ class Constant(FixedSource):
 
 
 class Watched(FairClippingClassifier):
-    """Takes its groups where ``trace_of`` passes public rows, and its noise from where it is told."""
-
-    source = None
+    """Takes its groups where ``trace_of`` passes public rows."""
 
     def fit(self, X, y, X_public=None):
         return super().fit(X, y, sensitive_features=X_public)
-
-    def _noise_source(self):
-        return self.source
 
 
 def run(method, rows, members, value=0.0, told=None, follow=None):
@@ -56,8 +51,8 @@ def run(method, rows, members, value=0.0, told=None, follow=None):
     """
     X, y, groups = rows
     model = Watched(**{**QUICK, "method": method})
-    model.source = Constant(members)
-    model.source.value = value
+    source = Constant(members)
+    source.value = value
     exact, released, sizes = [], [], []
     release, balancing = FairClippingStep.release_counts, WeightsByGroup.balancing
 
@@ -73,7 +68,7 @@ def run(method, rows, members, value=0.0, told=None, follow=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FairClippingStep, "release_counts", counting)
         patch.setattr(WeightsByGroup, "balancing", staticmethod(balanced))
-        trace = trace_of(model, X, y, groups, follow=follow)
+        trace = trace_of(model, X, y, groups, source, follow=follow)
     return model, trace, exact, released, sizes
 
 
@@ -148,7 +143,7 @@ def test_the_bound_of_a_group_grows_with_its_share_of_large_gradients_and_the_no
     assert rule.bound == pytest.approx(float(expected[1]))
     rule.update(torch.tensor([[100.0, 0.0], [0.0, 10.0], [0.0, 0.0]]))
     assert rule.bound == 6.0  # max_ratio
-    step = FairClippingStep(0.1, 1.5, 2.0, 10, 10.0, rule)
+    step = FairClippingStep(0.1, 1.5, 2.0, 10, 10.0, rule=rule)
     assert step.sums.sigma == pytest.approx(1.5 / np.sqrt(0.9) * 6.0)
     assert step.counts.sigma == pytest.approx(1.5 / np.sqrt(0.1))
 
@@ -172,8 +167,7 @@ def test_with_flat_bounds_it_is_plain_dpsgd(method):
     members = np.random.default_rng(3).random((6, N)) < 0.5
     given = {**QUICK, "max_ratio": 1.0, "start": 1e-2, "quantile": 0.999, "count_share": 0.01, "max_grad_norm": 1e-3}
     model = Watched(**{**given, "method": method, "groups": [0, 1]})
-    model.source = Constant(members)
-    found = trace_of(model, X, y, np.arange(N) % 2)
+    found = trace_of(model, X, y, np.arange(N) % 2, Constant(members))
     shared = ("classes", "hidden", "epochs", "batch_size", "max_grad_norm", "random_state", "epsilon", "lr", "n_rows")
     plain = FairDPSGDClassifier(lam=0.0, **{name: given[name] for name in shared})
     expected = trace_of(plain, X, y, None, FixedSource(members))

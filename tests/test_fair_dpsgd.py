@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _tools.sources import ChosenNoise
 from conftest import make_rows
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
@@ -19,7 +20,7 @@ from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.neural import DPStep, _dp_step, _dp_train, check_network, clipped_gradient_sum
 from skfairdp.neural._probe import vectorizes
-from skfairdp.privacy import NoiseSource, PoissonSampledDpEvent, epsilon_of
+from skfairdp.privacy import NoiseSource, PoissonSampledDpEvent, _noise, epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
@@ -34,12 +35,11 @@ def world(n=N, n_groups=2):
 
 
 # ---- watching a training ---------------------------------------------------------------------------------------
-class FixedSource:
+class FixedSource(ChosenNoise):
     """No noise, and for every step a membership that belongs to the record, not to its position."""
 
-    is_secret = True
-
     def __init__(self, members, seed=0):
+        super().__init__()
         self.members, self.t, self.shapes, self._seed = members, 0, [], seed
 
     def seed(self):
@@ -82,7 +82,7 @@ def trace_of(model, X, y, public, source=None, follow=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim, "SGD", Watched)
         if source is not None:
-            patch.setattr(FairDPSGDClassifier, "_noise_source", lambda self: source)
+            patch.setattr(_noise, "open_source", lambda seed=None: source)
         model.fit(X, y, X_public=public)
     return trace
 

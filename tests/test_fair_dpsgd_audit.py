@@ -107,9 +107,9 @@ class WhiteBox:
 
         def watch_table(plan, module, rows, groups, n_groups, source):
             table = table_release(plan, module, rows, groups, n_groups, source)
-            quiet, all_rows = DualPlan(plan.releases, 0.0), torch.tensor(X, dtype=torch.float32)
+            all_rows = torch.tensor(X, dtype=torch.float32)
             others, canary = (
-                table_release(quiet, module, all_rows[part], torch.tensor(GROUPS[part]), n_groups, NoiseSource(seed=0))
+                plan.exact(module, all_rows[part], torch.tensor(GROUPS[part]), n_groups)
                 for part in (slice(N - 1), slice(N - 1, N))
             )
             self.rates += float(((table - others) * canary).sum()) / plan.noise**2

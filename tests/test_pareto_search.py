@@ -261,10 +261,13 @@ def test_results_are_gridsearchs_columns_without_times_or_exact_scores():
 def test_noise_of_the_table_is_what_is_accounted():
     """Two-sided: the spread of one cell's count over many tables is the declared one."""
     from skfairdp.model_selection._score_table import ScoreTable
-    from skfairdp.privacy import NoiseSource
+    from skfairdp.privacy import NeighboringRelation, NoiseSource
 
-    for comes_and_goes, sensitivity in ((False, math.sqrt(2)), (True, 1.0)):
-        table = ScoreTable(np.array([0, 1]), np.array(["a", "b"], dtype=object), 0.5, 1e-5, comes_and_goes)
+    for relation, sensitivity in (
+        (NeighboringRelation.REPLACE_ONE, math.sqrt(2)),
+        (NeighboringRelation.ADD_OR_REMOVE_ONE, 1.0),
+    ):
+        table = ScoreTable(np.array([0, 1]), np.array(["a", "b"], dtype=object), 0.5, 1e-5, relation)
         assert epsilon_of(table.event, 1e-5) <= 0.5
         assert table.mechanism.sensitivity == sensitivity
         codes, source = np.zeros(3000, dtype=int), NoiseSource(0)
@@ -278,11 +281,11 @@ def test_noise_of_the_table_is_what_is_accounted():
 
 def test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity(monkeypatch):
     from skfairdp.model_selection._score_table import ScoreTable
-    from skfairdp.privacy import GaussianMechanism, NoiseSource
+    from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource
 
     released = []
     monkeypatch.setattr(GaussianMechanism, "release", lambda self, v, s: (released.append(np.array(v)), v)[1])
-    table = ScoreTable(np.array([0, 1]), np.array([0, 1], dtype=object), 0.5, 1e-5, False)
+    table = ScoreTable(np.array([0, 1]), np.array([0, 1], dtype=object), 0.5, 1e-5, NeighboringRelation.REPLACE_ONE)
     rng = np.random.default_rng(0)
     y, z, k = (rng.integers(0, 2, 40) for _ in range(3))
     k[:5] = 9  # refusals

@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from _tools.sources import ZeroNoise
 from conftest import make_rows
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +15,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate._aggregate import UNANSWERED, release_votes
 from skfairdp.pate._plan import plan_votes
-from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
+from skfairdp.privacy import GNMax, NeighboringRelation, NoisyThreshold, NoisyVotes
 
 pytestmark = [
     # Small data: what the warnings say is tested where they are the subject.
@@ -101,13 +102,9 @@ class OneClass:
         self.recorded.append((z, k))
 
 
-class NoNoise:
-    def normal(self, shape):
-        return np.zeros(shape)
-
-
 def confident_plan(n_queries=4):
     return plan_votes(
+        relation=NeighboringRelation.REPLACE_ONE,
         voting="confident", epsilon=5.0, delta=1e-5, n_queries=n_queries, n_teachers=10, n_classes=2, threshold=0.6,
         noise="gaussian", accounting="binary", sigma_threshold=None, sigma_gnmax=None, max_gnmax=None, owner="Test",
     )  # fmt: skip
@@ -115,21 +112,21 @@ def confident_plan(n_queries=4):
 
 def test_one_admissible_class_is_answered_without_an_argmax(released):
     votes, gate = np.array([[2, 8], [9, 1], [4, 6], [5, 5]]), OneClass(1)
-    out = release_votes(votes, confident_plan(), NoNoise(), gate=gate, groups=np.zeros(4, dtype=int), verbose=0)
+    out = release_votes(votes, confident_plan(), ZeroNoise(), gate=gate, groups=np.zeros(4, dtype=int), verbose=0)
     assert out.labels.tolist() == [1, UNANSWERED, 1, UNANSWERED]
     assert released["NoisyThreshold"] == 4 and released["GNMax"] == 0 and gate.recorded == [(0, 1), (0, 1)]
 
 
 def test_no_admissible_class_asks_nothing(released):
     votes = np.array([[2, 8], [9, 1]])
-    out = release_votes(votes, confident_plan(), NoNoise(), gate=OneClass(), groups=np.zeros(2, dtype=int), verbose=0)
+    out = release_votes(votes, confident_plan(), ZeroNoise(), gate=OneClass(), groups=np.zeros(2, dtype=int), verbose=0)
     assert out.labels.tolist() == [UNANSWERED] * 2 and not released
 
 
 def test_both_admissible_classes_need_both_releases(released):
     votes = np.array([[2, 8], [9, 1], [5, 5]])
     groups, gate = np.zeros(3, dtype=int), OneClass(0, 1)
-    out = release_votes(votes, confident_plan(), NoNoise(), gate=gate, groups=groups, verbose=0)
+    out = release_votes(votes, confident_plan(), ZeroNoise(), gate=gate, groups=groups, verbose=0)
     assert out.labels.tolist() == [1, 0, UNANSWERED]
     assert released["NoisyThreshold"] == 3 and released["GNMax"] == 2
 

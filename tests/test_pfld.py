@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from _tools.sources import ChosenNoise, UnitNoise, ZeroNoise, installed
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from sklearn.linear_model import LogisticRegression
 
@@ -33,20 +34,6 @@ from skfairdp.privacy import (
 
 NOTIONS = ["demographic_parity", "equalized_odds", "accuracy_parity"]
 ALONE_AND_TOGETHER = [[notion] for notion in NOTIONS] + [NOTIONS[:2], NOTIONS]
-
-
-class ZeroNoise(NoiseSource):
-    """No noise; remembers nothing."""
-
-    def normal(self, size=1):
-        return np.zeros(size)
-
-
-class UnitNoise(NoiseSource):
-    """All ones, so that a release shows the scale of its noise."""
-
-    def normal(self, size=1):
-        return np.ones(size)
 
 
 def problem(m, seed, n=24, n_classes=2):
@@ -417,7 +404,7 @@ def test_epsilon_follows_from_the_event_and_is_what_was_asked(settings, constrai
     assert np.all(np.isfinite(model.predict_proba(X))) and np.all(np.abs(model.multipliers_) <= 5.0)
 
 
-class Watched(NoiseSource):
+class Watched(ChosenNoise):
     """Remembers how often noise was drawn, and how much of it."""
 
     def __init__(self):
@@ -430,11 +417,11 @@ class Watched(NoiseSource):
 
 
 @pytest.mark.parametrize("primal", ["group_model", "gradient"])
-def test_no_more_is_released_than_accounted(monkeypatch, primal):
+def test_no_more_is_released_than_accounted(primal):
     X, y, groups = biased()
     source = Watched()
-    monkeypatch.setattr(PFLDClassifier, "_noise_source", lambda self: source)
-    model = PFLDClassifier(primal=primal, primal_steps=7, **QUICK).fit(X, y, sensitive_features=groups)
+    with installed(source):
+        model = PFLDClassifier(primal=primal, primal_steps=7, **QUICK).fit(X, y, sensitive_features=groups)
     primal_releases = 1 if primal == "group_model" else 7
     parameters = sum(p.numel() for p in model.net_.parameters())
     long = 30 if primal == "group_model" else parameters  # no more than 600 / 20 features
@@ -452,7 +439,7 @@ def test_the_noise_has_the_accounted_scale(scale):
     features, values = rng.normal(size=(40, 300)), rng.random((40, 1))
     source = NoiseSource(3)
     draws = {
-        "count": (plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.count_noise, source)
+        "count": (plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.count_noise, 1.0, source)
                   - np.bincount(groups, minlength=3)[:, None], plan.sigma_count * math.sqrt(2)),
         "gradient": (plan.release_gradient(np.zeros(1000), 0.7, source), plan.sigma_primal * 1.4),
         "moments": (plan.release_moments(features, groups, source)
@@ -728,7 +715,7 @@ def test_a_matched_filter_finds_most_of_the_certified_epsilon():
     def releases(world, a):
         yield from (plan.release_gradient(exact[world], radius, source) for _ in range(4))
         yield from (plan.release_violations(values, cells, 1, a, source)[1] for _ in range(2))
-        yield plan._release(np.ones((len(a), 1)), a, np.array([float(len(a))]), plan.count_noise, source)[1]
+        yield plan._release(np.ones((len(a), 1)), a, np.array([float(len(a))]), plan.count_noise, 1.0, source)[1]
 
     directions = [exact[1] - exact[0]] * 4
     moved = (values - values.mean())[canary] * (1 if other[canary] else -1)

@@ -21,12 +21,12 @@ from skfairdp import (
     RandomizedResponseClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
-from skfairdp.model_selection import _private_search as module
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
     PrivateSelection,
     RepeatAndSelectDpEvent,
+    SecretChoice,
     WorstOf,
     compose,
     epsilon_of,
@@ -207,7 +207,7 @@ def test_the_best_candidate_wins_on_public_rows_and_nearly_so_on_noisy_ones():
 
 def test_candidates_are_drawn_evenly():
     source = NoiseSource(seed=1)
-    counts = np.bincount([module._draw(5, source) for _ in range(5000)], minlength=5)
+    counts = np.bincount([SecretChoice(5).draw(source) for _ in range(5000)], minlength=5)
     assert np.all(np.abs(counts - 1000) < 4 * math.sqrt(800))
 
 

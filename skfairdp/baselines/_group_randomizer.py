@@ -11,21 +11,21 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from skfairdp._base import FairPrivateMixin
-from skfairdp.privacy import PrivacyLedger, PrivacySpent, RandomizedResponse
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, PrivacySpent, RandomizedResponse
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["GUARANTEE", "GroupRandomizer", "channel"]
+__all__ = ["RELATION", "GroupRandomizer", "channel"]
 
 #: What randomised response of the groups protects; its δ is 0.
-GUARANTEE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
+RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
 
 
 def channel(epsilon: float, domain: NDArray[np.object_], *, owner: str) -> RandomizedResponse:
     """The mechanism for these groups, of which there must be two."""
     if len(domain) < 2:
         raise ValueError(f"The 'groups' parameter of {owner} must list at least two groups; one has nothing to hide.")
-    return RandomizedResponse(epsilon, len(domain))
+    return RandomizedResponse(epsilon, len(domain), relation=RELATION)
 
 
 class GroupRandomizer(BaseEstimator):
@@ -82,9 +82,7 @@ class GroupRandomizer(BaseEstimator):
 
     # Budget and groups as in every estimator here; the rest of the mixin is for those that predict.
     _private_groups = FairPrivateMixin._private_groups
-    _noise_source = FairPrivateMixin._noise_source
-    _charge = FairPrivateMixin._charge
-    _report = FairPrivateMixin._report
+    _spend = FairPrivateMixin._spend
 
     def __init__(
         self,
@@ -117,13 +115,15 @@ class GroupRandomizer(BaseEstimator):
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
         codes, domain = self._private_groups(None, sensitive_features, n_rows)
         mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
-        source = self._noise_source()
-        privacy = self._report(
-            mechanism.event, source, **GUARANTEE, public=("number of rows", "all constructor parameters")
+        spending = self._spend(
+            mechanism.event,
+            relation=RELATION,
+            releases=(f"{n_rows} randomised groups",),
+            public=("number of rows", "all constructor parameters"),
         )
-        self._charge(mechanism.event, **GUARANTEE, releases=(f"{n_rows} randomised groups",), dry_run=False)
-        released = domain[mechanism.release(codes, source)]
-        self.groups_, self.mechanism_, self.privacy_ = domain, mechanism, privacy
+        with spending as noise:
+            released = domain[mechanism.release(codes, noise)]
+        self.groups_, self.mechanism_ = domain, mechanism
         if index is None:
             return released
         return pd.Series(list(released), index=index, name=getattr(sensitive_features, "name", None), dtype=object)

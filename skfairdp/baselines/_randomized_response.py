@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
-from skfairdp.baselines._group_randomizer import GUARANTEE, channel
+from skfairdp.baselines._group_randomizer import RELATION, channel
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.ensemble import check_fair_learner
 from skfairdp.exceptions import FairnessWarning
@@ -167,15 +167,14 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
         learner, takes_weights = self._learner()
         groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
         mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
-        source = self._noise_source()
-        privacy = self._report(
+        spending = self._spend(
             mechanism.event,
-            source,
-            **GUARANTEE,
+            relation=RELATION,
+            releases=(f"{len(features)} randomised groups",),
             public=("features and labels", "number of rows", "groups", "all constructor parameters"),
         )
-        self._charge(mechanism.event, **GUARANTEE, releases=(f"{len(features)} randomised groups",), dry_run=False)
-        answers = mechanism.release(groups, source)
+        with spending as noise:
+            answers = mechanism.release(groups, noise)
         # Only the answers from here on.
         released: dict[str, Any] = {"sensitive_features": domain[answers]}
         if takes_weights:
@@ -184,7 +183,7 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
             learner, released = DummyClassifier(), {}
         self.fair_estimator_ = learner.fit(features, codes, **released)
         self.classes_, self.groups_, self.released_groups_ = classes, domain, domain[answers]
-        self.mechanism_, self.privacy_ = mechanism, privacy
+        self.mechanism_ = mechanism
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp.privacy import DpEvent, NoiseSource
+from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource
 
-__all__ = ["BackendPlan", "FittedModel", "GeneratorBackend", "Layout", "PrivateRows"]
+__all__ = ["RELATION", "BackendPlan", "FittedModel", "GeneratorBackend", "Layout", "PrivateRows"]
+
+#: The neighbours of every backend: one record replaced, the number of records public.
+RELATION = NeighboringRelation.REPLACE_ONE
 
 
 @dataclass(frozen=True)

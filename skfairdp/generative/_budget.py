@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from skfairdp.generative._backend import BackendPlan
+from skfairdp.generative._backend import RELATION, BackendPlan
 from skfairdp.privacy import DpEvent, GaussianMechanism, calibrate_noise, compose, gdp_mu
 
 __all__ = ["Budget"]
@@ -44,7 +44,7 @@ class Budget:
 
     def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
         mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
-        return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity)
+        return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=RELATION)
 
     def event_at(self, noise: float) -> DpEvent:
         """Everything, with this noise scale of the backend."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.generative._backend import RELATION
 from skfairdp.generative._gan_releases import MeanGradient
 from skfairdp.generative._gs_wgan_plans import MeanGSWGANPlan
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose, repeat
@@ -42,7 +43,7 @@ class CountsOfRows:
     @property
     def _vector(self) -> GaussianMechanism:
         sensitivity = math.sqrt((2 if self.two_sided else 1) * sum(size**2 for size in self.sizes))
-        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
+        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
 
     @property
     def event(self) -> DpEvent:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.generative._backend import RELATION
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
@@ -13,6 +14,7 @@ from skfairdp.privacy import (
     NoiseSource,
     NoisyThreshold,
     ReplaceSampledGaussian,
+    SecretChoice,
     compose,
     repeat,
 )
@@ -38,7 +40,12 @@ class MajorityBits:
 
     @property
     def _bit(self) -> NoisyThreshold:
-        return NoisyThreshold(self.sigma, n_teachers=self.n_teachers, threshold=self.n_teachers / 2)
+        return NoisyThreshold(
+            self.sigma,
+            n_teachers=self.n_teachers,
+            threshold=self.n_teachers / 2,
+            relation=RELATION,
+        )
 
     @property
     def event(self) -> DpEvent:
@@ -80,7 +87,7 @@ class SanitisedGradient:
     @property
     def _vector(self) -> GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size)
-        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
+        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
 
     @property
     def event(self) -> DpEvent:
@@ -89,7 +96,7 @@ class SanitisedGradient:
 
     def draw(self, source: NoiseSource) -> int:
         """Which discriminator answers. Never let out."""
-        return source.below(self.n_discriminators)
+        return SecretChoice(self.n_discriminators).draw(source)
 
     def clipped(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
         """Rows of norm at most C."""
@@ -127,7 +134,7 @@ class MeanGradient:
     @property
     def _vector(self) -> GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size) / self.n_discriminators
-        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity)
+        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
 
     @property
     def event(self) -> DpEvent:
@@ -182,7 +189,7 @@ class TopSigns:
 
     @property
     def _vector(self) -> GaussianMechanism:
-        return GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k))
+        return GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k), relation=RELATION)
 
     @property
     def event(self) -> DpEvent:
@@ -246,6 +253,7 @@ class BinnedGradients:
         threshold : float
             In votes.
         """
-        largest = GaussianMechanism(self.sigma_threshold).release(histograms.max(axis=2), source)
-        counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2)).release(histograms, source)
-        return counts.argmax(axis=2), largest >= threshold
+        largest = GaussianMechanism(self.sigma_threshold, relation=RELATION)
+        counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2), relation=RELATION)
+        answered = largest.release(histograms.max(axis=2), source) >= threshold
+        return counts.release(histograms, source).argmax(axis=2), answered

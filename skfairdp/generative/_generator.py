@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
-from skfairdp.generative._backend import FittedModel, GeneratorBackend, Layout, PrivateRows
+from skfairdp.generative._backend import RELATION, FittedModel, GeneratorBackend, Layout, PrivateRows
 from skfairdp.generative._budget import Budget
 from skfairdp.generative._codec import TableCodec
 from skfairdp.generative._fair_rates import fair_rates
@@ -34,7 +34,6 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 __all__ = ["PFGuardGenerator"]
 
 PUBLIC = ("number of rows", "columns and dtypes", "bounds, categories, domains", "X_reference", "all parameters")
-GUARANTEE = {"protects": "record", "neighboring_relation": "replace one record"}
 BACKENDS: dict[str, type[GeneratorBackend]] = {
     "marginals": MarginalsBackend,
     "pate_gan": PATEGANBackend,
@@ -282,34 +281,36 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
             },
         )
         budget = Budget(self.epsilon, self.delta, codec.sensitivity, layout.n_strata, self._backend().plan(layout))
-        noise = budget.calibrated()
-        event = budget.event_at(noise)
-        source = self._noise_source()
-        privacy = self._report(event, source, **GUARANTEE, public=PUBLIC)
-        self._charge(event, **GUARANTEE, releases=budget.releases, dry_run=False)
-
-        if isinstance(codec, TableCodec) and budget.ranges is not None:
-            codec = codec.settle(private, budget.ranges, source)
-        observed = np.ones((layout.n_groups, layout.n_classes))
-        if budget.law is not None:
-            strata = groups * layout.n_classes + labels
-            counts = np.bincount(strata, minlength=layout.n_strata)
-            noisy = budget.law.release(counts, source)
-            self._warn_of_small_groups(noisy.reshape(observed.shape), budget.law.sigma, domain)
-            observed = on_simplex(noisy).reshape(observed.shape)
-        law = target_law(observed, None if domain is None else self.balance, rates)
-        rows = PrivateRows(
-            values=codec.encode(private),
-            n_cells=codec.n_cells,
-            nullable=tuple(column.nullable for column in codec.columns),
-            sampled=tuple(column.sampled for column in codec.columns),
-            groups=groups,
-            labels=labels,
-            observed=observed,
-            law=law,
-            reference=None if reference is None else codec.encode(reference),
+        multiplier = budget.calibrated()
+        spending = self._spend(
+            budget.event_at(multiplier),
+            relation=RELATION,
+            releases=budget.releases,
+            public=PUBLIC,
         )
-        model = budget.backend.learn(rows, noise, source)
+        with spending as noise:
+            if isinstance(codec, TableCodec) and budget.ranges is not None:
+                codec = codec.settle(private, budget.ranges, noise)
+            observed = np.ones((layout.n_groups, layout.n_classes))
+            if budget.law is not None:
+                strata = groups * layout.n_classes + labels
+                counts = np.bincount(strata, minlength=layout.n_strata)
+                noisy = budget.law.release(counts, noise)
+                self._warn_of_small_groups(noisy.reshape(observed.shape), budget.law.sigma, domain)
+                observed = on_simplex(noisy).reshape(observed.shape)
+            law = target_law(observed, None if domain is None else self.balance, rates)
+            rows = PrivateRows(
+                values=codec.encode(private),
+                n_cells=codec.n_cells,
+                nullable=tuple(column.nullable for column in codec.columns),
+                sampled=tuple(column.sampled for column in codec.columns),
+                groups=groups,
+                labels=labels,
+                observed=observed,
+                law=law,
+                reference=None if reference is None else codec.encode(reference),
+            )
+            model = budget.backend.learn(rows, multiplier, noise)
         del rows, private, groups, labels
         # Released values only from here on.
         if rates is None and self.label_rates == "fair" and self.balance == "group_and_label" and domain is not None:
@@ -317,7 +318,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         self.model_: FittedModel = model
         self.codec_: TableCodec | UnitCodec = codec
         self.law_, self.observed_law_ = law, observed
-        self.classes_, self.groups_, self.privacy_ = classes, domain, privacy
+        self.classes_, self.groups_ = classes, domain
         return self
 
     def sample(

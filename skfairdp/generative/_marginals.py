@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
+from skfairdp.generative._backend import RELATION, BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
 from skfairdp.generative._junction_tree import check_installed, fitted_junction_tree, further_pairs
 from skfairdp.generative._tree import (
     TreeModel,
@@ -124,17 +124,17 @@ class MarginalsPlan(BackendPlan):
     def tables_at(self, noise: float) -> GaussianMechanism:
         sensitivity = math.sqrt(2 * self.layout.n_columns)
         share = 1 - self.scores_share - self.pairs_share
-        return GaussianMechanism(noise * sensitivity / math.sqrt(share), sensitivity=sensitivity)
+        return _counts_at(noise / math.sqrt(share), sensitivity)
 
     def scores_at(self, noise: float) -> GaussianMechanism:
         d = self.layout.n_columns
         sensitivity = 2 * math.sqrt(d * (d - 1) / 2)
-        return GaussianMechanism(noise * sensitivity / math.sqrt(self.scores_share), sensitivity=sensitivity)
+        return _counts_at(noise / math.sqrt(self.scores_share), sensitivity)
 
     def pairs_at(self, noise: float) -> GaussianMechanism:
         """For all declared pairs; fewer cost less than is charged."""
         sensitivity = math.sqrt(2 * self.n_pairs)
-        return GaussianMechanism(noise * sensitivity / math.sqrt(self.pairs_share), sensitivity=sensitivity)
+        return _counts_at(noise / math.sqrt(self.pairs_share), sensitivity)
 
     def event_at(self, noise: float) -> DpEvent:
         if not self.tree:
@@ -241,6 +241,10 @@ class MarginalsPlan(BackendPlan):
                 tables, self.tables_at(noise).sigma, pairs, sigma, self.layout.n_rows, given_strata
             )
         )
+
+
+def _counts_at(noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
+    return GaussianMechanism(noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
 
 
 def _pair_counts(rows: PrivateRows, i: int, j: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skfairdp._base import FairPrivateMixin
 from skfairdp.gradient._predictions import NetworkPredictions
-from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, PrivacyLedger, gdp_mu
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, PrivacyLedger, gdp_mu
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -244,13 +244,11 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
             max_grad_norm=self.max_grad_norm,
             beside=beside,
         )
-        event = step.event_with(beside)
-        source = self._noise_source()
-        guarantee = {"protects": "record", "neighboring_relation": "add or remove one record"}
-        privacy = self._report(
-            event,
-            source,
-            **guarantee,
+        releases = ("noisy sizes of the groups",) if sizes is not None else (f"{step.steps} noisy counts of a batch",)
+        spending = self._spend(
+            step.event_with(beside),
+            relation=step.relation,
+            releases=(*releases, f"{step.steps} noisy clipped gradient sums"),
             public=(
                 "sampling probability",
                 "number of steps",
@@ -260,24 +258,19 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
                 "all constructor parameters",
             ),
         )
-        releases = ("noisy sizes of the groups",) if sizes is not None else (f"{step.steps} noisy counts of a batch",)
-        self._charge(
-            event, **guarantee, releases=(*releases, f"{step.steps} noisy clipped gradient sums"), dry_run=False
-        )
-        # From here on the ledger says it all, also if the training is interrupted.
-        rule, weights = self._rule(groups, domain, step, sizes, source)
-        self.net_ = network.trained(
-            features,
-            codes,
-            FairClippingStep.of(step, rule),
-            source,
-            groups=groups,
-            lr=2.0 / self.max_grad_norm if self.lr is None else self.lr,
-            average_last=self.average_last,
-            verbose=self.verbose,
-        )
+        with spending as noise:
+            rule, weights = self._rule(groups, domain, step, sizes, noise)
+            self.net_ = network.trained(
+                features,
+                codes,
+                FairClippingStep.of(step, rule),
+                noise,
+                groups=groups,
+                lr=2.0 / self.max_grad_norm if self.lr is None else self.lr,
+                average_last=self.average_last,
+                verbose=self.verbose,
+            )
         self.classes_ = classes
-        self.privacy_ = privacy
         self.noise_multiplier_ = step.noise_multiplier
         self.n_steps_ = step.steps
         if domain is not None:
@@ -291,7 +284,8 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
         """For the sizes of the groups, where weights come from them: a row more moves one of them by one."""
         if self.method != "reweight":
             return None
-        return GaussianMechanism(self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta), sensitivity=1.0)
+        sigma = self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta)
+        return GaussianMechanism(sigma, sensitivity=1.0, relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
 
     def _rule(
         self,

@@ -298,13 +298,13 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
             noise_multiplier=self.noise_multiplier,
             beside=beside,
         )
-        event = step.event_with(beside)
-        source = self._noise_source()
-        guarantee = {"protects": "record", "neighboring_relation": "add or remove one record"}
-        privacy = self._report(
-            event,
-            source,
-            **guarantee,
+        releases = [f"{step.steps} noisy clipped gradient sums"]
+        if duals is not None:
+            releases.append(f"{duals.releases} noisy tables of predictions by group")
+        spending = self._spend(
+            step.event_with(beside),
+            relation=step.relation,
+            releases=releases,
             public=(
                 "sampling probability",
                 "number of steps",
@@ -314,30 +314,26 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
                 "all constructor parameters",
             ),
         )
-        if privacy.mechanism_epsilon > self.epsilon:
+        cost = spending.report.mechanism_epsilon
+        if cost > self.epsilon:
             raise ValueError(
-                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon="
-                f"{privacy.mechanism_epsilon:.4g} for {step.steps} steps, more than the epsilon={self.epsilon:g} asked "
-                "for. Raise it, lower 'epochs' or 'batch_size', or leave it None."
+                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={cost:.4g} for "
+                f"{step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower 'epochs' or "
+                "'batch_size', or leave it None."
             )
-        releases = [f"{step.steps} noisy clipped gradient sums"]
-        if duals is not None:
-            releases.append(f"{duals.releases} noisy tables of predictions by group")
-        self._charge(event, **guarantee, releases=tuple(releases), dry_run=False)
-        # From here on the ledger says it all, also if the training is interrupted.
-        self.net_ = network.trained(
-            rows.X,
-            rows.codes,
-            step,
-            source,
-            lr=2.0 / max_grad_norm if self.lr is None else self.lr,
-            momentum=self.momentum,
-            average_last=self.average_last,
-            verbose=self.verbose,
-            **fairness,
-        )
+        with spending as noise:
+            self.net_ = network.trained(
+                rows.X,
+                rows.codes,
+                step,
+                noise,
+                lr=2.0 / max_grad_norm if self.lr is None else self.lr,
+                momentum=self.momentum,
+                average_last=self.average_last,
+                verbose=self.verbose,
+                **fairness,
+            )
         self.classes_ = rows.classes
-        self.privacy_ = privacy
         self.noise_multiplier_ = step.noise_multiplier
         self.n_steps_ = step.steps
         if rows.domain is not None:

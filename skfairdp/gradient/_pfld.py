@@ -11,14 +11,13 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp.gradient._predictions import NetworkPredictions
-from skfairdp.privacy import NoiseSource, PrivacyLedger, PrivacySpent
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PFLDClassifier"]
 
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
-_GUARANTEE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
 
 
 class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
@@ -301,22 +300,27 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         described = None
         if self.primal == "group_model" and plan.is_private:
             described = public_features(features, codes, len(classes), self.group_features, int(seeds[2]))
-        source, privacy = self._certified(plan)
-        # From here on the ledger says it all, also if the training is interrupted.
-        counts = plan.release_counts(groups, constraints.strata.numpy(), constraints.n_strata, source)
-        membership = None
-        if described is not None:
-            membership = estimate_groups(*described, len(classes), groups, plan, source)
-        elif self.primal == "group_model":
-            membership = np.eye(plan.n_groups)[groups]
-        self.net_, multipliers = train_lagrangian(
-            network, features, codes, groups, constraints, counts, plan, source, training, membership=membership
+        primal = f"{plan.primal_steps} noisy gradients" if self.primal == "gradient" else "noisy moments by group"
+        spending = self._spend(
+            plan.event,
+            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
+            releases=("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations"),
+            public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
         )
+        with spending as noise:
+            counts = plan.release_counts(groups, constraints.strata.numpy(), constraints.n_strata, noise)
+            membership = None
+            if described is not None:
+                membership = estimate_groups(*described, len(classes), groups, plan, noise)
+            elif self.primal == "group_model":
+                membership = np.eye(plan.n_groups)[groups]
+            self.net_, multipliers = train_lagrangian(
+                network, features, codes, groups, constraints, counts, plan, noise, training, membership=membership
+            )
         self.multipliers_ = multipliers[: len(domain)]
         self.noisy_counts_ = counts[: len(domain)]
         self.classes_ = classes
         self.groups_ = domain
-        self.privacy_ = privacy
         return self
 
     def _rows(self, X: ArrayLike, y: ArrayLike, sensitive_features: ArrayLike | None) -> tuple[NDArray[Any], ...]:
@@ -339,20 +343,6 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
                 )
         groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
         return features, classes, codes.astype(np.int64), groups, domain
-
-    def _certified(self, plan: Any) -> tuple[NoiseSource, PrivacySpent]:
-        """Where the noise comes from and what it certifies, on record with the ledger."""
-        source = self._noise_source()
-        privacy = self._report(
-            plan.event,
-            source,
-            **_GUARANTEE,
-            public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
-        )
-        primal = f"{plan.primal_steps} noisy gradients" if self.primal == "gradient" else "noisy moments by group"
-        releases = ("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations")
-        self._charge(plan.event, **_GUARANTEE, releases=releases, dry_run=False)
-        return source, privacy
 
     def _plan(self, n_groups: int) -> Any:
         from skfairdp.neural import PFLDPlan

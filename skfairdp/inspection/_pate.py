@@ -148,17 +148,17 @@ def _release(
     votes: ArrayLike, sigma_gnmax: float, delta: float, order: float, beta: float, sigma_ss: float
 ) -> SmoothSensitivityRelease:
     from skfairdp.privacy import (
-        NoiseSource,
         data_dependent_rdp,
         log_q,
         rdp_to_epsilon,
         smooth_sensitivity,
+        smooth_sensitivity_release,
         smooth_sensitivity_release_cost,
     )
 
     cost = smooth_sensitivity_release_cost(order, beta, sigma_ss)
     scale = sigma_ss * smooth_sensitivity(votes, sigma_gnmax, order, beta)
     rdp = float(data_dependent_rdp(log_q(votes, sigma_gnmax), sigma_gnmax, order).sum())
-    rdp += scale * float(NoiseSource().normal(1)[0])
+    rdp = smooth_sensitivity_release(rdp, scale)
     estimate = rdp_to_epsilon(np.array([order]), np.array([max(rdp, 0.0) + cost]), delta)
     return SmoothSensitivityRelease(float(order), rdp, cost, estimate)

@@ -260,13 +260,11 @@ class PATEFairnessAnalysis:
         sigma: float,
         truth: NDArray[np.int64] | None,
     ) -> PATEAnalysis:
-        from skfairdp.privacy import NoiseSource
-
-        source = NoiseSource() if self.noise_seed is None else NoiseSource(seed=self.noise_seed)
+        simulated = np.random.default_rng(self.noise_seed)  # nothing is released: the votes themselves are shown
         n, n_classes = votes.shape
         eye = np.eye(n_classes)
         winner = votes.argmax(axis=1)
-        noisy = votes + sigma * source.normal((self.repeats, n, n_classes))
+        noisy = votes + sigma * simulated.standard_normal((self.repeats, n, n_classes))
         noisy_winner = noisy.argmax(axis=2)
         flips = (noisy_winner != winner).mean(axis=0)
         hard = _Students(rows, eye[winner], self.lam)

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._score_table import ScoreTable
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import DpEvent, LedgerEntry, flatten, planned_entry
+from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, flatten, planned_entry
 from skfairdp.utils._sklearn import take_rows
 
 __all__ = ["Candidate", "Rows", "UnplannedReleaseError"]
@@ -111,7 +111,7 @@ class Candidate:
 
         Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
         """
-        if table is None or not table.comes_and_goes:
+        if table is None or table.relation is not NeighboringRelation.ADD_OR_REMOVE_ONE:
             return {}
         if not self.has("n_rows"):
             raise ValueError(

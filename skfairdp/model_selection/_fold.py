@@ -1,5 +1,6 @@
 """One fold of a search: teachers once, releases once, every candidate from them. Private until it is scored."""
 
+import contextlib
 import math
 import pickle
 import warnings
@@ -16,7 +17,7 @@ from skfairdp.model_selection._candidate import Candidate, Rows, UnplannedReleas
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores
 from skfairdp.model_selection._splits import Split
-from skfairdp.privacy import DpEvent, NoiseSource
+from skfairdp.privacy import DpEvent, Spending
 
 __all__ = ["Release", "fit_release", "group_by_release", "score_fold"]
 
@@ -106,6 +107,14 @@ def fit_release(
     return served
 
 
+def _paid(scores: PrivateScores | PublicScores, noise_seed: int | None) -> Any:
+    """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
+    if isinstance(scores, PublicScores):
+        return contextlib.nullcontext()
+    table = scores.table
+    return Spending(table.event, table.delta, table.relation, label="scores of a fold", noise_seed=noise_seed)
+
+
 def score_fold(
     candidate: Candidate, releases: list[tuple[Release, DpEvent, float]], rows: Rows, split: Split | None,
     scores: PrivateScores | PublicScores, objectives: list[Objective], noise_seed: int | None, raises: bool,
@@ -115,32 +124,32 @@ def score_fold(
 
     Only noisy tables and what follows from them leave a fold.
     """
-    source = NoiseSource(noise_seed)
     options = dict(private)
     if len(releases) > 1 and candidate.has("memory") and candidate.parameter("memory") is None:
         options["memory"] = _Teachers()
     measured: dict[int, dict[str, float]] = {}
     kept: dict[int, Any] = {}
     failed: dict[int, str] = {}
-    for release, planned, epsilon in releases:
-        try:
-            served = fit_release(candidate, release, rows, None if split is None else split[0], planned, **options)
-            for j, fitted in served.items():
-                if isinstance(scores, PublicScores):
-                    measured[j] = scores.measure(fitted, objectives, epsilon)
-                else:
-                    assert split is not None
-                    measured[j] = scores.measure(fitted, rows, split[1], objectives, epsilon, source)
-                if split is None:
-                    kept[j] = fitted
-                    if "memory" in options:
-                        fitted.set_params(**{candidate.prefix + "memory": None})
-        except UnplannedReleaseError:
-            raise
-        except Exception as error:
-            if raises:
+    with _paid(scores, noise_seed) as source:
+        for release, planned, epsilon in releases:
+            try:
+                served = fit_release(candidate, release, rows, None if split is None else split[0], planned, **options)
+                for j, fitted in served.items():
+                    if isinstance(scores, PublicScores):
+                        measured[j] = scores.measure(fitted, objectives, epsilon)
+                    else:
+                        assert split is not None
+                        measured[j] = scores.measure(fitted, rows, split[1], objectives, epsilon, source)
+                    if split is None:
+                        kept[j] = fitted
+                        if "memory" in options:
+                            fitted.set_params(**{candidate.prefix + "memory": None})
+            except UnplannedReleaseError:
                 raise
-            for j, _ in release.members:
-                measured[j] = {o.name: math.nan for o in objectives}
-                failed[j] = type(error).__name__  # its message may quote private rows
+            except Exception as error:
+                if raises:
+                    raise
+                for j, _ in release.members:
+                    measured[j] = {o.name: math.nan for o in objectives}
+                    failed[j] = type(error).__name__  # its message may quote private rows
     return measured, kept, failed

@@ -20,7 +20,7 @@ from skfairdp.model_selection._results import pareto_table, results_table
 from skfairdp.model_selection._run import SearchRun
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
 from skfairdp.model_selection._splits import Split, make_splits
-from skfairdp.privacy import NoiseSource, PrivacySpent
+from skfairdp.privacy import PrivacySpent, SecretDraws
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -245,7 +245,7 @@ class ParetoSearchCV(SearchBase):
             scores = self._private_scores(candidate, rows, first, objectives, delta, self.score_epsilon)
             splits = make_splits(
                 self.cv, rows.X, rows.y, protects=first.protects, neighboring_relation=first.neighboring_relation,
-                source=self._source(candidate, 0), owner=owner,
+                secret=SecretDraws(candidate.parameter("noise_seed")), owner=owner,
             )  # fmt: skip
         run = SearchRun(self, candidate, rows, splits, scores, measured_objectives, delta)
         status = run.go(releases)
@@ -306,10 +306,6 @@ class ParetoSearchCV(SearchBase):
                 "scores have no guarantee without one. Give delta=1e-5, or public rows to score on (validation=)."
             )
         return float(delta)
-
-    def _source(self, candidate: Candidate, offset: int) -> NoiseSource:
-        seed = candidate.parameter("noise_seed")
-        return NoiseSource(None if seed is None else seed + offset)
 
     def _judge(self, objectives: list[Objective], values: NDArray[np.float64], reference: Any) -> None:
         signs = [o.minimize for o in objectives]

@@ -2,10 +2,10 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from numbers import Real
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import ParameterGrid
 
@@ -16,9 +16,12 @@ from skfairdp.model_selection._splits import Split, make_holdout, make_splits
 from skfairdp.model_selection._trials import Trials
 from skfairdp.privacy import (
     DpEvent,
-    NoiseSource,
+    NeighboringRelation,
     PrivacySpent,
     PrivateSelection,
+    SecretChoice,
+    SecretDraws,
+    Spending,
     WorstOf,
     epsilon_of,
 )
@@ -195,25 +198,19 @@ class PrivateSearchCV(SearchBase):
         """
         self._validate_params()
         trials = self._trials(X, y, sensitive_features, X_public, sensitive_features_public, validation)
-        self._charge(trials)  # all of it, before the first trial
-        source = trials.source
-        with warnings.catch_warnings():
+        self.method_ = self._cheapest_method(trials)
+        spending = self._spend(trials)
+        with spending as noise, warnings.catch_warnings():
+            spending.settle()  # all of it, before the first trial
             warnings.simplefilter("ignore")  # a warning a trial would tell how many there were
+            trials.source = noise
             best: tuple[int, Any, float] | None
             if self.method_ == "composition":
                 made = [trials.make(j) for j in range(len(trials.grid))]
                 best = max(made, key=lambda scored: scored[0])[1]  # of equal ones the first
             else:
-                selection = self._selection(trials)
-                best = selection.select(lambda: trials.make(_draw(len(trials.grid), source)), source)
-        self.privacy_ = PrivacySpent.of(
-            self._event(trials, self.method_),
-            trials.delta,
-            protects=trials.entry.protects,
-            neighboring_relation=trials.entry.neighboring_relation,
-            secret_noise=trials.seed is None,
-            public=("number of rows", "public rows", "the grid", "all constructor parameters"),
-        )
+                candidates = SecretChoice(len(trials.grid))
+                best = self._selection(trials).select(lambda: trials.make(candidates.draw(noise)), noise)
         self.n_candidates_ = len(trials.grid)
         if best is None or best[1] is None:
             warnings.warn(
@@ -249,7 +246,7 @@ class PrivateSearchCV(SearchBase):
                 f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
                 "ledger may count it. Leave one of them out."
             )
-        source = NoiseSource(seed)
+        secret = SecretDraws(seed)
         grid = list(ParameterGrid(self.param_grid))
         entry = candidate.plan(candidate.model(grid[0]), rows, aloud=True)
         delta = self._delta(candidate, validation)
@@ -263,14 +260,14 @@ class PrivateSearchCV(SearchBase):
             if self.cv is None:
                 splits = [
                     make_holdout(self.test_size, len(rows.y), neighboring_relation=relation, seed=int(seeds[1]),
-                                 source=source, owner=owner)
+                                 secret=secret, owner=owner)
                 ]  # fmt: skip
             else:
                 splits = make_splits(self.cv, rows.X, rows.y, protects=entry.protects, neighboring_relation=relation,
-                                     source=source, owner=owner)  # fmt: skip
+                                     secret=secret, owner=owner)  # fmt: skip
         refits = self.cv is not None and bool(splits)
         share = 1 - (1 / len(splits) if refits else self.test_size)
-        trials = Trials(candidate, rows, grid, objectives, constraints, scores, splits, refits, source)
+        trials = Trials(candidate, rows, grid, objectives, constraints, scores, splits, refits)
         trials.delta, trials.entry, trials.seed, trials.ledger = delta, entry, seed, ledger
         trials.plan(share)
         return trials
@@ -293,27 +290,29 @@ class PrivateSearchCV(SearchBase):
     def _event(self, trials: "Trials", method: str) -> DpEvent:
         return trials.composed if method == "composition" else self._selection(trials).event
 
-    def _charge(self, trials: "Trials") -> None:
-        self.method_ = self.method
-        if self.method == "auto":
-            few = len(trials.grid) <= _FEW
-            costs = {} if few else {m: epsilon_of(self._event(trials, m), trials.delta) for m in _METHODS}
-            self.method_ = "composition" if few else min(_METHODS, key=lambda m: costs[m])
-        if trials.ledger is not None:
-            trials.ledger.charge(
-                self._event(trials, self.method_),
-                label=f"{type(self).__name__} of {trials.entry.label}",
-                protects=trials.entry.protects,
-                neighboring_relation=trials.entry.neighboring_relation,
-                releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
-            )
+    def _cheapest_method(self, trials: "Trials") -> str:
+        if self.method != "auto":
+            return self.method
+        if len(trials.grid) <= _FEW:
+            return "composition"
+        costs = {method: epsilon_of(self._event(trials, method), trials.delta) for method in _METHODS}
+        return min(_METHODS, key=lambda method: costs[method])
+
+    def _spend(self, trials: "Trials") -> Spending:
+        return Spending(
+            self._event(trials, self.method_),
+            trials.delta,
+            NeighboringRelation(trials.entry.neighboring_relation),
+            label=f"{type(self).__name__} of {trials.entry.label}",
+            ledger=trials.ledger,
+            noise_seed=trials.seed,
+            releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
+            public=("number of rows", "public rows", "the grid", "all constructor parameters"),
+            report_to=partial(setattr, self, "privacy_"),
+        )
 
 
 _METHODS = ("selection", "composition")
-
-
-def _draw(n: int, source: NoiseSource) -> int:
-    return int(source.words(1)[0] % np.uint64(n))  # off uniform by at most n / 2^64
 
 
 def _one(objective: Any, owner: str) -> Any:

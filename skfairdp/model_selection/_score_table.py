@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.model_selection._objectives import Answers
-from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, gdp_mu
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
 __all__ = ["ScoreTable"]
 
@@ -27,8 +27,8 @@ class ScoreTable:
     groups : ndarray of shape (n_groups,)
     epsilon, delta : float
         Cost of one table.
-    comes_and_goes : bool
-        Whether neighbours differ by adding or removing a record.
+    relation : NeighboringRelation
+        Of the search.
     refusals : bool, default=True
         Whether predictions may be refused; False leaves those cells, and their noise, out.
     """
@@ -37,15 +37,16 @@ class ScoreTable:
     groups: NDArray[Any]
     epsilon: float
     delta: float
-    comes_and_goes: bool
+    relation: NeighboringRelation
     refusals: bool = True
 
     @property
     def mechanism(self) -> GaussianMechanism:
         """Noise and event of one table."""
-        sensitivity = 1.0 if self.comes_and_goes else math.sqrt(2.0)
+        sensitivity = 1.0 if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else math.sqrt(2.0)
         # A hair more noise than the budget asks for, so that rounding cannot end above it.
-        return GaussianMechanism(sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9), sensitivity=sensitivity)
+        sigma = sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9)
+        return GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:

@@ -18,7 +18,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Answers, Objective
 from skfairdp.model_selection._score_table import ScoreTable
-from skfairdp.privacy import LedgerEntry, NoiseSource
+from skfairdp.privacy import LedgerEntry, NeighboringRelation, NoiseSource
 from skfairdp.utils import (
     PublicData,
     as_groups,
@@ -148,10 +148,8 @@ class SearchBase(MetaEstimatorMixin, BaseEstimator):
         if groups is not None:
             domain = self._group_domain(candidate, rows, groups)
             group_codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
-        comes_and_goes = entry.neighboring_relation.startswith("add or remove")
-        table = ScoreTable(
-            classes, domain, score_epsilon, delta, comes_and_goes, _may_refuse(candidate.estimator)
-        )
+        relation = NeighboringRelation(entry.neighboring_relation)
+        table = ScoreTable(classes, domain, score_epsilon, delta, relation, _may_refuse(candidate.estimator))
         return PrivateScores(table, codes, group_codes, groups)
 
     def _groups_of(self, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:

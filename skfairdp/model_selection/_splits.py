@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skfairdp.privacy import DpEvent, NoiseSource, WorstOf, compose, repeat
+from skfairdp.privacy import DpEvent, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
 from skfairdp.utils import public_generator
 
 __all__ = ["Split", "make_holdout", "make_splits", "split_event"]
@@ -31,7 +31,7 @@ _BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
 
 
 def make_splits(
-    cv: Any, X: Any, y: Any, *, protects: str, neighboring_relation: str, source: NoiseSource, owner: str
+    cv: Any, X: Any, y: Any, *, protects: str, neighboring_relation: str, secret: SecretDraws, owner: str
 ) -> list[Split]:
     """Train and test positions of every fold, none of which depends on anything protected.
 
@@ -45,13 +45,13 @@ def make_splits(
         A splitter that looks at what is protected.
     """
     n_rows = len(y)
-    comes_and_goes = neighboring_relation.startswith("add or remove")
+    comes_and_goes = neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if not 2 <= int(cv) <= n_rows:
             raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
         if not comes_and_goes:
             return _checked(KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
-        fold = (source.words(n_rows) % np.uint64(cv)).astype(np.int64)  # off uniform by at most cv / 2^64
+        fold = secret.folds(n_rows, int(cv))
         return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(int(cv))]
     if comes_and_goes:
         raise ValueError(
@@ -78,11 +78,11 @@ def make_splits(
 
 
 def make_holdout(
-    test_size: float, n_rows: int, *, neighboring_relation: str, seed: int, source: NoiseSource, owner: str
+    test_size: float, n_rows: int, *, neighboring_relation: str, seed: int, secret: SecretDraws, owner: str
 ) -> Split:
     """One split: a public shuffle of positions, or independent secret draws where records come and go."""
-    if neighboring_relation.startswith("add or remove"):
-        held_out = source.bernoulli(test_size, n_rows)
+    if neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+        held_out = secret.sample(test_size, n_rows)
         order = np.arange(n_rows)
         return _checked([(order[~held_out], order[held_out])], n_rows, owner)[0]
     order = public_generator(seed).permutation(n_rows)

@@ -21,14 +21,14 @@ class Trials:
     entry: LedgerEntry
     seed: int | None
     ledger: PrivacyLedger | None
+    source: NoiseSource
 
     def __init__(
         self, candidate: Candidate, rows: Rows, grid: list[dict[str, Any]], objectives: list[Objective],
         constraints: list[Constraint], scores: PublicScores | PrivateScores, splits: list[Split], refits: bool,
-        source: NoiseSource,
     ) -> None:  # fmt: skip
         self.candidate, self.rows, self.grid, self.objectives = candidate, rows, grid, objectives
-        self.constraints, self.scores, self.splits, self.source = constraints, scores, splits, source
+        self.constraints, self.scores, self.splits = constraints, scores, splits
         self.refits = refits
 
     def plan(self, share: float) -> None:

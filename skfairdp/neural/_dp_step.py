@@ -13,7 +13,10 @@ from skfairdp.neural._clipping import PerSampleLoss, clipped_gradient_sum
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
     NoiseSource,
+    PoissonSample,
     PoissonSampledDpEvent,
     calibrate_noise,
     compose,
@@ -21,7 +24,7 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["DPStep"]
+__all__ = ["DPStep", "released_mean"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class DPStep:
         Number of steps, fixed in advance.
     expected_batch_size : float
         The public divisor.
+    relation : NeighboringRelation, default=ADD_OR_REMOVE_ONE
+        The neighbours that the clipping bound speaks of.
 
     Examples
     --------
@@ -58,6 +63,7 @@ class DPStep:
     max_grad_norm: float
     steps: int
     expected_batch_size: float
+    relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -87,6 +93,7 @@ class DPStep:
         max_grad_norm: float,
         noise_multiplier: float | None = None,
         beside: DpEvent | None = None,
+        relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
     ) -> "DPStep":
         """The plan for so many passes over the rows whose certified ε, with what is released ``beside``, is at most
         ``epsilon``."""
@@ -99,7 +106,7 @@ class DPStep:
                 delta,
                 guess=_central_limit_noise(probability, steps, epsilon, delta),
             )
-        return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows)
+        return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows, relation)
 
     @property
     def event(self) -> DpEvent:
@@ -110,22 +117,37 @@ class DPStep:
         """All steps together with what else is released."""
         return _with(_event(self.sampling_probability, self.noise_multiplier, self.steps), beside)
 
+    @property
+    def sums(self) -> GaussianMechanism:
+        """For the sum of the clipped gradients of a batch."""
+        return GaussianMechanism(
+            self.noise_multiplier * self.max_grad_norm, sensitivity=self.max_grad_norm, relation=self.relation
+        )
+
     def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
         """Positions of a fresh Poisson batch; private, never to be logged."""
-        return np.flatnonzero(source.bernoulli(self.sampling_probability, n_rows))
+        return PoissonSample(self.sampling_probability).draw(n_rows, source)
 
     def release(
         self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
     ) -> dict[str, Tensor]:
         """The noisy mean gradient of a batch, by parameter name."""
         total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, **options)
-        sizes = [value.numel() for value in total.values()]
-        noise = torch.from_numpy(self.noise_multiplier * self.max_grad_norm * source.normal((sum(sizes),)))
-        # added in double precision; the float32 it is stored in is post-processing
-        return {
-            name: ((value.double() + part.view_as(value).to(value.device)) / self.expected_batch_size).to(value.dtype)
-            for (name, value), part in zip(total.items(), noise.split(sizes), strict=True)
-        }
+        return released_mean(total, self.sums, source, self.expected_batch_size)
+
+
+def released_mean(
+    sums: dict[str, Tensor], mechanism: GaussianMechanism, source: NoiseSource, divisor: float
+) -> dict[str, Tensor]:
+    """Release the sums of all parameters as one vector, over a public divisor.
+
+    Each noisy sum is a multiple of the mechanism's grid; what follows, and the precision it is stored in, is
+    post-processing.
+    """
+    flat = torch.cat([value.flatten() for value in sums.values()]).double().cpu()
+    noisy = torch.from_numpy(mechanism.release(flat.numpy(), source)) / divisor
+    parts = noisy.split([value.numel() for value in sums.values()])
+    return {name: part.view_as(value).to(value) for (name, value), part in zip(sums.items(), parts, strict=True)}
 
 
 def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:

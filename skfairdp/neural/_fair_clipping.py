@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from skfairdp.neural._clipping import PerSampleLoss, clipped_gradient_sum
-from skfairdp.neural._dp_step import DPStep
+from skfairdp.neural._dp_step import DPStep, released_mean
 from skfairdp.neural._wide_sums import SLACK
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
@@ -208,21 +208,21 @@ class FairClippingStep(DPStep):
         """The same plan with a rule."""
         return cls(
             step.sampling_probability, step.noise_multiplier, step.max_grad_norm, step.steps,
-            step.expected_batch_size, rule,
+            step.expected_batch_size, step.relation, rule,
         )
 
     @property
     def counts(self) -> GaussianMechanism:
         """For the counts of a batch."""
-        return GaussianMechanism(self.noise_multiplier / math.sqrt(self.rule.count_share), sensitivity=1.0)
+        sigma = self.noise_multiplier / math.sqrt(self.rule.count_share)
+        return GaussianMechanism(sigma, sensitivity=1.0, relation=self.relation)
 
     @property
     def sums(self) -> GaussianMechanism:
         """For the sum of a batch, given its released counts."""
         bound = self.rule.bound
-        return GaussianMechanism(
-            self.noise_multiplier / math.sqrt(1 - self.rule.count_share) * bound, sensitivity=bound
-        )
+        sigma = self.noise_multiplier / math.sqrt(1 - self.rule.count_share) * bound
+        return GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
 
     def release_counts(self, exact: Tensor, source: NoiseSource) -> Tensor:
         """Noisy counts of a batch."""
@@ -237,10 +237,4 @@ class FairClippingStep(DPStep):
             return self.rule.factors(norms, y[:, 1], lambda exact: self.release_counts(exact, source))
 
         total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, factors=factors, **options)
-        flat = torch.cat([value.flatten() for value in total.values()]).double().cpu()
-        noisy = torch.from_numpy(self.sums.release(flat.numpy(), source)) / self.expected_batch_size
-        sizes = [value.numel() for value in total.values()]
-        return {
-            name: part.view_as(value).to(value)
-            for (name, value), part in zip(total.items(), noisy.split(sizes), strict=True)
-        }
+        return released_mean(total, self.sums, source, self.expected_batch_size)

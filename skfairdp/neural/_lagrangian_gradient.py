@@ -13,7 +13,7 @@ from skfairdp.neural._centred import FusedLayers, RowGradients, centred_norms, r
 from skfairdp.neural._clipping import _looped_gradients, _vectorized_gradients, fused_layers
 from skfairdp.neural._constraints import FairnessConstraints
 from skfairdp.neural._pfld_plan import PFLDPlan
-from skfairdp.privacy import NoiseSource
+from skfairdp.privacy import NoiseSource, PoissonSample
 
 __all__ = ["ConstraintGradient"]
 
@@ -93,7 +93,7 @@ class ConstraintGradient:
         gradient of the mean cross-entropy, which is then part of the result.
         """
         n, k = len(self.X), len(self.constraints.kinds)
-        private = torch.from_numpy(np.flatnonzero(self.source.bernoulli(self.plan.sampling_probability, n)))
+        private = torch.from_numpy(PoissonSample(self.plan.sampling_probability).draw(n, self.source))
         both = torch.cat([public, private.to(public.device)])
         size = len(public)
         rows = self._rows(module, both, with_loss)

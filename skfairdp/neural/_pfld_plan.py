@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
     NoiseSource,
     NonPrivateDpEvent,
     ReplaceSampledGaussian,
@@ -26,6 +28,7 @@ from skfairdp.privacy import (
 __all__ = ["PFLDPlan"]
 
 Array = NDArray[np.float64]
+_RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
 
@@ -179,18 +182,22 @@ class PFLDPlan:
         member = np.zeros((len(strata), n_strata))
         member[np.arange(len(strata)), strata] = 1.0
         sizes = member.sum(0)
-        counts = self._release(member, groups, sizes, self.count_noise, source)
+        counts = self._release(member, groups, sizes, self.count_noise, self._moved, source)
         least = np.minimum(max(1.0, 2 * self.count_noise), np.maximum(sizes, 1.0) / (2 * self.n_groups))
         return np.clip(counts, least, np.maximum(sizes - (self.n_groups - 1) * least, least))
 
     def release_gradient(self, gradient: Array, radius: float, source: NoiseSource) -> Array:
         """A noisy copy of a sum to which each row contributes at most ``radius``, centred; no noise where that is 0."""
         noise = self.primal_noise(radius)
-        return gradient + noise * source.normal(gradient.shape) if noise > 0 else gradient
+        if noise == 0:
+            return gradient
+        sampled = self.sampling_probability  # 1 for all rows; the sum has been divided by it
+        return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(gradient, source)
 
     def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
         """Noisy sums of public features over each group, shape (n_groups, n_features)."""
-        return self._release(features, groups, features.sum(0), self.moment_noise(features), source)
+        moved = self._moved * _longest_row(features)
+        return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
 
     def release_violations(
         self, values: Array, cells: NDArray[np.int64], n_cells: int, groups: NDArray[np.int64], source: NoiseSource
@@ -223,19 +230,23 @@ class PFLDPlan:
             if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
                 violations[rows, cells[:, c], c] = centred / bounds[c]
         flat = violations.reshape(n, -1)
-        released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), source)
+        moved = self._moved * _longest_row(flat)
+        released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), moved, source)
         used = np.zeros((n_cells, k), dtype=bool)
         used[cells, np.arange(k)] = True
         return released.reshape(-1, n_cells, k) * bounds * used
 
     def _release(
-        self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, source: NoiseSource
+        self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
     ) -> Array:
-        """Noisy sums of rows over each group, made to add up to their public total."""
+        """Noisy sums of rows over each group, made to add up to their public total.
+
+        ``moved`` is how far the sums can move, in L2, when a row changes its group.
+        """
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         sums = np.stack([values[groups == a].sum(0) for a in released])
         if noise > 0:
-            sums = sums + noise * source.normal(sums.shape)
+            sums = GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups

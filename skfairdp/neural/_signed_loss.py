@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skfairdp.privacy import DpEvent, GaussianDpEvent, NoiseSource, gdp_mu, repeat
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
 __all__ = ["DualPlan", "PrivateParity", "SignedLoss"]
 
@@ -31,6 +31,8 @@ class DualPlan:
     releases : int
     noise : float
         Standard deviation of the noise on every count.
+    relation : NeighboringRelation, default=ADD_OR_REMOVE_ONE
+        A row more, or a row in place of a null record, adds 1 to one cell.
 
     Examples
     --------
@@ -43,16 +45,30 @@ class DualPlan:
 
     releases: int
     noise: float
+    relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE
 
     @classmethod
-    def calibrated(cls, *, epsilon: float, delta: float, share: float, releases: int) -> "DualPlan":
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        share: float,
+        releases: int,
+        relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
+    ) -> "DualPlan":
         """The plan that spends ``share`` of the μ² of (ε, δ) on all releases together."""
-        return cls(releases, math.sqrt(releases / share) / gdp_mu(epsilon, delta))
+        return cls(releases, math.sqrt(releases / share) / gdp_mu(epsilon, delta), relation)
+
+    @property
+    def counts(self) -> GaussianMechanism:
+        """For one table of counts."""
+        return GaussianMechanism(self.noise, sensitivity=1.0, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
         """All releases together."""
-        return repeat(GaussianDpEvent(self.noise), self.releases)
+        return repeat(self.counts.event, self.releases)
 
     def times(self, steps: int) -> frozenset[int]:
         """The steps before which to release: evenly spread, none at the start, at most ``releases`` of them."""
@@ -63,6 +79,12 @@ class DualPlan:
         self, module: nn.Module, X: Tensor, groups: Tensor, n_groups: int, source: NoiseSource, batch: int = 8192
     ) -> Tensor:
         """The noisy counts, of shape (n_groups, n_classes), in double precision on the CPU."""
+        exact = self.exact(module, X, groups, n_groups, batch)
+        return torch.from_numpy(self.counts.release(exact.numpy(), source))
+
+    @torch.no_grad()
+    def exact(self, module: nn.Module, X: Tensor, groups: Tensor, n_groups: int, batch: int = 8192) -> Tensor:
+        """The counts without noise. Private."""
         training = module.training
         module.eval()
         outputs = [module(X[i : i + batch]) for i in range(0, max(len(X), 1), batch)]
@@ -71,7 +93,7 @@ class DualPlan:
         counts = torch.zeros(n_groups, logits.shape[1], dtype=torch.float64)
         cells = (groups.cpu(), logits.argmax(1).cpu())
         counts.index_put_(cells, torch.ones(len(groups), dtype=torch.float64), accumulate=True)
-        return counts + self.noise * torch.from_numpy(source.normal(tuple(counts.shape)))
+        return counts
 
 
 class SignedLoss:

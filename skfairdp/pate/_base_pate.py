@@ -16,6 +16,7 @@ from skfairdp.pate._aggregate import UNANSWERED, ReleasedVotes, gate_labels, rel
 from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._plan import VotePlan, plan_votes
 from skfairdp.pate._student import SoftLabelStudent
+from skfairdp.privacy import NeighboringRelation, NoiseSource
 from skfairdp.utils import public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -110,23 +111,20 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
             sigma_gnmax=self.sigma_gnmax,
             max_gnmax=self.max_answers,
             owner=type(self).__name__,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
-        source = self._noise_source()
-        guarantee = {"protects": "record", "neighboring_relation": "replace one record"}
-        self._charge(plan.event, **guarantee, releases=plan.releases, dry_run=True)  # before the long work
-
-        self._check_groups(public)
-        self.classes_ = classes
-        released = self._teach_and_vote(
-            features, codes, len(classes), public, queries, n_teachers, plan, source, guarantee, rng
-        )
-
-        self.privacy_ = self._report(
+        spending = self._spend(
             plan.event,
-            source,
-            **guarantee,
+            relation=NeighboringRelation.REPLACE_ONE,
+            releases=plan.releases,
             public=("number of rows", "classes", "public rows and their groups", "all constructor parameters"),
         )
+        with spending as noise:
+            self._check_groups(public)
+            self.classes_ = classes
+            released = self._teach_and_vote(
+                features, codes, len(classes), public, queries, n_teachers, plan, noise, rng
+            )
         self.n_teachers_ = n_teachers
         self.n_queries_ = len(queries)
         self._public, self._queries, self._released = public, queries, released
@@ -149,8 +147,7 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
         queries: NDArray[np.int64],
         n_teachers: int,
         plan: VotePlan,
-        source: Any,
-        guarantee: dict[str, str],
+        noise: NoiseSource,
         rng: np.random.Generator,
     ) -> ReleasedVotes:
         """Everything private lives and dies in here."""
@@ -170,11 +167,10 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
             verbose=self.verbose,
         )
         votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
-        self._charge(plan.event, **guarantee, releases=plan.releases, dry_run=False)
         return release_votes(
             votes,
             plan,
-            source,
+            noise,
             gate=self._gate(public) if self._gates_votes else None,
             verbose=self.verbose,
             groups=None if public.groups is None else public.groups[queries],

@@ -9,6 +9,7 @@ from skfairdp.privacy import (
     GaussianDpEvent,
     GDPFilter,
     GNMax,
+    NeighboringRelation,
     NoisyThreshold,
     NoisyVotes,
     NoOpDpEvent,
@@ -112,12 +113,15 @@ def plan_votes(
     sigma_gnmax: float | None,
     max_gnmax: int | None,
     owner: str,
+    relation: NeighboringRelation,
     caps_queries: str = "max_queries",
 ) -> VotePlan:
     """Choose noise scales and caps so that the event costs at most ``epsilon``.
 
     Parameters are those of :class:`PATEClassifier`; ``threshold`` is a share of the votes. Scales given by the user are
-    kept, those left None are calibrated. ``caps_queries`` is what ``owner`` calls the parameter that caps the queries.
+    kept, those left None are calibrated. One changed record, or one changed group of a record, changes one teacher, so
+    the sensitivities hold under either ``relation``. ``caps_queries`` is what ``owner`` calls the parameter that caps
+    the queries.
 
     Raises
     ------
@@ -127,7 +131,7 @@ def plan_votes(
     """
     if n_classes < 2:  # a public domain of one class: nothing private is asked
         return VotePlan(voting, 0, NoOpDpEvent())
-    votes: dict[str, Any] = {"noise": noise, "n_teachers": n_teachers}
+    votes: dict[str, Any] = {"noise": noise, "n_teachers": n_teachers, "relation": relation}
 
     def histogram(sigma: float) -> NoisyVotes:
         return NoisyVotes(sigma, n_classes=n_classes, **votes)

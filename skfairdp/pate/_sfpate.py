@@ -1,7 +1,6 @@
 """SF-PATE: fairness carried through an ensemble while the groups of its training rows stay private."""
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,13 +22,12 @@ from skfairdp.pate._plan import VotePlan, plan_votes
 from skfairdp.pate._sfpate_refit import AfterVotes
 from skfairdp.pate._sfpate_student import Released
 from skfairdp.pate._sfpate_votes import AttributeRows, fair_network, teach_and_vote
-from skfairdp.privacy import NoiseSource, PrivacyLedger
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["SFPATEClassifier"]
 
-_GUARANTEE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
 MAX_EPSILON = 1e9
 ROWS_PER_TEACHER, MOST_TEACHERS = 20, 300
 STUDENT_ROWS = 200
@@ -266,26 +264,26 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         rng = public_generator(self.random_state)
         n_teachers = self._count_teachers(len(rows.X))
         queries = self._choose_queries(len(rows.X), rng)
-        plan, source = self._plan(rows, n_teachers, len(queries))
-        released = teach_and_vote(
-            rows,
-            self.variant,
-            self._teaching_learner(network),
-            queries,
-            n_teachers,
-            plan,
-            source,
-            rng,
-            partial(self._charge, plan.event, **_GUARANTEE, releases=plan.releases, dry_run=False),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        self.privacy_ = self._report(
+        plan = self._plan(rows, n_teachers, len(queries))
+        spending = self._spend(
             plan.event,
-            source,
-            **_GUARANTEE,
+            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
+            releases=plan.releases,
             public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
         )
+        with spending as noise:
+            released = teach_and_vote(
+                rows,
+                self.variant,
+                self._teaching_learner(network),
+                queries,
+                n_teachers,
+                plan,
+                noise,
+                rng,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
         self.classes_, self.groups_ = rows.classes, rows.domain
         self.n_teachers_, self.n_queries_, self.query_indices_ = n_teachers, len(queries), queries
         self.released_votes_ = released.shares if released.shares is not None else released.labels
@@ -351,8 +349,8 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         most = self.student_rows or (n_rows if self.voting == "soft" else STUDENT_ROWS)
         return np.sort(rng.permutation(n_rows)[: min(most, n_rows)])
 
-    def _plan(self, rows: AttributeRows, n_teachers: int, n_queries: int) -> tuple[VotePlan, NoiseSource]:
-        plan = plan_votes(
+    def _plan(self, rows: AttributeRows, n_teachers: int, n_queries: int) -> VotePlan:
+        return plan_votes(
             voting=self.voting,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -366,11 +364,9 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
             sigma_gnmax=self.sigma,
             max_gnmax=None,
             owner=type(self).__name__,
+            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
             caps_queries="student_rows",
         )
-        source = self._noise_source()
-        self._charge(plan.event, **_GUARANTEE, releases=plan.releases, dry_run=True)  # before the long work
-        return plan, source
 
     def _release(self, rows: AttributeRows, queries: NDArray[np.int64], votes: ReleasedVotes) -> Released:
         """All that a student may learn from."""

@@ -1,6 +1,5 @@
 """The private side of SF-PATE: teachers on parts that positions decide, and their votes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +62,6 @@ def teach_and_vote(
     plan: VotePlan,
     source: NoiseSource,
     rng: np.random.Generator,
-    charge: Callable[[], None],
     *,
     n_jobs: int | None,
     verbose: int,
@@ -83,8 +81,6 @@ def teach_and_vote(
     source : NoiseSource
     rng : Generator
         Public randomness.
-    charge : callable
-        Puts the release on record; called once, after the teachers are trained and before the release.
     n_jobs, verbose
 
     Returns
@@ -92,7 +88,6 @@ def teach_and_vote(
     ReleasedVotes
     """
     if plan.n_queries == 0:
-        charge()
         return ReleasedVotes(np.zeros(len(queries), dtype=np.int64), None)
     # A function of positions alone: no group decides who teaches whom.
     assignment = position_partition(len(rows.X), n_teachers, random_state=rng)
@@ -113,7 +108,6 @@ def teach_and_vote(
         votes = teachers.summed_probabilities(features[queries], n_values)
     else:
         votes = vote_histogram(teachers.predict(features[queries]), n_values)
-    charge()
     return release_votes(votes, plan, source, gate=None, groups=None, verbose=verbose)
 
 

@@ -33,18 +33,20 @@ from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
 from skfairdp.privacy._group import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
-from skfairdp.privacy._noise import NoiseSource
+from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
 from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._relations import NeighboringRelation, Protects
-from skfairdp.privacy._report import PrivacySpent
+from skfairdp.privacy._report import PerformedRelease, PrivacySpent
 from skfairdp.privacy._smooth_sensitivity import (
     check_conditions,
     smooth_sensitivity,
+    smooth_sensitivity_release,
     smooth_sensitivity_release_cost,
 )
+from skfairdp.privacy._spending import Spending
 
 __all__ = [
     "RDP_ORDERS",
@@ -64,6 +66,8 @@ __all__ = [
     "NoisyThreshold",
     "NoisyVotes",
     "NonPrivateDpEvent",
+    "PerformedRelease",
+    "PoissonSample",
     "PoissonSampledDpEvent",
     "PrivacyLedger",
     "PrivacySpent",
@@ -73,7 +77,10 @@ __all__ = [
     "RandomizedResponseDpEvent",
     "RepeatAndSelectDpEvent",
     "ReplaceSampledGaussian",
+    "SecretChoice",
+    "SecretDraws",
     "SelfComposedDpEvent",
+    "Spending",
     "ThresholdBit",
     "WorstOf",
     "accountant_of",
@@ -98,5 +105,6 @@ __all__ = [
     "rdp_to_epsilon",
     "repeat",
     "smooth_sensitivity",
+    "smooth_sensitivity_release",
     "smooth_sensitivity_release_cost",
 ]

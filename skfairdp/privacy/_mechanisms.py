@@ -4,7 +4,8 @@ Whoever adds the noise also states the event, from the same numbers; no scale is
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skfairdp.privacy._dp_accounting import DpEvent, GaussianDpEvent
 from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ThresholdBit
 from skfairdp.privacy._noise import NoiseSource
+from skfairdp.privacy._relations import NeighboringRelation
 
 __all__ = ["GNMax", "GaussianMechanism", "NoisyThreshold", "NoisyVotes"]
 
@@ -20,10 +22,11 @@ _DYADIC = 1024.0
 
 @dataclass(frozen=True)
 class _Noise:
-    """A noise scale and a noise distribution."""
+    """A noise scale, a noise distribution, and the relation under which the sensitivity holds."""
 
     sigma: float
     noise: str = "gaussian"
+    relation: NeighboringRelation | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.noise not in ("gaussian", "discrete_gaussian"):
@@ -60,13 +63,18 @@ class GaussianMechanism(_Noise):
         The discrete one needs integer values.
     sensitivity : float, default=1.0
         Largest L2 distance between the vectors of two neighbours.
+    relation : NeighboringRelation or None, default=None
+        The neighbours that ``sensitivity`` speaks of. A fit refuses a mechanism made for other neighbours.
 
     Notes
     -----
-    Floating-point noise can carry traces of the value in its last bits (Mironov 2012). Results are rounded to
-    multiples of a power of two near ``sigma / 1024``; this is a precaution, not a verified proof. Values are not
-    rounded before the noise: neighbours on either side of a rounding edge would move apart by a whole step of the
-    grid, which from ``sigma = 2048`` on is twice a sensitivity of one vote. The discrete Gaussian is sampled exactly.
+    Floating-point noise can carry traces of the value in its last bits (Mironov 2012). What is released is the sum of
+    the value and real Gaussian noise, rounded to a public grid (``grid``, a power of two near ``sigma / 1024``), and
+    this rounded sum is drawn *exactly* in distribution: the value is split into a multiple of the grid and a rest,
+    both without error, and the rest plus noise is rounded with as many random bits as that takes. Rounding the exact
+    sum is post-processing, so nothing is added to δ. Values are not rounded before the noise: neighbours on either
+    side of a rounding edge would move apart by a whole step of the grid, which from ``sigma = 2048`` on is twice a
+    sensitivity of one vote. The discrete Gaussian is sampled exactly as well.
 
     Examples
     --------
@@ -92,18 +100,35 @@ class GaussianMechanism(_Noise):
             return DiscreteGaussian(self.sigma, self.sensitivity)
         return GaussianDpEvent(self.sigma / self.sensitivity)
 
+    @property
+    def grid(self) -> float:
+        """Every released value is a multiple of this number."""
+        return 1.0 if self.noise == "discrete_gaussian" else math.ldexp(1.0, math.frexp(self.sigma)[1] - 11)
+
     def release(self, values: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
         """Return the noisy values; every coordinate gets noise of its own."""
+        released: NDArray[np.float64] = source.release(self, values)
+        return released
+
+    def noisy(self, source: NoiseSource, values: ArrayLike) -> NDArray[np.float64]:
+        """What ``source.release`` lets out."""
         values = np.asarray(values, dtype=np.float64)
         if not np.all(np.isfinite(values)):
             raise ValueError("A release needs finite values.")
-        noise = self._draw(values.shape, source)
         if self.noise == "discrete_gaussian":
             if np.any(values != np.rint(values)):
                 raise ValueError("Discrete Gaussian noise needs integer values.")
-            return values + noise
-        grid = 2.0 ** math.floor(math.log2(self.sigma / 1024))
-        return np.rint((values + noise) / grid) * grid
+            return values + self._draw(values.shape, source)
+        return self._rounded(values, source)
+
+    def _rounded(self, values: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
+        """The exact sum of values and Gaussian noise, on the grid."""
+        grid = self.grid
+        # All of this is exact in floating point: the grid is a power of two. A value beyond 2^53 steps of it is a
+        # multiple of the grid already, and rounding it to whole steps changes nothing.
+        steps = values / grid
+        whole = np.rint(steps)
+        return (whole + source.rounded_normal(steps - whole, self.sigma / grid)) * grid
 
 
 @dataclass(frozen=True)
@@ -142,14 +167,19 @@ class NoisyVotes(_Noise):
 
     @property
     def _vector(self) -> GaussianMechanism:
-        return GaussianMechanism(self.sigma, self.noise, self.sensitivity)
+        return GaussianMechanism(self.sigma, self.noise, self.sensitivity, relation=self.relation)
 
     def release(self, votes: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
         """Noisy histograms of shape (n_queries, n_classes); they may be negative and, for K > 2, need not sum up."""
+        released: NDArray[np.float64] = source.release(self, votes)
+        return released
+
+    def noisy(self, source: NoiseSource, votes: ArrayLike) -> NDArray[np.float64]:
+        """What ``source.release`` lets out."""
         votes = np.asarray(votes)
         if self.n_classes > 2:
-            return self._vector.release(votes, source)
-        second = self._vector.release(votes[:, 1], source)
+            return self._vector.noisy(source, votes)
+        second = self._vector.noisy(source, votes[:, 1])
         return np.column_stack([self.n_teachers - second, second])
 
 
@@ -190,10 +220,15 @@ class NoisyThreshold(_Noise):
 
     def release(self, largest_count: int, source: NoiseSource) -> bool:
         """Whether the noisy count reaches the threshold."""
-        return bool(largest_count + self._draw((1,), source)[0] >= self.threshold)
+        return bool(source.release(self, [largest_count])[0])
 
     def release_each(self, largest_counts: ArrayLike, source: NoiseSource) -> NDArray[np.bool_]:
         """One bit for each of several queries, noise of its own for each: as many releases as there are queries."""
+        bits: NDArray[np.bool_] = source.release(self, largest_counts)
+        return bits
+
+    def noisy(self, source: NoiseSource, largest_counts: ArrayLike) -> NDArray[np.bool_]:
+        """What ``source.release`` lets out."""
         counts = np.asarray(largest_counts)
         return np.asarray(counts + self._draw(counts.shape, source) >= self.threshold)
 
@@ -237,6 +272,10 @@ class GNMax(_Noise):
 
     def release(self, counts: ArrayLike, source: NoiseSource, admissible: NDArray[np.bool_] | None = None) -> int:
         """Index of the winning class, among the admissible ones if given (ties go to the lowest index)."""
+        return int(source.release(self, counts, admissible=admissible))
+
+    def noisy(self, source: NoiseSource, counts: ArrayLike, *, admissible: Any = None) -> int:
+        """What ``source.release`` lets out."""
         counts = np.asarray(counts, dtype=np.float64)
         candidates = np.arange(len(counts)) if admissible is None else np.flatnonzero(admissible)
         if not len(candidates):

@@ -2,15 +2,21 @@
 
 import os
 import secrets
+from collections.abc import Callable
 from fractions import Fraction
 from math import floor
 from typing import Any
 
+import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-__all__ = ["NoiseSource"]
+__all__ = ["NoiseSource", "PoissonSample", "SecretChoice", "SecretDraws", "open_source"]
+
+_MARGIN = 2e-8  # of a cell; see NoiseSource.rounded_normal
+_DEEP_TAIL = float(ndtr(-6.0))
+_LARGEST_SCALE = 2048.0
 
 
 class NoiseSource:
@@ -39,6 +45,7 @@ class NoiseSource:
 
     def __init__(self, seed: int | None = None) -> None:
         self._seeded = None if seed is None else np.random.default_rng(seed)
+        self._guard: Callable[[Any], None] | None = None
 
     @property
     def is_secret(self) -> bool:
@@ -47,7 +54,32 @@ class NoiseSource:
     def __reduce__(self) -> Any:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")
 
+    def guarded_by(self, guard: Callable[[Any], None]) -> "NoiseSource":
+        """Call ``guard`` before every release, with its mechanism, and before every draw, with None."""
+        self._guard = guard
+        return self
+
+    def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
+        """Return what ``mechanism`` lets out of private values: every noisy value leaves through this method.
+
+        Parameters
+        ----------
+        mechanism : object
+            With a method ``noisy(source, *private, **public)``, and its ``event``.
+        *private
+            What the noise is added to.
+        **public
+            What the release may depend on besides.
+        """
+        self._check(mechanism)
+        return mechanism.noisy(self, *private, **public)
+
+    def _check(self, mechanism: Any) -> None:
+        if self._guard is not None:
+            self._guard(mechanism)
+
     def _words(self, n: int) -> NDArray[np.uint64]:
+        self._check(None)
         if self._seeded is not None:
             return self._seeded.integers(0, 2**64, size=n, dtype=np.uint64)
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
@@ -72,6 +104,61 @@ class NoiseSource:
         half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
         return (sign * ndtri(half)).reshape(shape)
 
+    def rounded_normal(self, centers: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+        """Draw ``round(centers + scale Z)`` with independent standard normals Z, exactly in distribution.
+
+        Parameters
+        ----------
+        centers : ndarray
+            Within [-1/2, 1/2].
+        scale : float
+            At most 2048.
+
+        Returns
+        -------
+        ndarray of whole numbers, as float64, in the shape of ``centers``
+
+        Notes
+        -----
+        64 random bits are the first digits of a uniform number, and every number that goes on with them must round to
+        the same integer. For ``|Z| <= 6`` inversion with those bits is right to 5e-12: 2^-65 over the density for the
+        digits that are missing, 1e-13 for ``ndtri`` and the conversion to double precision. Times 2048 that is 1.1e-8
+        of a cell, so a result that is 2e-8 or more away from the edge of a cell is certain. The others, and those in
+        the tails, about one in 10 million, are decided with more digits and more bits: there is neither a lattice of
+        representable numbers nor an end of the tails.
+        """
+        if not 0 < scale <= _LARGEST_SCALE:
+            raise ValueError(f"scale must lie in (0, {_LARGEST_SCALE:g}]. Got {scale!r} instead.")
+        flat = np.asarray(centers, dtype=np.float64).ravel()
+        words = self._words(flat.size)
+        sign = np.where(words & np.uint64(1), 1.0, -1.0)
+        half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
+        moved = ndtri(half)
+        moved *= scale * sign
+        moved += flat
+        out = np.rint(moved)
+        moved -= out
+        doubtful = (np.abs(moved, out=moved) > 0.5 - _MARGIN) | (half < _DEEP_TAIL)
+        for i in np.flatnonzero(doubtful).tolist():
+            out[i] = self._decided(float(flat[i]), scale, int(sign[i]), int(words[i] >> np.uint64(1)))
+        return out.reshape(np.shape(centers))
+
+    def _decided(self, center: float, scale: float, sign: int, digits: int) -> float:
+        """The integer nearest to ``center + scale Z`` where 64 bits do not tell it: more bits until they do."""
+        n_bits = 64
+        while True:
+            with mpmath.workprec(2 * n_bits + 128):
+                low, high = (
+                    mpmath.nint(mpmath.mpf(center) + scale * sign * _lower_quantile(edge, n_bits))
+                    if edge
+                    else mpmath.mpf(-sign) * mpmath.inf
+                    for edge in (digits, digits + 1)
+                )
+                if low == high:
+                    return float(low)
+            digits = digits << 64 | int(self._words(1)[0])
+            n_bits += 64
+
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """Independent coin flips that come up True with at most ``probability`` (rounded down by less than 2^-53)."""
         if not 0 <= probability <= 1:
@@ -92,6 +179,7 @@ class NoiseSource:
 
     def _below(self, n: int) -> int:
         """Uniform integer in [0, n)."""
+        self._check(None)
         if self._seeded is None:
             return secrets.randbelow(n)
         bits = max(n - 1, 1).bit_length()
@@ -146,3 +234,79 @@ class NoiseSource:
                     break
             out[i] = y
         return out.reshape(shape)
+
+
+def _lower_quantile(digits: int, n_bits: int) -> Any:
+    """The quantile of the standard normal at ``digits / 2^n_bits``, at most 1/2, in mpmath's working precision."""
+    return -mpmath.sqrt(2) * mpmath.erfinv(1 - mpmath.ldexp(mpmath.mpf(digits), 1 - n_bits))
+
+
+def open_source(seed: int | None = None) -> NoiseSource:
+    """Make a source of noise: the one place where sources come from, and where tests put a recording one."""
+    return NoiseSource(seed)
+
+
+class PoissonSample:
+    """A secret sample that each row joins by itself, with the same public probability.
+
+    It releases nothing: positions are private and must not leave the fit.
+
+    Parameters
+    ----------
+    probability : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import NoiseSource, PoissonSample
+    >>> PoissonSample(0.5).draw(10, NoiseSource()).max() < 10
+    True
+    """
+
+    def __init__(self, probability: float) -> None:
+        self.probability = probability
+
+    def draw(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
+        """Return the sorted positions of a fresh sample of 0..n_rows - 1."""
+        return np.flatnonzero(source.bernoulli(self.probability, n_rows))
+
+
+class SecretChoice:
+    """One of ``n`` public alternatives, drawn evenly and never let out.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import NoiseSource, SecretChoice
+    >>> SecretChoice(3).draw(NoiseSource()) in (0, 1, 2)
+    True
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def draw(self, source: NoiseSource) -> int:
+        """Return a fresh choice in 0..n - 1."""
+        return source.below(self.n)
+
+
+class SecretDraws:
+    """Secret draws that come before any release and cost nothing, such as the folds of a search.
+
+    It has no noise to give.
+
+    Parameters
+    ----------
+    seed : int or None, default=None
+        For research and tests only.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._source = open_source(seed)
+
+    def folds(self, n_rows: int, n_folds: int) -> NDArray[np.int64]:
+        """Return a fold in 0..n_folds - 1 for each row, drawn by each row alone."""
+        return (self._source.words(n_rows) % np.uint64(n_folds)).astype(np.int64)  # uneven by at most n_folds / 2^64
+
+    def sample(self, probability: float, n_rows: int) -> NDArray[np.bool_]:
+        """Return for each row whether it is drawn, each by itself."""
+        return self._source.bernoulli(probability, n_rows)

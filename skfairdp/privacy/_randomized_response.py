@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skfairdp.privacy._dp_accounting import DpEvent, RandomizedResponseDpEvent
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._pure import pure_epsilon
+from skfairdp.privacy._relations import NeighboringRelation
 
 __all__ = ["RandomizedResponse"]
 
@@ -32,6 +33,8 @@ class RandomizedResponse:
         At least 1e-9 and finite. From 44 on no answer can be rarer than one in 2^64, so that the cost stays below 45.
     n_values : int, default=2
         Number of possible values, in 2..65536. Public.
+    relation : NeighboringRelation or None, default=None
+        The neighbours that the guarantee speaks of. A fit refuses a mechanism made for other neighbours.
 
     Attributes
     ----------
@@ -66,6 +69,7 @@ class RandomizedResponse:
 
     epsilon: float
     n_values: int = 2
+    relation: NeighboringRelation | None = field(default=None, kw_only=True)
     _noise_parameter: float = field(init=False, repr=False, compare=False)
     _words_per_lie: int = field(init=False, repr=False, compare=False)
 
@@ -113,6 +117,11 @@ class RandomizedResponse:
         -------
         ndarray of shape (n_rows,)
         """
+        released: NDArray[np.int64] = source.release(self, codes)
+        return released
+
+    def noisy(self, source: NoiseSource, codes: ArrayLike) -> NDArray[np.int64]:
+        """What ``source.release`` lets out."""
         codes = self._check(codes)
         words = source.words(len(codes))
         per_lie, lies = np.uint64(self._words_per_lie), np.uint64((self.n_values - 1) * self._words_per_lie)

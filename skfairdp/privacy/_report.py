@@ -2,14 +2,36 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
+from skfairdp.privacy._relations import NeighboringRelation, Protects
 
-__all__ = ["PROTECTS", "PrivacySpent"]
+__all__ = ["PROTECTS", "PerformedRelease", "PrivacySpent"]
 
-PROTECTS = ("record", "sensitive attribute")
+PROTECTS = tuple(Protects)
+
+
+@dataclass(frozen=True)
+class PerformedRelease:
+    """Releases of one kind that a fit made. A selective fit may make fewer than it pays for.
+
+    Parameters
+    ----------
+    mechanism : str
+    sensitivity : float or None
+        Largest L2 distance between the values of two neighbours; None where the mechanism has no such number.
+    sigma : float or None
+        Standard deviation of the noise.
+    times : int
+    """
+
+    mechanism: str
+    sensitivity: float | None
+    sigma: float | None
+    times: int
 
 
 @dataclass(frozen=True)
@@ -21,16 +43,18 @@ class PrivacySpent:
     epsilon : float
         Proven upper bound at ``delta``; inf when the noise was seeded or there is no privacy.
     delta : float
-    protects : {"record", "sensitive attribute"}
-        What a neighbour may change.
-    neighboring_relation : str
-        ``"replace one record"``, ``"add or remove one record"`` or ``"replace one sensitive attribute"``.
+    protects : Protects
+        What a neighbour may change: equal to ``"record"`` or ``"sensitive attribute"``.
+    neighboring_relation : NeighboringRelation
+        Its text is the sentence, such as ``"replace one record"``.
     event : DpEvent
         The tree of releases; ``epsilon_of(event, delta)`` gives ``mechanism_epsilon`` again.
     mechanism_epsilon : float
         What the mechanism costs when its noise is secret. Differs from ``epsilon`` only with a ``noise_seed``.
     public : tuple of str
         What the guarantee takes as public knowledge (sizes, domains, public rows).
+    performed : tuple of PerformedRelease
+        What the fit released, in order of first use. It follows from released values alone.
 
     Attributes
     ----------
@@ -50,15 +74,19 @@ class PrivacySpent:
 
     epsilon: float
     delta: float
-    protects: str
-    neighboring_relation: str
+    protects: Protects
+    neighboring_relation: NeighboringRelation
     event: DpEvent = field(repr=False)
     mechanism_epsilon: float
     public: tuple[str, ...] = field(default=(), repr=False)
+    performed: tuple[PerformedRelease, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.protects not in PROTECTS:
-            raise ValueError(f"protects must be one of {PROTECTS}. Got {self.protects!r} instead.")
+        object.__setattr__(self, "protects", _member(Protects, self.protects, "protects"))
+        relation = _member(NeighboringRelation, self.neighboring_relation, "neighboring_relation")
+        object.__setattr__(self, "neighboring_relation", relation)
+        if relation.protects is not self.protects:
+            raise ValueError(f"'{relation}' protects one {relation.protects}, not one {self.protects}.")
 
     @classmethod
     def of(
@@ -70,17 +98,19 @@ class PrivacySpent:
         neighboring_relation: str,
         secret_noise: bool = True,
         public: Iterable[str] = (),
+        performed: Iterable[PerformedRelease] = (),
     ) -> "PrivacySpent":
         """Compute the figure from the event; there is no other way to state one."""
         mechanism_epsilon = epsilon_of(event, delta)
         return cls(
             epsilon=mechanism_epsilon if secret_noise else float("inf"),
             delta=delta,
-            protects=protects,
-            neighboring_relation=neighboring_relation,
+            protects=protects,  # type: ignore[arg-type]  # __post_init__ makes it a member
+            neighboring_relation=neighboring_relation,  # type: ignore[arg-type]
             event=event,
             mechanism_epsilon=mechanism_epsilon,
             public=tuple(public),
+            performed=tuple(performed),
         )
 
     @property
@@ -128,3 +158,10 @@ class PrivacySpent:
             f"epsilon={self.epsilon:.4g} at delta={self.delta:g}, protecting one {self.protects} "
             f"({self.neighboring_relation}); certified by {how}{seeded}"
         )
+
+
+def _member(kind: Any, value: Any, name: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"{name} must be one of {[str(member) for member in kind]}. Got {value!r} instead.") from None

@@ -7,15 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
+from skfairdp.privacy._noise import open_source
 from skfairdp.privacy._pate_bounds import _check_sigma, data_dependent_rdp, log_q
 
-__all__ = ["check_conditions", "smooth_sensitivity", "smooth_sensitivity_release_cost"]
+__all__ = ["check_conditions", "smooth_sensitivity", "smooth_sensitivity_release", "smooth_sensitivity_release_cost"]
 
 Array = NDArray[np.float64]
 
 _GRID_POINTS = 4001
 # Rounding of a bound is about 1e-14 relative, a true violation of C5 or C6 on the grid far above this.
 _SLACK = 1e-9
+_GRID = 2.0**-40
 # Where q < exp(-700) the bound is below 1e-300: its shape there can move no sensitivity.
 _LOG_Q_NEGLIGIBLE = -700.0
 
@@ -75,6 +77,24 @@ def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float
         )
     by_distance = _local_sensitivities(votes.astype(np.int64), float(sigma), float(order))
     return float((np.exp(-beta * np.arange(by_distance.size)) * by_distance).max())
+
+
+def smooth_sensitivity_release(value: float, scale: float) -> float:
+    """Return ``value + N(0, scale²)`` on a grid that does not follow the scale, which is private here.
+
+    Parameters
+    ----------
+    value : float
+    scale : float
+        The smooth sensitivity times a public factor.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import smooth_sensitivity_release
+    >>> abs(smooth_sensitivity_release(1.0, 1e-6) - 1.0) < 1e-4
+    True
+    """
+    return round((value + scale * float(open_source().normal(1)[0])) / _GRID) * _GRID
 
 
 def smooth_sensitivity_release_cost(order: float, beta: float, sigma: float) -> float:

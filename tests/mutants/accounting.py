@@ -50,6 +50,7 @@ from skfairdp.privacy import (
     GDPFilter,
     GNMax,
     PrivacyLedger,
+    Spending,
     ThresholdBit,
     _accountants,
     calibrate_noise,
@@ -257,18 +258,19 @@ def realised_spend_is_certified(patch):
     Stopping when it pays makes that figure false. Right: the cap is certified, the same for every transcript.
     """
     budgets = []
-    report = _base_pate.BasePATE._report
+    report = Spending.report.fget
 
     class Budget(_plan.Budget):
         def __init__(self, plan):
             super().__init__(plan)
             budgets[:] = [self]
 
-    def realised(self, event, source, **kwargs):
-        return report(self, GaussianDpEvent(float(budgets[0]._filter._spent) ** -0.5), source, **kwargs)
+    def realised(self):
+        self.event = GaussianDpEvent(float(budgets[0]._filter._spent) ** -0.5)
+        return report(self)
 
     patch.setattr(_aggregate, "Budget", Budget)
-    patch.setattr(_base_pate.BasePATE, "_report", realised)
+    patch.setattr(Spending, "report", property(realised))
 
 
 @mutant(None, killed_by(transcripts_agree, name=GDP_3))
@@ -317,19 +319,15 @@ def ledger_written_after_the_release(patch):
 
     Right: the entry is on record before noise is drawn.
     """
-    charge, report = _base_pate.BasePATE._charge, _base_pate.BasePATE._report
-    waiting = []
+    guard, leave = Spending._guard, Spending.__exit__
 
-    def postponed(self, event, *, dry_run, **kwargs):
-        if dry_run:
-            charge(self, event, dry_run=True, **kwargs)
-        else:
-            waiting.append(lambda: charge(self, event, dry_run=False, **kwargs))
+    def postponed(self, mechanism):
+        self._charged = True
+        guard(self, mechanism)
 
-    def report_and_charge(self, *args, **kwargs):
-        while waiting:
-            waiting.pop()()
-        return report(self, *args, **kwargs)
+    def charged_at_the_end(self, *error):
+        self._charged = False
+        return leave(self, *error)
 
-    patch.setattr(_base_pate.BasePATE, "_charge", postponed)
-    patch.setattr(_base_pate.BasePATE, "_report", report_and_charge)
+    patch.setattr(Spending, "_guard", postponed)
+    patch.setattr(Spending, "__exit__", charged_at_the_end)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from _tools.sources import ChosenNoise
 from test_fair_clipping import (
     test_no_record_costs_more_than_the_event_says_counts_included as all_is_paid_for,
 )
@@ -123,10 +124,9 @@ def division_by_the_realised_batch_size(patch):
 @mutant(29, killed_by(rates_are_noisy))
 def multipliers_follow_the_exact_rates(patch):
     """Found: the sign of a violation measured on private groups steers the training. Right: noisy rates, charged."""
-    release = DualPlan.release
 
-    def exact(self, *args):
-        return release(DualPlan(self.releases, 0.0), *args)
+    def exact(self, module, X, groups, n_groups, source):
+        return self.exact(module, X, groups, n_groups)
 
     patch.setattr(DualPlan, "release", exact)
 
@@ -243,11 +243,12 @@ def noise_without_the_clipping_bound(patch):
     """Noise of standard deviation σ where σC is accounted."""
     release = DPStep.release
 
-    class Weaker:
+    class Weaker(ChosenNoise):
         def __init__(self, source, factor):
+            super().__init__()
             self._source, self._factor = source, factor
 
-        def normal(self, size):
+        def normal(self, size=1):
             return self._source.normal(size) * self._factor
 
     def weak(self, module, loss, X, y, source, **options):

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from skfairdp.privacy import GaussianMechanism
+from skfairdp.privacy._mechanisms import _Noise
+
 MUTANTS: list["Mutant"] = []
 
 #: Failures that count as noticing. Anything else means that the mutant itself is broken.
@@ -97,6 +100,19 @@ def replace_everywhere(patch: pytest.MonkeyPatch, original: Any, replacement: An
             for attribute, value in list(vars(module).items()):
                 if value is original:
                     patch.setattr(module, attribute, replacement)
+
+
+def replace_draws(patch: pytest.MonkeyPatch, draw: Callable[[Any, tuple[int, ...], Any], Any]) -> None:
+    """Every mechanism on votes and vectors draws its noise by ``draw(mechanism, shape, source)``."""
+    patch.setattr(_Noise, "_draw", draw)
+    patch.setattr(GaussianMechanism, "_rounded", lambda self, values, source: values + draw(self, values.shape, source))
+
+
+def draws_of(mechanism: Any, shape: tuple[int, ...], source: Any) -> Any:
+    """The noise that the package draws, unrounded."""
+    if mechanism.noise == "discrete_gaussian":
+        return source.discrete_gaussian(mechanism.sigma, shape).astype(float)
+    return mechanism.sigma * source.normal(shape)
 
 
 def _forget() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from _tools.sources import ChosenNoise
 from test_pfld import (
     test_a_poisson_sample_of_everything_estimates_the_full_gradient as sample_is_its_own,
 )
@@ -37,11 +38,12 @@ def loss_and_constraint_share_a_batch(patch):
     """
     sampled = ConstraintGradient.sampled
 
-    class TheBatchItself:
+    class TheBatchItself(ChosenNoise):
         def __init__(self, source, public):
+            super().__init__()
             self._source, self._public = source, public
 
-        def normal(self, size):
+        def normal(self, size=1):
             return self._source.normal(size)
 
         def bernoulli(self, probability, size):
@@ -78,9 +80,9 @@ def noise_scaled_to_private_group_sizes(patch):
     """
     release = PFLDPlan._release
 
-    def scaled(self, values, groups, total, noise, source):
+    def scaled(self, values, groups, total, noise, moved, source):
         smallest = np.bincount(groups, minlength=self.n_groups).min()
-        return release(self, values, groups, total, noise * len(groups) / (2 * max(smallest - 1, 1)), source)
+        return release(self, values, groups, total, noise * len(groups) / (2 * max(smallest - 1, 1)), moved, source)
 
     patch.setattr(PFLDPlan, "_release", scaled)
 

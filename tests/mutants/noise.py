@@ -35,9 +35,8 @@ from statistical.test_zero_noise_differential import (
 from skfairdp.pate import _base_pate
 from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
-from skfairdp.privacy._mechanisms import _Noise
 
-from .harness import killed_by, mutant
+from .harness import draws_of, killed_by, mutant, replace_draws
 
 SOFT, SOFT_3 = "FairPATE-soft-2classes", "FairPATE-soft-3classes"
 GNMAX, GNMAX_3 = "FairPATE-gnmax-2classes", "FairPATE-gnmax-3classes"
@@ -54,7 +53,7 @@ def ten_to_the_delta_in_the_noise_scale(patch):
     def draw(self, shape, source):
         return math.sqrt(2 * math.log(1.25 * 10**1e-5)) * source.normal(shape)
 
-    patch.setattr(_Noise, "_draw", draw)
+    replace_draws(patch, draw)
 
 
 @mutant(4, killed_by(outputs_are_noisy_values, name=GNMAX), killed_by(outputs_are_noisy_values, name=GNMAX_3))
@@ -81,7 +80,7 @@ def scale_for_its_inverse(patch):
     def draw(self, shape, source):
         return source.normal(shape) / self.sigma
 
-    patch.setattr(_Noise, "_draw", draw)
+    replace_draws(patch, draw)
 
 
 @mutant(
@@ -96,7 +95,7 @@ def one_noise_vector_for_all_queries(patch):
 
     Right: noise of its own for every query.
     """
-    original, kept = _Noise._draw, {}
+    original, kept = draws_of, {}
 
     def draw(self, shape, source):
         if isinstance(self, GaussianMechanism):
@@ -106,7 +105,7 @@ def one_noise_vector_for_all_queries(patch):
             kept[key] = original(self, shape, source)
         return kept[key]
 
-    patch.setattr(_Noise, "_draw", draw)
+    replace_draws(patch, draw)
 
 
 @mutant(
@@ -171,10 +170,9 @@ def counts_rounded_before_the_noise(patch):
     At σ >= 2048 votes the grid is wider than one vote, and a move of one vote becomes one of two. Right: round the
     result only.
     """
-    release = GaussianMechanism.release
-
-    def rounded(self, values, source):
-        grid = 2.0 ** math.floor(math.log2(self.sigma / 1024))
-        return release(self, np.rint(np.asarray(values) / grid) * grid, source)
-
-    patch.setattr(GaussianMechanism, "release", rounded)
+    exact = GaussianMechanism._rounded
+    patch.setattr(
+        GaussianMechanism,
+        "_rounded",
+        lambda self, values, source: exact(self, np.rint(values / self.grid) * self.grid, source),
+    )

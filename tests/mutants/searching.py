@@ -1,6 +1,7 @@
 """Mistakes in model selection: folds that look, costs left out, losers and numbers of trials that are not secret."""
 
 import contextlib
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,7 +30,7 @@ from test_private_search import test_warnings_of_trials_are_kept_back as trials_
 
 from skfairdp.model_selection import _pareto_search, _private_search, _run, _splits, _trials
 from skfairdp.model_selection._score_table import ScoreTable
-from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, compose, gdp_mu, repeat
+from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
 
 from .harness import killed_by, mutant
 
@@ -101,22 +102,18 @@ def number_of_trials_from_a_known_seed(patch):
 @mutant(18, killed_by(charged_before_any_trial))
 def search_charged_when_it_is_over(patch):
     """The budget of a search checked after its trials."""
-    charge, select = _private_search.PrivateSearchCV._charge, PrivateSelection.select
-    waiting = []
+    leave = Spending.__exit__
 
-    def later(self, trials):
-        ledger, trials.ledger = trials.ledger, None
-        charge(self, trials)
-        trials.ledger = ledger
-        waiting.append((self, trials))
+    def at_the_end(self, *error):
+        self._charged = False
+        return leave(self, *error)
 
-    def then(self, trial, source):
-        best = select(self, trial, source)
-        charge(*waiting.pop())
-        return best
+    def enter(self):
+        self._open, self._charged, self._process = True, True, os.getpid()
+        return NoiseSource().guarded_by(self._guard)
 
-    patch.setattr(_private_search.PrivateSearchCV, "_charge", later)
-    patch.setattr(PrivateSelection, "select", then)
+    patch.setattr(Spending, "__enter__", enter)
+    patch.setattr(Spending, "__exit__", at_the_end)
 
 
 @mutant(None, killed_by(trials_are_silent))

@@ -16,7 +16,7 @@ from skfairdp.fairness import FairnessGate
 from skfairdp.inspection import AuditResult, audit_count_statistic, audit_matched_filter
 from skfairdp.pate._aggregate import UNANSWERED, release_votes
 from skfairdp.pate._plan import VotePlan, plan_votes
-from skfairdp.privacy import NoiseSource, epsilon_of
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of
 from skfairdp.privacy._mechanisms import _Noise
 
 from .watching import fixed_entropy, no_student
@@ -29,6 +29,7 @@ CONFIDENCE = 0.99
 def plan_for(voting: str, n_classes: int, n_queries: int, noise: str = "gaussian", **scales: Any) -> VotePlan:
     parameters = {"accounting": "auto", "sigma_threshold": None, "sigma_gnmax": None, "max_gnmax": n_queries, **scales}
     return plan_votes(
+        relation=NeighboringRelation.REPLACE_ONE,
         voting=voting, epsilon=EPSILON, delta=DELTA, n_queries=n_queries, n_teachers=N_TEACHERS, n_classes=n_classes,
         threshold=0.6, noise=noise, owner="an audit", **parameters,
     )
@@ -46,14 +47,17 @@ def released(plan: VotePlan, votes: list[int], n_runs: int, gate: Any = None) ->
 
 def weaker_noise(patch: pytest.MonkeyPatch, factor: float) -> None:
     """Noise ``factor`` times smaller than the mechanism says; events and calibration know nothing of it."""
-    original = _Noise._draw
+    original, original_sum = _Noise._draw, GaussianMechanism._rounded
 
     def draw(mechanism, shape, source):
-        return np.rint(original(mechanism, shape, source) / factor) if mechanism.noise != "gaussian" else (
-            original(mechanism, shape, source) / factor
-        )
+        drawn = original(mechanism, shape, source) / factor
+        return drawn if mechanism.noise == "gaussian" else np.rint(drawn)
+
+    def rounded(mechanism, values, source):
+        return values + (original_sum(mechanism, values, source) - values) / factor
 
     patch.setattr(_Noise, "_draw", draw)
+    patch.setattr(GaussianMechanism, "_rounded", rounded)
 
 
 def judge(result: AuditResult, certified: float, factor: float, *, sharp: bool) -> None:

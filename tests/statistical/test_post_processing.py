@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp import IDP3, FairPATEClassifier
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent, _base_pate
+from skfairdp.privacy import NoiseSource, _noise
 
 from .watching import fixed_entropy
 from .worlds import SETTINGS, World, make_estimator, make_world
@@ -28,16 +29,26 @@ BASELINE_MODES = [name for name in SETTINGS if name.startswith("S_")]
 
 @contextlib.contextmanager
 def replayed_release() -> Iterator[None]:
-    """The first release inside is made; all later ones return it again, whatever the votes are."""
-    original, first = _base_pate.release_votes, []
+    """The first fit inside releases; the next one hears the same outputs again, whatever the votes are."""
+    original, outputs = NoiseSource.release, []
 
-    def release_once(*args: Any, **kwargs: Any) -> Any:
-        if not first:
-            first.append(original(*args, **kwargs))
-        return first[0]
+    def open_source(seed: int | None = None) -> NoiseSource:
+        tape = iter(list(outputs))
+
+        def release(source: Any, mechanism: Any, *private: Any, **public: Any) -> Any:
+            output = next(tape, None)
+            if output is None:
+                output = original(source, mechanism, *private, **public)
+                outputs.append(output)
+            else:
+                source._check(mechanism)
+            return output
+
+        patch.setattr(NoiseSource, "release", release)
+        return NoiseSource(seed)
 
     with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
-        patch.setattr(_base_pate, "release_votes", release_once)
+        patch.setattr(_noise, "open_source", open_source)
         yield
 
 

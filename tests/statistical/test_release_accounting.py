@@ -1,7 +1,9 @@
 """What a fit certifies covers every release it makes, for every transcript, and is decided before the first one."""
 
 import math
+import os
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import attr
@@ -21,9 +23,11 @@ from skfairdp.privacy import (
     GaussianDpEvent,
     GaussianMechanism,
     GNMax,
+    NeighboringRelation,
     NoiseSource,
     NoisyThreshold,
     ThresholdBit,
+    _noise,
     calibrate_noise,
     epsilon_of,
     flatten,
@@ -140,6 +144,7 @@ def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
     n = 60
     sigma = math.sqrt(n) / gdp_mu(2.0, 1e-5) if accounting == "gdp" else None  # pays for half the queries or so
     plan = plan_votes(
+        relation=NeighboringRelation.REPLACE_ONE,
         voting="confident", epsilon=2.0, delta=1e-5, n_queries=n, n_teachers=2000, n_classes=n_classes, threshold=0.6,
         noise="gaussian", accounting=accounting, sigma_threshold=sigma, sigma_gnmax=sigma, max_gnmax=n // 4, owner="",
     )
@@ -163,6 +168,7 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
     """Whatever the votes answer: at most the declared counts, or never a hair above the cap."""
     n = 200
     plan = plan_votes(
+        relation=NeighboringRelation.REPLACE_ONE,
         voting="confident", epsilon=1.0, delta=1e-5, n_queries=n, n_teachers=50, n_classes=3, threshold=0.6,
         noise="gaussian", accounting=accounting, sigma_threshold=40.0 if accounting == "gdp" else None,
         sigma_gnmax=40.0 if accounting == "gdp" else None, max_gnmax=n // 5, owner="test",
@@ -193,6 +199,7 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
 @pytest.mark.parametrize("voting", ["soft", "gnmax", "confident"])
 def test_votes_on_more_queries_than_planned_are_refused(voting):
     plan = plan_votes(
+        relation=NeighboringRelation.REPLACE_ONE,
         voting=voting, epsilon=1.0, delta=1e-5, n_queries=5, n_teachers=10, n_classes=2, threshold=0.6, owner="",
         noise="gaussian", accounting="auto", sigma_threshold=None, sigma_gnmax=None, max_gnmax=None,
     )
@@ -228,14 +235,13 @@ def test_the_ledger_is_written_before_the_first_draw(name, tmp_path):
     for path in (None, tmp_path / "ledger.jsonl"):
         ledger = PrivacyLedger(epsilon=10.0, path=path)
         on_record = []
-        original = NoiseSource.normal
 
-        def noting(source, size=1, ledger=ledger, on_record=on_record, original=original):
+        def noting(n_bytes, ledger=ledger, on_record=on_record):
             on_record.append(len(ledger.entries))
-            return original(source, size)
+            return os.urandom(n_bytes)
 
         with no_student(), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(NoiseSource, "normal", noting)
+            patch.setattr(_noise, "os", SimpleNamespace(urandom=noting))
             model = fit(name, ledger=ledger)
         assert on_record and set(on_record) == {1}
         (entry,) = ledger.entries

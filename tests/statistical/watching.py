@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from skfairdp.pate import _base_pate
-from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes, _noise
+from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes, _noise
 from skfairdp.privacy._mechanisms import _Noise
-
-RELEASES = (NoisyThreshold, GNMax, NoisyVotes)
 
 
 @dataclass
@@ -25,6 +23,7 @@ class Release:
     noise: np.ndarray
     values: list[np.ndarray] = field(default_factory=list)
     output: Any = None
+    rest: np.ndarray | None = None  # what the rounding was left with, in steps of the grid
 
     @property
     def value(self) -> np.ndarray:
@@ -36,23 +35,27 @@ class Release:
         return value.reshape(value.shape[0] if value.ndim else 1, -1)
 
 
-class _WatchedNoise(np.ndarray):
-    """Noise that notes what it is added to. Everything computed from it is a plain array."""
+class _FixedNoise(NoiseSource):
+    """Zeros, or draws that depend on nothing but their order; remembers what bits and maxima were taken of."""
 
-    release: Release
+    def __init__(self, rng: np.random.Generator | None, scale: float, release: Release) -> None:
+        super().__init__()
+        self._rng, self._scale, self._release = rng, scale, release
 
-    def __array_finalize__(self, parent: Any) -> None:
-        self.release = getattr(parent, "release", None)
+    def _fixed(self, shape: Any) -> np.ndarray:
+        drawn = np.zeros(shape) if self._rng is None else self._scale * self._rng.standard_normal(shape)
+        self._release.noise = drawn
+        return drawn
 
-    def __getitem__(self, key: Any) -> Any:  # an array also where numpy would give a scalar
-        return super().__getitem__((*key, ...) if isinstance(key, tuple) else (key, ...))
+    def normal(self, size: Any = 1) -> np.ndarray:
+        return self._fixed(size)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        plain = [np.asarray(item) if isinstance(item, _WatchedNoise) else item for item in inputs]
-        if ufunc is np.add and method == "__call__":
-            others = [item for item in inputs if not isinstance(item, _WatchedNoise)]
-            self.release.values.extend(np.array(other, dtype=float) for other in others)
-        return getattr(ufunc, method)(*plain, **kwargs)
+    def rounded_normal(self, centers: Any, scale: float) -> np.ndarray:
+        self._release.rest = np.array(centers)
+        return np.rint(centers + scale * self._fixed(np.shape(centers)))
+
+    def discrete_gaussian(self, sigma: float, size: Any = 1) -> np.ndarray:
+        return np.rint(sigma * self._fixed(size)).astype(np.int64)
 
 
 @contextlib.contextmanager
@@ -65,29 +68,24 @@ def watched_releases(noise: int | None = None, *, scale: float = 1.0) -> Iterato
     log: list[Release] = []
     rng = None if noise is None else np.random.default_rng(noise)
 
-    def draw(mechanism: Any, shape: tuple[int, ...], source: Any) -> np.ndarray:
-        fixed = np.zeros(shape) if rng is None else scale * mechanism.sigma * rng.standard_normal(shape)
-        if mechanism.noise == "discrete_gaussian":
-            fixed = np.rint(fixed)
-        log.append(Release(mechanism, fixed))
-        watched = fixed.view(_WatchedNoise)
-        watched.release = log[-1]
-        return watched
-
-    def noting_output(original: Any) -> Any:
-        def release(mechanism: Any, *args: Any, **kwargs: Any) -> Any:
-            before = len(log)
-            output = original(mechanism, *args, **kwargs)
-            for entry in log[before:]:
-                entry.output = output
-            return output
-
-        return release
+    def release(source: Any, mechanism: Any, *private: Any, **public: Any) -> Any:
+        entry = Release(mechanism._vector if isinstance(mechanism, NoisyVotes) else mechanism, np.zeros(0))
+        log.append(entry)
+        source._check(mechanism)
+        value = np.array(private[0], dtype=float)
+        admissible = public.get("admissible")
+        if admissible is not None:
+            value = value[np.flatnonzero(admissible)]
+        if isinstance(mechanism, NoisyVotes) and mechanism.n_classes == 2:
+            value = value[:, 1]  # the other count follows from it
+        entry.values.append(value)
+        output = mechanism.noisy(_FixedNoise(rng, scale, entry), *private, **public)
+        entry.output = bool(output[0]) if isinstance(mechanism, NoisyThreshold) and len(output) == 1 else output
+        entry.noise = mechanism.sigma * entry.noise
+        return output
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Noise, "_draw", draw)
-        for mechanism in RELEASES:
-            patch.setattr(mechanism, "release", noting_output(mechanism.release))
+        patch.setattr(NoiseSource, "release", release)
         yield log
 
 
@@ -105,15 +103,21 @@ def fixed_entropy(seed: int) -> Iterator[None]:
 def recorded_noise() -> Iterator[list[tuple[Any, np.ndarray]]]:
     """Record the noise that mechanisms really draw inside, as (mechanism, draws)."""
     log: list[tuple[Any, np.ndarray]] = []
-    original = _Noise._draw
+    original, original_sum = _Noise._draw, GaussianMechanism._rounded
 
     def draw(mechanism: Any, shape: tuple[int, ...], source: Any) -> np.ndarray:
         drawn = original(mechanism, shape, source)
         log.append((mechanism, np.array(drawn, dtype=float)))
         return drawn
 
+    def rounded(mechanism: Any, values: np.ndarray, source: Any) -> np.ndarray:
+        released = original_sum(mechanism, values, source)
+        log.append((mechanism, released - values))
+        return released
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Noise, "_draw", draw)
+        patch.setattr(GaussianMechanism, "_rounded", rounded)
         yield log
 
 
