@@ -102,12 +102,28 @@ class LayerRows:
     layers : dict of str → nn.Module
     prepared : dict of str → (LayerRule, parts)
         Of the layers that took part.
+    largest : int, default=8192
+        No piece has more rows.
     """
 
-    def __init__(self, layers: dict[str, nn.Module], prepared: dict[str, Prepared]) -> None:
+    def __init__(self, layers: dict[str, nn.Module], prepared: dict[str, Prepared], largest: int | None = None) -> None:
         self._layers = layers
         self._prepared = prepared
+        self._largest = largest
         self._pieces: dict[str, list[Piece]] = {}
+
+    @property
+    def positions(self) -> int:
+        """The most positions that a layer sums over."""
+        return max(rule.positions(parts) for rule, parts in self._prepared.values())
+
+    @property
+    def terms(self) -> int:
+        """How many numbers are added up for one of the sum, at most, one after the other."""
+        return max(
+            len(parts[0]) // self._size(name) + 1 + self._size(name) * rule.positions(parts)
+            for name, (rule, parts) in self._prepared.items()
+        )
 
     def squared_norms(self) -> Tensor:
         """Shape (n_rows,), without regard to what cancels between positions."""
@@ -124,16 +140,21 @@ class LayerRows:
             squared = torch.maximum(squared, floors)
         return squared.sqrt()
 
-    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
+    def weighted_sum(
+        self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0
+    ) -> dict[str, Tensor]:
+        """Over as many rows as there are weights, from row ``start``."""
         totals: dict[str, Total] = {}
         for name, (rule, _) in self._prepared.items():
             for rows, parts in self._pieces_of(name):
-                if rows.start >= len(weights):
-                    break
-                parts = tuple(part[: len(weights) - rows.start] for part in parts)
+                first, stop = max(rows.start, start), min(rows.stop, start + len(weights))
+                if first >= stop:
+                    continue
+                parts = tuple(part[first - rows.start : stop - rows.start] for part in parts)
+                here = slice(first - start, stop - start)
                 if left_out is not None:
-                    parts = tuple(_without(part, left_out[rows]) for part in parts)
-                for parameter, value in rule.weighted_sum(self._layers[name], parts, weights[rows]).items():
+                    parts = tuple(_without(part, left_out[here]) for part in parts)
+                for parameter, value in rule.weighted_sum(self._layers[name], parts, weights[here]).items():
                     totals.setdefault(f"{name}.{parameter}" if name else parameter, Total()).add(value)
         return {name: total.value for name, total in totals.items()}
 
@@ -152,13 +173,20 @@ class LayerRows:
         return total
 
     def _pieces_of(self, name: str) -> Iterable[Piece]:
-        rule, parts = self._prepared[name]
-        n, size = len(parts[0]), max(1, min(_ROWS, _TERMS // rule.positions(parts)))
+        _, parts = self._prepared[name]
+        n, size = len(parts[0]), self._size(name)
         if n > size:
-            return ((slice(i, i + size), tuple(wide(part[i : i + size]) for part in parts)) for i in range(0, n, size))
+            return (
+                (slice(i, min(n, i + size)), tuple(wide(part[i : i + size]) for part in parts))
+                for i in range(0, n, size)
+            )
         if name not in self._pieces:
             self._pieces[name] = [(slice(0, n), tuple(wide(part) for part in parts))]
         return self._pieces[name]
+
+    def _size(self, name: str) -> int:
+        rule, parts = self._prepared[name]
+        return max(1, min(self._largest or _ROWS, _TERMS // rule.positions(parts)))
 
 
 class DenseRows:
@@ -174,29 +202,60 @@ class DenseRows:
     def __init__(self, gradients: dict[str, Tensor], shared: dict[str, Tensor] | None = None) -> None:
         self._gradients, self._shared = gradients, shared or {}
 
-    def norms(self) -> Tensor:
+    positions = 1
+
+    @property
+    def terms(self) -> int:
+        """See :class:`LayerRows`."""
+        n = len(next(iter(self._gradients.values())))
+        return max(n // self._size(name) + 1 + self._size(name) for name in self._gradients)
+
+    def squared_norms(self) -> Tensor:
+        """Shape (n_rows,)."""
         squared = [
             torch.cat([piece.square().sum(1) for _, piece in self._pieces_of(name)]) for name in self._gradients
         ]
-        return torch.stack(squared).sum(0).sqrt()
+        return torch.stack(squared).sum(0)
 
-    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
+    squared_sizes = squared_norms
+
+    def norms(self) -> Tensor:
+        return self.squared_norms().sqrt()
+
+    def weighted_sum(
+        self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0
+    ) -> dict[str, Tensor]:
+        """Over as many rows as there are weights, from row ``start``."""
         out = {}
         for name, gradient in self._gradients.items():
             total = Total()
-            for rows, piece in self._pieces_of(name):
-                total.add(weights[rows] @ (piece if left_out is None else _without(piece, left_out[rows])))
+            total.add(weights.new_zeros(gradient.shape[1:].numel()))
+            for rows, piece in self._pieces_of(name, start, start + len(weights)):
+                here = slice(rows.start - start, rows.stop - start)
+                total.add(weights[here] @ (piece if left_out is None else _without(piece, left_out[here])))
             out[name] = total.value.reshape(gradient.shape[1:])
         return out
 
-    def _pieces_of(self, name: str) -> Iterator[tuple[slice, Tensor]]:
+    def inner(self, given: dict[str, Tensor]) -> Tensor:
+        """Inner products of each row's gradient with one given by parameter, shape (n_rows,)."""
+        found = [
+            torch.cat([piece @ given[name].flatten() for _, piece in self._pieces_of(name)])
+            for name in self._gradients
+        ]
+        return torch.stack(found).sum(0)
+
+    def _size(self, name: str) -> int:
+        return max(1, min(_ROWS, _NUMBERS // max(1, self._gradients[name].shape[1:].numel())))
+
+    def _pieces_of(self, name: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[slice, Tensor]]:
         flat = self._gradients[name].flatten(1)
-        size = max(1, min(_ROWS, _NUMBERS // max(1, flat.shape[1])))
-        for i in range(0, len(flat), size):
-            piece = wide(flat[i : i + size])
+        stop, size = len(flat) if stop is None else stop, self._size(name)
+        for i in range(start, stop, size):
+            rows = slice(i, min(stop, i + size))
+            piece = wide(flat[rows])
             if name in self._shared:
                 piece = wide(piece + self._shared[name].double().flatten())
-            yield slice(i, i + size), piece
+            yield rows, piece
 
 
 def _squared_floors(module: nn.Module, rule: LayerRule, parts: tuple[Tensor, ...]) -> Tensor:
