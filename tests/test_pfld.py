@@ -21,6 +21,7 @@ from skfairdp.inspection import audit_matched_filter
 from skfairdp.neural import ConstraintGradient, FairnessConstraints, PFLDPlan
 from skfairdp.privacy import (
     GaussianDpEvent,
+    GaussianMechanism,
     NoiseSource,
     NonPrivateDpEvent,
     PrivacyLedger,
@@ -765,3 +766,13 @@ def test_a_matched_filter_finds_most_of_the_certified_epsilon():
 
     result = audit_matched_filter(*([score(w, a) for _ in range(600)] for w, a in ((0, groups), (1, other))))
     assert 0.6 * 4.0 <= result.epsilon_lower(1e-5) <= 4.0
+
+
+def test_published_sizes_lie_on_the_public_grid():
+    """Sizes that are not clamped are multiples of the grid that their noise gives: no float betrays a count."""
+    X, y, groups = biased()
+    model = PFLDClassifier(**QUICK).fit(X, y, sensitive_features=groups)
+    plan = model._plan(2)
+    grid = GaussianMechanism(plan.count_noise).grid
+    assert plan.count_noise / 2048 < grid <= plan.count_noise / 1024
+    assert np.all(np.fmod(model.noisy_counts_, grid) == 0)

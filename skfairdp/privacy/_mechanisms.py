@@ -126,7 +126,10 @@ class GaussianMechanism(_Noise):
         grid = self.grid
         # All of this is exact in floating point: the grid is a power of two. A value beyond 2^53 steps of it is a
         # multiple of the grid already, and rounding it to whole steps changes nothing.
-        steps = values / grid
+        with np.errstate(over="ignore"):
+            steps = values / grid
+        if not np.all(np.isfinite(steps)):
+            raise ValueError("A release needs finite values.")
         whole = np.rint(steps)
         return (whole + source.rounded_normal(steps - whole, self.sigma / grid)) * grid
 

@@ -31,7 +31,18 @@ from statistical.test_zero_noise_differential import (
 from statistical.test_zero_noise_differential import (
     test_the_scale_of_the_noise_does_not_depend_on_private_rows as scale_is_public,
 )
+from test_pfld import test_published_sizes_lie_on_the_public_grid as sizes_on_the_grid
+from test_release_rounding import (
+    test_every_release_is_a_multiple_of_a_grid_that_follows_sigma_alone as releases_on_the_grid,
+)
+from test_release_rounding import (
+    test_neighbours_have_the_same_possible_releases as possible_releases,
+)
+from test_release_rounding import (
+    test_the_tails_do_not_end as tails_go_on,
+)
 
+from skfairdp.neural import PFLDPlan
 from skfairdp.pate import _base_pate
 from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
@@ -176,3 +187,35 @@ def counts_rounded_before_the_noise(patch):
         "_rounded",
         lambda self, values, source: exact(self, np.rint(values / self.grid) * self.grid, source),
     )
+
+
+@mutant(38, killed_by(releases_on_the_grid), killed_by(possible_releases), killed_by(sizes_on_the_grid))
+def floats_published_as_they_come(patch):
+    """Found in an earlier state of this package: ``value + sigma * normal`` as a float.
+
+    Which floats can occur depends on the value, so that some releases name it. Right: rounded to a public grid.
+    """
+    patch.setattr(
+        GaussianMechanism, "_rounded", lambda self, values, source: values + self.sigma * source.normal(values.shape)
+    )
+
+
+@mutant(38, killed_by(sizes_on_the_grid))
+def sizes_released_beside_the_mechanism(patch):
+    """Found in an earlier state of this package: PF-LD added its noise by itself, and rounded nothing."""
+
+    def raw(self, values, groups, total, noise, moved, source):
+        sums = values[groups == 1].sum(0, keepdims=True) + noise * source.normal((1, values.shape[1]))
+        return np.concatenate([total - sums, sums])
+
+    patch.setattr(PFLDPlan, "_release", raw)
+
+
+@mutant(38, killed_by(tails_go_on))
+def tails_that_end(patch):
+    """The noise ends at 9.16 standard deviations: what lies beyond excludes a neighbour for certain."""
+
+    def truncated(self, centers, scale):
+        return np.rint(centers + scale * self.normal(np.shape(centers)))
+
+    patch.setattr(NoiseSource, "rounded_normal", truncated)
