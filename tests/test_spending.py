@@ -113,6 +113,17 @@ def test_the_report_is_the_event_and_what_was_performed():
     assert seeded.epsilon == np.inf and seeded.mechanism_epsilon == report.epsilon
 
 
+def test_scales_that_change_from_step_to_step_are_counted_together():
+    few, many = spending(), spending()
+    for made, n in ((few, 64), (many, 65)):
+        with made as noise:
+            for k in range(n):
+                GaussianMechanism(1.0 + k, sensitivity=1.0 + k).release([0.0], noise)
+    assert len(few.report.performed) == 64
+    (line,) = many.report.performed
+    assert (line.mechanism, line.sensitivity, line.sigma, line.times) == ("GaussianMechanism", None, None, 65)
+
+
 @pytest.mark.parametrize(
     "mechanism", [GaussianMechanism(5.0, relation=ATTRIBUTE), RandomizedResponse(1.0, relation=ATTRIBUTE)]
 )

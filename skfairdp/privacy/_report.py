@@ -22,9 +22,10 @@ class PerformedRelease:
     ----------
     mechanism : str
     sensitivity : float or None
-        Largest L2 distance between the values of two neighbours; None where the mechanism has no such number.
+        Largest L2 distance between the values of two neighbours; None where the mechanism has no such number, or a new
+        one at every step.
     sigma : float or None
-        Standard deviation of the noise.
+        Standard deviation of the noise; None likewise.
     times : int
     """
 

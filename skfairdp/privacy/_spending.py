@@ -13,6 +13,8 @@ from skfairdp.privacy._report import PerformedRelease, PrivacySpent
 
 __all__ = ["Spending"]
 
+_MOST_KINDS = 64
+
 
 class _Charges(Protocol):
     """What a ledger has to offer."""
@@ -135,15 +137,7 @@ class Spending:
             neighboring_relation=self.relation,
             secret_noise=self.noise_seed is None,
             public=self.public,
-            performed=tuple(
-                PerformedRelease(
-                    type(mechanism).__name__,
-                    getattr(mechanism, "sensitivity", None),
-                    getattr(mechanism, "sigma", None),
-                    times,
-                )
-                for mechanism, times in self._performed.items()
-            ),
+            performed=_listed(self._performed),
         )
 
     # ------------------------------------------------------------------ at every draw
@@ -177,3 +171,19 @@ class Spending:
                 releases=self.releases,
                 dry_run=dry_run,
             )
+
+
+def _listed(performed: dict[Any, int]) -> tuple[PerformedRelease, ...]:
+    """One line for each scale of each mechanism; where scales change from step to step, one for the mechanism."""
+    lines = [
+        PerformedRelease(
+            type(mechanism).__name__, getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None), times
+        )
+        for mechanism, times in performed.items()
+    ]
+    if len(lines) <= _MOST_KINDS:
+        return tuple(lines)
+    totals: dict[str, int] = {}
+    for line in lines:
+        totals[line.mechanism] = totals.get(line.mechanism, 0) + line.times
+    return tuple(PerformedRelease(name, None, None, times) for name, times in totals.items())
