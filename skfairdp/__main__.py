@@ -1,4 +1,4 @@
-"""``python -m skfairdp demo``: what private and fair learning costs, on real data, in a few minutes."""
+"""``python -m skfairdp demo`` shows what private and fair learning costs; ``verify`` recomputes a privacy statement."""
 
 import argparse
 import math
@@ -43,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, or 2 with one line on standard error where the arguments, the data or the output folder
-        are unusable.
+        Exit code: 0; 1 where ``verify`` refutes a claim; or 2 with one line on standard error where the arguments, the
+        data, the file or the output folder are unusable.
 
     Examples
     --------
@@ -60,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         arguments = _parser().parse_args(argv)
+        if arguments.command == "verify":
+            return _verify(arguments)
         _demo(arguments)
     except _UsageError as error:
         print(f"skfairdp: {error}", file=sys.stderr)
@@ -69,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m skfairdp", description="Differentially private and fair classification.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="demo", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,verify}", parser_class=_Parser)
     demo = commands.add_parser(
         "demo",
         help="sweep privacy budgets and fairness constraints on a data set, and draw the frontier",
@@ -97,7 +99,42 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="for public randomness only: split and partition. The noise stays secret (default: 0)",
     )
+    verify = commands.add_parser(
+        "verify",
+        help="recompute every figure of a privacy statement or a ledger",
+        description="Recomputes every figure of a privacy statement (privacy_statement().to_json()) or of a "
+        "ledger's file from the releases it lists, with dp-accounting and a second implementation, and without the "
+        "data. Exit code 1 and a line for each claim that is too low.",
+    )
+    verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
     return parser
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    """Print what the file claims beside what was recomputed."""
+    from skfairdp.privacy._verify import UnreadableStatementError, verify_file
+
+    try:
+        checks = verify_file(arguments.file)
+    except UnreadableStatementError as error:
+        raise _UsageError(str(error)) from None
+    widths = [max(len(getattr(check, part)) for check in checks) for part in ("figure", "claimed", "recomputed")]
+    header = ("claim", "claimed", "recomputed")
+    widths = [max(width, len(title)) for width, title in zip(widths, header, strict=True)]
+    print("  ".join(title.ljust(width) for title, width in zip(header, widths, strict=True)))
+    for check in checks:
+        cells = (check.figure, check.claimed, check.recomputed)
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        print(f"{line}  {'holds' if check.holds else 'TOO LOW or not as described'}")
+    wrong = [check for check in checks if not check.holds]
+    for check in wrong:
+        print(
+            f"skfairdp: refuted: {check.figure} is claimed as {check.claimed}; recomputed: {check.recomputed}",
+            file=sys.stderr,
+        )
+    if not wrong:
+        print(f"All {len(checks)} claims hold.")
+    return 1 if wrong else 0
 
 
 def _seed(text: str) -> int:

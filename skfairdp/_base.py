@@ -13,7 +13,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PrivacySpent, Spending, planned_entry
+from skfairdp.privacy import (
+    DpEvent,
+    NeighboringRelation,
+    PrivacyLedger,
+    PrivacySpent,
+    Spending,
+    StatesPrivacy,
+    planned_entry,
+)
 from skfairdp.utils import (
     PublicData,
     as_groups,
@@ -50,7 +58,7 @@ class PublicRows:
         return 0 if self.domain is None else len(self.domain)
 
 
-class FairPrivateMixin:
+class FairPrivateMixin(StatesPrivacy):
     """Validation, public rows, classes, ledger and report of a private estimator.
 
     A subclass has the constructor parameters ``delta``, ``classes``, ``groups``, ``sensitive_columns``,

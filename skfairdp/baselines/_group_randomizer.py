@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from skfairdp._base import FairPrivateMixin
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, PrivacySpent, RandomizedResponse
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, PrivacySpent, RandomizedResponse, StatesPrivacy
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -28,7 +28,7 @@ def channel(epsilon: float, domain: NDArray[np.object_], *, owner: str) -> Rando
     return RandomizedResponse(epsilon, len(domain), relation=RELATION)
 
 
-class GroupRandomizer(BaseEstimator):
+class GroupRandomizer(StatesPrivacy, BaseEstimator):
     """Release groups by randomised response; what is computed from them costs nothing more.
 
     **Guarantee.** (ε, 0)-differential privacy for the *sensitive attribute* of one row, everything else about the rows

@@ -18,7 +18,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Answers, Objective
 from skfairdp.model_selection._score_table import ScoreTable
-from skfairdp.privacy import LedgerEntry, NeighboringRelation, NoiseSource
+from skfairdp.privacy import LedgerEntry, NeighboringRelation, NoiseSource, StatesPrivacy
 from skfairdp.utils import (
     PublicData,
     as_groups,
@@ -83,7 +83,7 @@ def _winner_has(name: str) -> Any:
     return check
 
 
-class SearchBase(MetaEstimatorMixin, BaseEstimator):
+class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
     """Reads rows and hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
 
     estimator: Any

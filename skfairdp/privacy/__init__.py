@@ -47,6 +47,7 @@ from skfairdp.privacy._smooth_sensitivity import (
     smooth_sensitivity_release_cost,
 )
 from skfairdp.privacy._spending import Spending
+from skfairdp.privacy._states_privacy import StatesPrivacy
 
 __all__ = [
     "RDP_ORDERS",
@@ -81,6 +82,7 @@ __all__ = [
     "SecretDraws",
     "SelfComposedDpEvent",
     "Spending",
+    "StatesPrivacy",
     "ThresholdBit",
     "WorstOf",
     "accountant_of",

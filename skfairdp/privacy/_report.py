@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
 from skfairdp.privacy._relations import NeighboringRelation, Protects
+
+if TYPE_CHECKING:
+    from skfairdp.privacy._statement import PrivacyStatement
 
 __all__ = ["PROTECTS", "PerformedRelease", "PrivacySpent"]
 
@@ -121,6 +124,28 @@ class PrivacySpent:
     @property
     def data_dependent(self) -> bool:
         return False
+
+    def statement(self, *, subject: str = "a private fit", ledger: Any = None) -> "PrivacyStatement":
+        """Make the statement that travels with a model: see ``estimator.privacy_statement()``.
+
+        Parameters
+        ----------
+        subject : str
+            Whose statement it is.
+        ledger : PrivacyLedger, default=None
+            What else was spent on the same rows.
+
+        Examples
+        --------
+        >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
+        >>> relation = "replace one record"
+        >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation=relation)
+        >>> spent.statement(subject="a noisy mean").mu
+        0.25
+        """
+        from skfairdp.privacy._statement import state
+
+        return state(self, subject=subject, ledger=ledger)
 
     def __add__(self, other: object) -> "PrivacySpent":
         """Both fits on the same data, composed from their events. Unlike guarantees refuse."""

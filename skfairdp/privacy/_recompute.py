@@ -1,0 +1,494 @@
+"""A second opinion on ε: bounds recomputed from an event without the accountants that certified them.
+
+Where dp-accounting knows a release, its own code computes the bound. The other releases (bits of votes, worst cases,
+sampled Gaussians under replacement closer than the worst, discrete Gaussians) are written anew here, from their
+definitions, and share no line with ``_accountants``. Each route is a proof of its own, so a claim has to reach the
+smallest of the bounds.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import dp_accounting as dp
+import numpy as np
+from dp_accounting.dp_event import RandomizedResponseDpEvent, RepeatAndSelectDpEvent
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.integrate import simpson
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import logsumexp
+
+from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ReplaceSampledGaussian, ThresholdBit, WorstOf
+
+__all__ = ["SecondOpinion", "releases_of"]
+
+Array = NDArray[np.float64]
+_GRIDS = 50.0, 200.0  # steps of the privacy loss per typical loss of one release: the finer one decides
+_CURVED = (ThresholdBit, ArgmaxBit)
+_LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent, ReplaceSampledGaussian)
+
+
+def releases_of(event: Any) -> list[tuple[Any, int]]:
+    """Elementary releases of an event tree with their counts, in the order of the tree."""
+    found: list[tuple[Any, int]] = []
+
+    def walk(node: Any, times: int) -> None:
+        if isinstance(node, dp.ComposedDpEvent):
+            for part in node.events:
+                walk(part, times)
+        elif isinstance(node, dp.SelfComposedDpEvent):
+            walk(node.event, times * node.count)
+        elif isinstance(node, WorstOf) and len({_signature(option) for option in node.events}) == 1:
+            walk(node.events[0], times)  # the worst of several alike
+        elif isinstance(node, dp.NoOpDpEvent) or times == 0:
+            return
+        else:
+            for j, (known, count) in enumerate(found):
+                if known == node:
+                    found[j] = (known, count + times)
+                    return
+            found.append((node, times))
+
+    walk(event, 1)
+    return found
+
+
+class SecondOpinion:
+    """Bounds for one event.
+
+    Parameters
+    ----------
+    event : DpEvent
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent
+    >>> from skfairdp.privacy._recompute import SecondOpinion
+    >>> round(SecondOpinion(GaussianDpEvent(2.0)).epsilon(1e-5), 6)
+    1.993091
+    """
+
+    def __init__(self, event: Any) -> None:
+        self.event = event
+        self.releases = releases_of(event)
+        self._losses: dict[tuple[int, float], Any] = {}
+
+    @property
+    def mu(self) -> float | None:
+        """Root of summed squares of sensitivity over noise; None where a release is not made from Gaussian noise."""
+        squared = _mu_squared(self.releases)
+        return None if squared is None else math.sqrt(squared)
+
+    def epsilon(self, delta: float, claim: float = -math.inf) -> float:
+        """Smallest proven ε at δ, looked for until it is no more than the claim."""
+        if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _all_leaves(self.event)):
+            return math.inf
+        best = math.inf
+        for route in (self._pure, self._gaussian, self._losses_coarse, self._renyi, self._losses_fine):
+            bound = route(delta)
+            best = best if bound is None else min(best, bound)
+            if best <= claim:
+                break
+        return best
+
+    def _pure(self, delta: float) -> float | None:
+        return _pure(self.releases)
+
+    def _gaussian(self, delta: float) -> float | None:
+        if self.mu is None or delta == 0:
+            return None
+        if self.mu == 0 or math.isinf(self.mu):
+            return self.mu
+        return float(dp.get_epsilon_gaussian(1 / self.mu, delta, tol=1e-13))
+
+    def _renyi(self, delta: float) -> float | None:
+        if delta == 0:
+            return None
+        bounds = [_smallest(lambda order: _converted(order, _renyi(self.releases, order), delta))]
+        accountant = RdpAccountant()
+        # Its series for sampled Gaussians does not always converge, and says so on standard error.
+        sampled = any(isinstance(leaf, dp.PoissonSampledDpEvent) for leaf in _all_leaves(self.event))
+        if not sampled and accountant.supports(self.event):
+            bounds.append(float(accountant.compose(self.event).get_epsilon(delta)))
+        return min(bounds)
+
+    def _losses_coarse(self, delta: float) -> float | None:
+        return self._by_losses(delta, _GRIDS[0])
+
+    def _losses_fine(self, delta: float) -> float | None:
+        return self._by_losses(delta, _GRIDS[1])
+
+    def _by_losses(self, delta: float, fineness: float) -> float | None:
+        """From privacy loss distributions, a worst case taken branch by branch."""
+        if delta == 0 or not any(isinstance(leaf, _LOSSY) for leaf in _all_leaves(self.event)):
+            return None  # nothing to gain over the closed form, and over the divergences of bits
+        bounds = []
+        for j, branch in enumerate(_branches(self.releases)):
+            squared = _mu_squared(branch)
+            if squared is not None:
+                bounds.append(SecondOpinion(_composed(branch))._gaussian(delta) or 0.0)
+                continue
+            if (j, fineness) not in self._losses:
+                self._losses[j, fineness] = _loss_distribution(branch, fineness)
+            losses = self._losses[j, fineness]
+            if losses is None:
+                return None
+            with np.errstate(over="ignore"):
+                bound = float(losses.get_epsilon_for_delta(delta))
+            bounds.append(math.inf if math.isnan(bound) else bound)
+        return max(bounds, default=0.0)
+
+
+Releases = list[tuple[Any, int]]
+
+
+def _signature(event: Any) -> tuple[str, ...]:
+    return tuple(sorted(map(repr, releases_of(event))))
+
+
+def _composed(releases: Releases) -> Any:
+    return dp.ComposedDpEvent([dp.SelfComposedDpEvent(leaf, times) for leaf, times in releases])
+
+
+def _all_leaves(event: Any) -> list[Any]:
+    leaves = []
+    for leaf, _ in releases_of(event):
+        leaves.append(leaf)
+        inner = leaf.events if isinstance(leaf, WorstOf) else ()
+        inner = (leaf.event,) if isinstance(leaf, RepeatAndSelectDpEvent) else inner
+        for part in inner:
+            leaves += _all_leaves(part)
+    return leaves
+
+
+# ---- Gaussian and pure costs -----------------------------------------------------------------------------------------
+def _mu_squared(releases: Releases) -> float | None:
+    total = []
+    for leaf, times in releases:
+        if isinstance(leaf, dp.GaussianDpEvent):
+            cost: float | None = math.inf if leaf.noise_multiplier == 0 else leaf.noise_multiplier**-2
+        elif isinstance(leaf, ThresholdBit) and leaf.noise == "gaussian":
+            cost = leaf.sigma**-2  # one vote moves a count by one
+        elif isinstance(leaf, ArgmaxBit) and leaf.noise == "gaussian":
+            cost = 2 * leaf.sigma**-2  # and two counts by one each
+        elif isinstance(leaf, WorstOf):
+            costs = [_mu_squared(releases_of(part)) for part in leaf.events]
+            cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
+        else:
+            cost = None
+        if cost is None:
+            return None
+        total.append(times * cost)
+    return math.fsum(total)
+
+
+def _pure(releases: Releases) -> float | None:
+    total = []
+    for leaf, times in releases:
+        cost: float | None = None
+        if isinstance(leaf, RandomizedResponseDpEvent):
+            p, k = leaf.noise_parameter, leaf.num_buckets
+            cost = 0.0 if k == 1 else math.inf if p == 0 else math.log((1 - p + p / k) / (p / k))
+        elif isinstance(leaf, dp.LaplaceDpEvent):
+            cost = math.inf if leaf.noise_multiplier == 0 else 1 / leaf.noise_multiplier
+        elif isinstance(leaf, WorstOf):
+            costs = [_pure(releases_of(part)) for part in leaf.events]
+            cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
+        elif isinstance(leaf, RepeatAndSelectDpEvent) and math.isfinite(leaf.shape):
+            base = _pure(releases_of(leaf.event))
+            cost = None if base is None else (2 + leaf.shape) * base
+        if cost is None:
+            return None
+        total.append(times * cost)
+    return math.fsum(total)
+
+
+# ---- Rényi divergences -----------------------------------------------------------------------------------------------
+def _converted(order: float, divergence: float, delta: float) -> float:
+    """ε at δ from the divergence of one order (Canonne, Kamath & Steinke 2020, Proposition 12)."""
+    return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
+
+
+def _smallest(bound: Any) -> float:
+    """The smallest bound over the order: over a wide grid first, then beside its best point."""
+    logs = np.linspace(math.log(5e-3), math.log(1e6), 90)  # of order - 1
+    values = [bound(1 + math.exp(v)) for v in logs]
+    best = int(np.argmin(values))
+    if not math.isfinite(values[best]):
+        return math.inf
+    low, high = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
+    found = minimize_scalar(
+        lambda v: bound(1 + math.exp(v)), bounds=(low, high), method="bounded", options={"xatol": 1e-7}
+    )
+    return float(min(found.fun, values[best]))
+
+
+def _renyi(releases: Releases, order: float) -> float:
+    return math.fsum(times * _renyi_of(leaf, order) for leaf, times in releases)
+
+
+def _renyi_of(leaf: Any, order: float) -> float:
+    if isinstance(leaf, dp.GaussianDpEvent):
+        return math.inf if leaf.noise_multiplier == 0 else order / (2 * leaf.noise_multiplier**2)
+    if isinstance(leaf, DiscreteGaussian):
+        return order * leaf.sensitivity**2 / (2 * leaf.sigma**2)
+    if isinstance(leaf, _CURVED):
+        p1, p0, q1, q0 = _outcomes(leaf)
+        terms = np.logaddexp(order * p1 + (1 - order) * q1, order * p0 + (1 - order) * q0)
+        return max(0.0, float(terms.max()) / (order - 1))
+    if isinstance(leaf, RandomizedResponseDpEvent):
+        p, k = leaf.noise_parameter, leaf.num_buckets
+        if k == 1 or p == 1:
+            return 0.0
+        if p == 0:
+            return math.inf
+        one, other = np.full(k, p / k), np.full(k, p / k)
+        one[0] += 1 - p
+        other[1] += 1 - p
+        return float(logsumexp(order * np.log(one) + (1 - order) * np.log(other))) / (order - 1)
+    if isinstance(leaf, dp.LaplaceDpEvent):
+        return _laplace(leaf.noise_multiplier, order)
+    if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):
+        return _sampled(leaf.sampling_probability, leaf.event.noise_multiplier, order, far=0.0)
+    if isinstance(leaf, ReplaceSampledGaussian):
+        return _sampled(leaf.sampling_probability, leaf.noise_multiplier, order, far=-1.0)
+    if isinstance(leaf, WorstOf):
+        return max(_renyi(releases_of(part), order) for part in leaf.events)
+    if isinstance(leaf, RepeatAndSelectDpEvent):
+        return _selected(leaf, order)
+    return math.inf
+
+
+def _laplace(scale: float, order: float) -> float:
+    """By the three pieces of the density ratio: left of both means, right of both, and between them."""
+    if scale == 0:
+        return math.inf
+    shift = 1 / scale
+    left = math.log(0.5) + (order - 1) * shift
+    right = math.log(0.5) - order * shift
+    slope = 2 * order - 1
+    # Between the means the integrand is exp((order - 1) shift - slope t) / (2 scale), t from 0 to 1 / scale.
+    between = math.log(0.5) + (order - 1) * shift + math.log(-math.expm1(-slope * shift) / slope)
+    return max(0.0, float(logsumexp([left, right, between]))) / (order - 1)
+
+
+@lru_cache(maxsize=4096)
+def _sampled(q: float, noise: float, order: float, far: float) -> float:
+    """Between a mixture of N(0) and N(1) and, of the neighbour, N(0) (far = 0) or a mixture with N(far)."""
+    if noise == 0 or order > 300:
+        return math.inf  # no less than it is
+    x = np.linspace(-3 - 16 * noise, 2 * order + 2 + 16 * noise, 1 + 2 * int(24 * (order + 3 + 16 * noise) / noise))
+    plain = stats.norm.logpdf(x, 0, noise)
+    with np.errstate(divide="ignore"):
+        rest = np.log1p(-q) + plain if q < 1 else np.full(len(x), -np.inf)
+        upper = np.logaddexp(rest, math.log(q) + stats.norm.logpdf(x, 1, noise))
+        lower = plain if far == 0 else np.logaddexp(rest, math.log(q) + stats.norm.logpdf(x, far, noise))
+    exponent = order * upper + (1 - order) * lower
+    top = float(exponent.max())
+    return max(0.0, top + math.log(float(simpson(np.exp(exponent - top), x=x)))) / (order - 1)
+
+
+def _selected(leaf: Any, order: float) -> float:
+    """The best of a random number of runs (Papernot & Steinke 2022, Theorems 2 and 6)."""
+    base = releases_of(leaf.event)
+    own = _renyi(base, order) + math.log(leaf.mean) / (order - 1)
+    if math.isinf(leaf.shape):
+        epsilon = math.log1p(1 / (order - 1))
+        return own + leaf.mean * _delta_of(leaf.event, epsilon)
+    return own + _selection_constant(leaf)
+
+
+@lru_cache(maxsize=64)
+def _selection_constant(leaf: Any) -> float:
+    """What the random number of runs adds at every order: the stopping rate γ, and the order that suits it best."""
+    eta, mean = leaf.shape, leaf.mean
+
+    def expected(gamma: float) -> float:
+        if eta == 0:
+            return (1 / gamma - 1) / math.log(1 / gamma)
+        return eta * (1 - gamma) / (gamma * (1 - gamma**eta))
+
+    rate = brentq(lambda log_gamma: expected(math.exp(log_gamma)) - mean, -700.0, -1e-9, xtol=1e-13)
+    base = releases_of(leaf.event)
+    return (1 + eta) * _smallest(lambda order: (1 - 1 / order) * _renyi(base, order) - rate / order)
+
+
+@lru_cache(maxsize=4096)
+def _delta_of(event: Any, epsilon: float) -> float:
+    """Smallest δ at ε that the divergences of one run prove."""
+    base = releases_of(event)
+
+    def log_delta(order: float) -> float:
+        divergence = _renyi(base, order)
+        if divergence == 0:
+            return -math.inf
+        by_order = (order - 1) * (divergence - epsilon + math.log1p(-1 / order)) - math.log(order)
+        return min(by_order, 0.5 * math.log(-math.expm1(-divergence)), 0.0)
+
+    logs = np.linspace(math.log(5e-3), math.log(1e6), 90)
+    return float(math.exp(min(log_delta(1 + math.exp(v)) for v in logs)))
+
+
+# ---- bits of votes ---------------------------------------------------------------------------------------------------
+@lru_cache(maxsize=64)
+def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
+    """Log-probabilities of 1 and of 0, for every count of votes and for every one that a changed vote makes of it."""
+    rows = []
+    n = leaf.n_teachers
+    if isinstance(leaf, ThresholdBit):
+        shifts, counts = (1,), range(n + 1)
+    else:
+        shifts, counts = ((1, 2), range(-n, n + 1)) if leaf.restricted else ((2,), range(-n, n + 1, 2))
+    chance = {count: _bit(leaf, count) for count in counts}
+    for count in counts:
+        for shift in shifts:
+            if count + shift in chance:
+                rows += [(*chance[count], *chance[count + shift]), (*chance[count + shift], *chance[count])]
+    return tuple(np.array(column) for column in zip(*rows, strict=True))  # type: ignore[return-value]
+
+
+def _bit(leaf: Any, count: int) -> tuple[float, float]:
+    """Log-probability of 1 and of 0 where the maximum (or the lead of the second class) is this many votes."""
+    spread = leaf.sigma if isinstance(leaf, ThresholdBit) else math.sqrt(2) * leaf.sigma
+    needed = (leaf.threshold if isinstance(leaf, ThresholdBit) else 0.0) - count
+    if leaf.noise == "gaussian":
+        return float(stats.norm.logsf(needed, scale=spread)), float(stats.norm.logcdf(needed, scale=spread))
+    # Whole numbers: 1 where the noise is at least ceil(needed), and, for two classes, more than -count: ties go first.
+    least = math.ceil(needed) if isinstance(leaf, ThresholdBit) else 1 - count
+    x, log_mass = _lattice(leaf.sigma, isinstance(leaf, ArgmaxBit), abs(least))
+    total = logsumexp(log_mass)
+    return float(logsumexp(log_mass[x >= least]) - total), float(logsumexp(log_mass[x < least]) - total)
+
+
+@lru_cache(maxsize=64)
+def _lattice(sigma: float, difference: bool, reach: int) -> tuple[NDArray[np.int64], Array]:
+    """Log-masses of the discrete Gaussian, or of the difference of two, up to a constant."""
+    far = reach + math.ceil(14 * sigma) + 4
+    x = np.arange(-far, far + 1)
+    if not difference:
+        return x, -(x**2) / (2 * sigma**2)
+    if sigma > 20:  # the lattice shows in the 500th digit only
+        return x, -(x**2) / (4 * sigma**2)
+    y = np.arange(-far, far + 1)
+    pairs = -(y[None, :] ** 2 + (y[None, :] + x[:, None]) ** 2) / (2 * sigma**2)
+    return x, np.asarray(logsumexp(pairs, axis=1))
+
+
+# ---- privacy losses --------------------------------------------------------------------------------------------------
+def _branches(releases: Releases) -> list[Releases]:
+    """One for each option of a single worst case; of several worst cases all options together, which is no less."""
+    worst = [(leaf, times) for leaf, times in releases if isinstance(leaf, WorstOf)]
+    rest = [(leaf, times) for leaf, times in releases if not isinstance(leaf, WorstOf)]
+    if not worst:
+        return [rest]
+    if len(worst) == 1 and worst[0][1] == 1:
+        parts = [releases_of(option) for option in worst[0][0].events]
+    else:
+        parts = [
+            [(leaf, times * n) for option, times in worst for part in option.events for leaf, n in releases_of(part)]
+        ]
+    return [branch for part in parts for branch in _branches([*rest, *part])]
+
+
+def _typical(leaf: Any) -> float | None:
+    """Size of the privacy loss of one release, for the grid. None: the release brings no grid of its own."""
+    if isinstance(leaf, dp.GaussianDpEvent):
+        return None
+    if isinstance(leaf, dp.PoissonSampledDpEvent | ReplaceSampledGaussian):
+        noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
+        loss = leaf.sampling_probability * math.sqrt(math.expm1(min(noise**-2, 700.0)))
+        return min(max(loss, 4e-4), 0.08)
+    if isinstance(leaf, (*_CURVED, RandomizedResponseDpEvent)):
+        return min(max(math.sqrt(_renyi_of(leaf, 2.0)), 4e-5), 4e-3)
+    return 4e-3
+
+
+def _loss_distribution(releases: Releases, fineness: float) -> Any:
+    """Pessimistic privacy losses of all releases together; None where one of them has none here."""
+    sizes = [size for leaf, _ in releases if (size := _typical(leaf)) is not None]
+    grid = min(sizes, default=4e-3) / fineness
+    gaussians = [(leaf, times) for leaf, times in releases if isinstance(leaf, dp.GaussianDpEvent)]
+    squared = _mu_squared(gaussians)
+    if squared is None or math.isinf(squared):
+        return None
+    total = pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=grid) if squared else None
+    for leaf, times in releases:
+        if isinstance(leaf, dp.GaussianDpEvent) or _pure([(leaf, 1)]) == 0:
+            continue
+        one = _losses_of(leaf, grid)
+        if one is None:
+            return None
+        part = one if times == 1 else one.self_compose(times)
+        total = part if total is None else total.compose(part)
+    return total
+
+
+def _losses_of(leaf: Any, grid: float) -> Any:
+    if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):
+        return pld.from_gaussian_mechanism(
+            leaf.event.noise_multiplier, value_discretization_interval=grid, sampling_prob=leaf.sampling_probability
+        )
+    if isinstance(leaf, dp.LaplaceDpEvent):
+        return pld.from_laplace_mechanism(leaf.noise_multiplier, value_discretization_interval=grid)
+    if isinstance(leaf, RandomizedResponseDpEvent):
+        return pld.from_randomized_response(leaf.noise_parameter, leaf.num_buckets, value_discretization_interval=grid)
+    if isinstance(leaf, ReplaceSampledGaussian) and leaf.difference == 2:
+        # dp-accounting reads the multiplier as noise over the norm of a contribution, at distance 2.
+        return pld.from_gaussian_mechanism(
+            leaf.noise_multiplier,
+            value_discretization_interval=grid,
+            sampling_prob=leaf.sampling_probability,
+            neighboring_relation=dp.NeighboringRelation.REPLACE_ONE,
+        )
+    if isinstance(leaf, (*_CURVED, ReplaceSampledGaussian)):
+        return _from_curve(leaf, grid)
+    return None
+
+
+def _from_curve(leaf: Any, grid: float) -> Any:
+    deltas = _bit_curve if isinstance(leaf, _CURVED) else _replaced_curve
+    high = 1.0
+    while deltas(leaf, np.array([high]))[0] > 1e-18 and high < 500:
+        high *= 1.2
+    steps = math.ceil(high / grid) + 1
+    curve = deltas(leaf, np.arange(-steps, steps + 1) * grid)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        grid, -steps, steps, np.clip(np.minimum.accumulate(curve), 0.0, 1.0)
+    )
+    return pld.PrivacyLossDistribution(pmf)
+
+
+def _bit_curve(leaf: Any, losses: Array) -> Array:
+    p1, p0, q1, q0 = (np.exp(column)[:, None] for column in _outcomes(leaf))
+    out = []
+    for block in np.array_split(losses, max(1, len(losses) * len(p1) // 10**6)):
+        g = np.exp(block)[None, :]
+        out.append((np.maximum(p1 - g * q1, 0) + np.maximum(p0 - g * q0, 0)).max(axis=0))
+    return np.concatenate(out)
+
+
+def _replaced_curve(leaf: ReplaceSampledGaussian, losses: Array) -> Array:
+    """``q sup_t [Φ(t) - g' ((1-b) Φ(t - c/s) + b Φ(t - D/s))]`` with ``g' = 1 + (g-1)/q`` and ``b = g/g'``.
+
+    At the supremum ``g' ((1-b) exp(ct/s - c²/2s²) + b exp(Dt/s - D²/2s²)) = 1``. The logarithm of the left side is
+    convex and rises, so Newton's steps from the right of its root never pass it.
+    """
+    q, near, far = leaf.sampling_probability, 1 / leaf.noise_multiplier, leaf.difference / leaf.noise_multiplier
+    size = np.abs(losses)
+    scale = 1 + np.expm1(size) / q
+    with np.errstate(divide="ignore"):
+        first, second = np.log(np.maximum(scale - np.exp(size), 0.0)), size  # logs of g' (1-b) and of g' b
+    t = np.full(len(losses), max(near, far))
+    for _ in range(100):
+        a, b = first + near * t - near**2 / 2, second + far * t - far**2 / 2
+        value = np.logaddexp(a, b)
+        slope = near * np.exp(a - value) + far * np.exp(b - value)
+        t = t - value / slope
+    share = np.exp(size) / scale
+    inside = stats.norm.cdf(t) - scale * ((1 - share) * stats.norm.cdf(t - near) + share * stats.norm.cdf(t - far))
+    values = q * np.maximum(inside + 1e-15 * stats.norm.cdf(t), 0.0)
+    return np.where(losses >= 0, values, -np.expm1(np.minimum(losses, 0)) + np.exp(np.minimum(losses, 0)) * values)

@@ -1,0 +1,176 @@
+"""A statement as an entry of the registry of differential privacy deployments (registry.opendp.org), tier 3."""
+
+import importlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skfairdp.privacy._statement import PrivacyStatement
+
+__all__ = ["registry_entry", "registry_yaml"]
+
+_MECHANISMS = (
+    "The releases were made by skfairdp {version}: {releases}. Noise comes from the operating system's cryptographic "
+    "generator. Released numbers lie on a public grid or are discrete, so that no floating-point digit depends on a "
+    "single data set. Running time and memory are not protected."
+)
+
+
+def registry_entry(
+    statement: "PrivacyStatement",
+    *,
+    name: str,
+    data_curators: "Sequence[str]",
+    description: str,
+    intended_use: str,
+    data_product_region: str,
+    publication_date: str,
+    registry_authors: "Sequence[str]",
+    data_product_type: str = "Machine learning model",
+    data_product_sector: str | None = None,
+    data_domain: str | None = None,
+    model_name: str = "Central",
+    actors: str | None = None,
+    justification: str | None = None,
+    sources: str | None = None,
+) -> dict[str, Any]:
+    """Fill in what the statement knows, and take the rest from the arguments.
+
+    Parameters
+    ----------
+    statement : PrivacyStatement
+    name, description, intended_use, data_product_region : str
+        Of the data product: the model or the synthetic table.
+    data_curators, registry_authors : sequence of str
+        Who publishes it, and who wrote the entry.
+    publication_date : str
+        As YYYY-MM-DD.
+    data_product_type : str, default="Machine learning model"
+        Or "Synthetic data", "Dataset", "Summary statistics".
+    data_product_sector : str, default=None
+        "Technology", "Healthcare", "Education", "Government", "Energy" or "Finance".
+    data_domain : str, default=None
+        Which data sets were eligible for protection.
+    model_name : str, default="Central"
+        "Central", "Local", "Shuffle" or "Federated".
+    actors, justification, sources : str, default=None
+
+    Returns
+    -------
+    dict
+        With the fields of the registry's schema and no others. Its status is "Draft".
+
+    Raises
+    ------
+    ValueError
+        There is no guarantee to register (seeded noise, or no noise), or the date has another form.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
+    >>> from skfairdp.privacy._statement import state
+    >>> relation = "replace one record"
+    >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation=relation)
+    >>> entry = state(spent, subject="a noisy mean").to_registry(
+    ...     name="Mean", data_curators=["Us"], description="A mean.", intended_use="Teaching.",
+    ...     data_product_region="World", publication_date="2026-01-31", registry_authors=["Us"])
+    >>> entry["url_slug"], round(entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"], 3)
+    ('mean-us-2026', 0.926)
+    """
+    content = statement.content
+    if not statement.epsilon < float("inf"):
+        raise ValueError("There is no guarantee to register: the noise was seeded, or there was none.")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):
+        raise ValueError(f"publication_date must have the form YYYY-MM-DD. Got {publication_date!r} instead.")
+    basic = {
+        "name": name,
+        "data_curators": list(data_curators),
+        "intended_use": intended_use,
+        "data_product_type": data_product_type,
+        "data_product_region": data_product_region,
+        "description": description,
+        "publication_date": publication_date,
+        "data_product_sector": data_product_sector,
+    }
+    deployment = {
+        "basic": basic,
+        "dp_variant": {
+            "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
+            "data_domain": data_domain,
+            "unprotected_quantities": _listed(
+                f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
+                for fact in content["public"]
+            ),
+        },
+        "privacy_loss": {
+            "privacy_unit": "Record" if content["protects"] == "record" else "Sensitive attribute of a record",
+            "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
+            "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
+            "privacy_parameters_details": _listed(
+                [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
+                + ([f"mu = {statement.mu:.6g} (Gaussian differential privacy)"] if statement.mu is not None else [])
+                + [f"true-positive rate of any attack at most {found:.4g} at a false-positive rate of {rate:g}"
+                   for rate, found in statement.attack]
+            ),
+        },
+        "deployment_model": {
+            "model_name": model_name,
+            "actors": actors,
+            "release_type": "One release",
+            "release_type_details": _story(content),
+            "data_source_type": "Static",
+            "access_type": "Non-interactive",
+        },
+        "accounting": {
+            "post_processing": content["post_processing"],
+            "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
+            "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": _story(content),
+            "mechanisms": _MECHANISMS.format(
+                version=content["versions"]["skfairdp"],
+                releases="; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"]),
+            ),
+            "justification": justification,
+        },
+        "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
+    }  # fmt: skip
+    slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
+    return {
+        "url_slug": re.sub(r"[\W_]+", "-", slug.lower()).strip("-"),
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {part: _given(fields) for part, fields in deployment.items()},
+    }
+
+
+def registry_yaml(entry: dict[str, Any]) -> str:
+    """YAML of an entry. Without PyYAML it is JSON, which YAML includes."""
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError:
+        return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
+    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _listed(lines: Any) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _story(content: Any) -> str:
+    if content["ledger"] is None:
+        return "No ledger was kept: the figures cover this fit alone, and other fits on the same rows come on top."
+    n = len(content["ledger"]["entries"])
+    totals = ", ".join(
+        f"epsilon = {total['epsilon']} at delta = {content['ledger']['delta']:g} for {total['neighboring_relation']}"
+        for total in content["ledger"]["totals"]
+    )
+    return f"All {n} fits on these rows, those that chose the parameters included, are on one ledger: {totals}."

@@ -1,0 +1,473 @@
+"""The statement: what a fit guarantees, in a form that travels with the model and that anybody can recompute."""
+
+import html
+import json
+import math
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+from scipy.special import ndtr, ndtri
+
+from skfairdp.privacy._accountants import _mu_squared, epsilon_of
+from skfairdp.privacy._events import compose, event_to_dict, flatten
+
+__all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]
+
+FORMAT = "skfairdp-statement-1"
+DELTAS = tuple(10.0**-k for k in range(3, 11))
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+
+UNITS = {
+    "record": "one record: all features, the label and the group of one row",
+    "sensitive attribute": "the sensitive attribute of one record; features and labels are taken as public",
+}
+RELATIONS = {
+    "replace one record": "Neighbouring data sets differ in the values of one record. The number of records is public.",
+    "add or remove one record": (
+        "One of two neighbouring data sets has a record more. The number of records is not public."
+    ),
+    "replace one record by a null record": (
+        "In one of two neighbouring data sets a record is replaced by a null record, which contributes nothing. The "
+        "number of records is public."
+    ),
+    "replace one sensitive attribute": (
+        "Neighbouring data sets differ in the sensitive attribute of one record. Everything else is public."
+    ),
+}
+POST_PROCESSING = (
+    "The guarantee covers everything made from the releases and from public values alone: the model, its attributes, "
+    "its predictions for any rows, samples, and whatever is computed from those later, any number of times. It does "
+    "not cover running time, memory, cached files, or another use of the private rows."
+)
+NO_LEDGER = (
+    "No ledger was kept, so this statement covers one fit. If other fits on the same rows chose its parameters, their "
+    "cost comes on top."
+)
+
+
+def attack_bound(rate: float, curve: Iterable[tuple[float, float]], mu: float | None) -> float:
+    """Largest true-positive rate of any test for one person's data, at a false-positive rate.
+
+    From the Gaussian trade-off curve where there is a μ, and from each (δ, ε) of the curve: the smallest counts.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy._statement import attack_bound
+    >>> round(attack_bound(0.01, [], mu=1.0), 4)
+    0.0924
+    """
+    bounds = [1.0]
+    if mu is not None and math.isfinite(mu):
+        bounds.append(float(ndtr(ndtri(rate) + mu)))
+    for delta, epsilon in curve:
+        if math.isfinite(epsilon):
+            bounds.append(math.exp(min(epsilon, 700.0)) * rate + delta)
+            bounds.append(1 - math.exp(-epsilon) * (1 - delta - rate))
+    return min(bounds)
+
+
+_NAMES = {
+    "GaussianDpEvent": "Gaussian noise",
+    "DiscreteGaussian": "discrete Gaussian noise",
+    "LaplaceDpEvent": "Laplace noise",
+    "RandomizedResponseDpEvent": "randomised response",
+    "PoissonSampledDpEvent": "Gaussian noise on a Poisson sample",
+    "ReplaceSampledGaussian": "Gaussian noise on a Poisson sample, a record replaced",
+    "ThresholdBit": "one bit: noisy count of votes above a threshold",
+    "ArgmaxBit": "one bit: which of two noisy counts of votes is larger",
+    "WorstOf": "the worst of several",
+    "RepeatAndSelectDpEvent": "the best of a secret number of trials",
+    "NonPrivateDpEvent": "no noise at all",
+}
+
+
+def described_releases(event: Any) -> list[dict[str, Any]]:
+    """The elementary releases of an event: what each is, how often, and the noise, as plain JSON values."""
+    found = []
+    for leaf, count in flatten(event).items():
+        described = event_to_dict(leaf)
+        found.append({"mechanism": _NAMES[described["type"]], "count": count, "noise": _noise(described)} | {
+            "event": described
+        })
+    return found
+
+
+def _noise(event: Mapping[str, Any]) -> str:
+    """Noise and sensitivity in words."""
+    kind = event["type"]
+    if kind == "GaussianDpEvent":
+        return f"standard deviation {event['noise_multiplier']:.6g} times the sensitivity"
+    if kind == "LaplaceDpEvent":
+        return f"scale {event['noise_multiplier']:.6g} times the sensitivity"
+    if kind == "DiscreteGaussian":
+        return f"scale {event['sigma']:.6g} at sensitivity {event['sensitivity']:.6g}"
+    if kind == "PoissonSampledDpEvent":
+        return (
+            f"standard deviation {event['event'].get('noise_multiplier', math.nan):.6g} times the clipping norm, each "
+            f"row sampled with probability {event['sampling_probability']:.6g}"
+        )
+    if kind == "ReplaceSampledGaussian":
+        return (
+            f"standard deviation {event['noise_multiplier']:.6g} times the largest norm, sampled with probability "
+            f"{event['sampling_probability']:.6g}, contributions at most {event['difference']:.6g} norms apart"
+        )
+    if kind in ("ThresholdBit", "ArgmaxBit"):
+        return f"{event['noise'].replace('_', ' ')} scale {event['sigma']:.6g} votes, {event['n_teachers']} teachers"
+    if kind == "RandomizedResponseDpEvent":
+        return f"{event['num_buckets']} values, resampled with probability {event['noise_parameter']:.6g}"
+    if kind == "RepeatAndSelectDpEvent":
+        return f"{event['mean']:.6g} trials on average, the number secret"
+    if kind == "WorstOf":
+        return f"{len(event['events'])} options, of which a record meets one"
+    return "none"
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a fit guarantees, made from its ``privacy_`` alone: nothing in it follows private values.
+
+    Every figure can be recomputed from the releases in the statement, without the data and without this program's
+    accountants: ``python -m skfairdp verify FILE`` does so for the text of :meth:`to_json`.
+
+    Parameters
+    ----------
+    content : dict
+        Plain values, as :meth:`to_dict` returns them.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
+    >>> from skfairdp.privacy._statement import state
+    >>> relation = "replace one record"
+    >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation=relation)
+    >>> statement = state(spent, subject="a noisy mean")
+    >>> statement.mu, round(dict(statement.curve)[1e-6], 3), round(dict(statement.attack)[0.01], 3)
+    (0.25, 1.094, 0.019)
+    >>> print(statement.to_markdown().splitlines()[0])
+    ## Privacy statement: a noisy mean
+    """
+
+    content: Mapping[str, Any]
+
+    # ------------------------------------------------------------------ figures
+
+    @property
+    def epsilon(self) -> float:
+        """The certified ε at :attr:`delta`; inf where the noise was seeded."""
+        return _number(self.content["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        return _number(self.content["delta"])
+
+    @property
+    def mu(self) -> float | None:
+        """μ of Gaussian differential privacy; None where a release is not made from Gaussian noise."""
+        value = self.content["mu"]
+        return None if value is None else _number(value)
+
+    @property
+    def curve(self) -> tuple[tuple[float, float], ...]:
+        """Pairs (δ, ε): each of them holds."""
+        return tuple((_number(point["delta"]), _number(point["epsilon"])) for point in self.content["curve"])
+
+    @property
+    def attack(self) -> tuple[tuple[float, float], ...]:
+        """Pairs (false-positive rate, largest true-positive rate) of any attack on one person's data."""
+        return tuple(
+            (_number(point["false_positive_rate"]), _number(point["true_positive_rate"]))
+            for point in self.content["attack"]
+        )
+
+    # ------------------------------------------------------------------ forms
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold; infinity is the text ``"inf"``."""
+        copy: dict[str, Any] = json.loads(json.dumps(self.content))
+        return copy
+
+    def to_json(self) -> str:
+        """Text for a file beside the model, which ``python -m skfairdp verify`` reads."""
+        return json.dumps(self.content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_markdown(self, *, level: int = 2) -> str:
+        """Readable text with tables.
+
+        Parameters
+        ----------
+        level : int, default=2
+            Of the first heading.
+        """
+        parts = [f"{'#' * level} Privacy statement: {_cell(self.content['subject'])}", self.summary]
+        for title, rows in self._sections:
+            parts.append(f"{'#' * (level + 1)} {title}")
+            parts.append(rows if isinstance(rows, str) else _markdown_table(rows))
+        return "\n\n".join(parts) + "\n"
+
+    def to_html(self) -> str:
+        """One ``<section>``, without scripts and without links to elsewhere."""
+        parts = [f"<h2>Privacy statement: {html.escape(self.content['subject'])}</h2>", _paragraph(self.summary)]
+        for title, rows in self._sections:
+            parts.append(f"<h3>{html.escape(title)}</h3>")
+            parts.append(_paragraph(rows) if isinstance(rows, str) else _html_table(rows))
+        return '<section class="skfairdp-privacy-statement">\n' + "\n".join(parts) + "\n</section>\n"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def to_registry(self, **entries: Any) -> dict[str, Any]:
+        """The entry of a deployment in the registry of differential privacy deployments (tier 3).
+
+        Parameters
+        ----------
+        **entries
+            What a fit cannot know; see :func:`skfairdp.privacy._registry.registry_entry`.
+        """
+        from skfairdp.privacy._registry import registry_entry
+
+        return registry_entry(self, **entries)
+
+    def to_registry_yaml(self, **entries: Any) -> str:
+        """As :meth:`to_registry`, as YAML. (Without PyYAML: as JSON, which is YAML.)"""
+        from skfairdp.privacy._registry import registry_yaml
+
+        return registry_yaml(self.to_registry(**entries))
+
+    def add_to_card(self, card: Any, *, section: str = "Privacy") -> Any:
+        """Add the statement to a model card.
+
+        Parameters
+        ----------
+        card : skops.card.Card
+            Or anything whose ``add`` takes sections as keywords.
+        section : str, default="Privacy"
+            With slashes for sections inside of sections.
+
+        Returns
+        -------
+        card
+        """
+        text = self.to_markdown(level=3).split("\n\n", 1)[1]  # the card writes the heading
+        return card.add(**{section: text})
+
+    # ------------------------------------------------------------------ text
+
+    @cached_property
+    def summary(self) -> str:
+        """Two or three sentences."""
+        content = self.content
+        if not content["noise_is_secret"]:
+            return (
+                "There is no guarantee: the noise was drawn from a seed, and whoever knows it can remove it. With "
+                f"secret noise ε would be {_bound(content['mechanism_epsilon'])} at δ = {_figure(content['delta'])}."
+            )
+        gaussian = f", and is μ-Gaussian with μ = {_bound(content['mu'])}" if content["mu"] is not None else ""
+        return (
+            f"This protects {content['unit']}. It satisfies (ε, δ)-differential privacy with "
+            f"ε = {_bound(content['epsilon'])} at δ = {_figure(content['delta'])}{gaussian}. {content['relation_text']}"
+        )
+
+    @cached_property
+    def _sections(self) -> list[tuple[str, Any]]:
+        content = self.content
+        sections: list[tuple[str, Any]] = []
+        if content["curve"]:
+            points = [(_bound(point["delta"]), _figure(point["epsilon"])) for point in content["curve"]]
+            sections.append(("How ε depends on δ", [("δ", "ε"), *points]))
+        tests = [
+            (f"{point['false_positive_rate']:.1%}", f"{_up(_number(point['true_positive_rate']), 4):.2%}")
+            for point in content["attack"]
+        ]
+        sections.append((
+            "The attacks it bounds",
+            [("false alarms", "found, at most"), *tests],
+        ))  # fmt: skip
+        releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
+        sections.append(("What the figure pays for", [("release", "how many", "noise"), *releases]))
+        if content["performed"]:
+            made = [
+                (row["mechanism"], str(row["times"]), _figure(row["sensitivity"]), _figure(row["sigma"]))
+                for row in content["performed"]
+            ]
+            header = ("mechanism", "how often", "sensitivity", "noise (standard deviation)")
+            sections.append(("What was released", [header, *made]))
+        public = [(fact["name"], fact["how"], fact["consequence"]) for fact in content["public"]]
+        sections.append(("What was taken as public", [("what", "how it was obtained", "consequence"), *public]))
+        sections.append(("Afterwards", content["post_processing"]))
+        sections.append(("Other fits on the same rows", self._story()))
+        sections.append(("Made with", ", ".join(f"{name} {version}" for name, version in content["versions"].items())))
+        return sections
+
+    def _story(self) -> Any:
+        ledger = self.content["ledger"]
+        if ledger is None:
+            return NO_LEDGER
+        rows = [(entry["label"], "; ".join(entry["releases"]) or "-") for entry in ledger["entries"]]
+        at = _figure(ledger["delta"])
+        totals = [
+            (f"all that protect one {total['protects']}", f"ε = {_bound(total['epsilon'])} at δ = {at}")
+            for total in ledger["totals"]
+        ]
+        return [("fit on the ledger", "releases"), *rows, *totals]
+
+
+def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
+    """Make the statement of what was spent.
+
+    Parameters
+    ----------
+    spent : PrivacySpent
+    subject : str
+        Whose statement it is, for example the class of the estimator.
+    ledger : PrivacyLedger, default=None
+        Which other fits there were. None says that none was kept.
+    """
+    secret = spent.epsilon == spent.mechanism_epsilon
+    private = math.isfinite(spent.mechanism_epsilon)
+    mu, curve = None, []
+    if secret and private:
+        squared = _mu_squared(tuple(flatten(spent.event).items()))
+        mu = None if squared is None else math.sqrt(squared)
+        pure = spent.delta == 0
+        curve = [(delta, min(epsilon_of(spent.event, delta), spent.epsilon if pure else math.inf)) for delta in DELTAS]
+        curve.append((spent.delta, spent.epsilon))
+        curve = sorted(dict(curve).items(), reverse=True)
+    public = [
+        {
+            "name": str(getattr(fact, "name", fact)),
+            "how": str(getattr(fact, "how", "given")),
+            "value": getattr(fact, "value", None),
+            "consequence": str(getattr(fact, "consequence", "") or ""),
+        }
+        for fact in spent.public
+    ]
+    content = {
+        "format": FORMAT,
+        "subject": subject,
+        "protects": str(spent.protects),
+        "unit": UNITS[str(spent.protects)],
+        "neighboring_relation": str(spent.neighboring_relation),
+        "relation_text": RELATIONS[str(spent.neighboring_relation)],
+        "noise_is_secret": secret,
+        "epsilon": _plain(spent.epsilon),
+        "delta": _plain(spent.delta),
+        "mechanism_epsilon": _plain(spent.mechanism_epsilon),
+        "accountant": spent.accountant,
+        "mu": None if mu is None else _plain(mu),
+        "curve": [{"delta": delta, "epsilon": _plain(epsilon)} for delta, epsilon in curve],
+        "attack": [
+            {"false_positive_rate": rate, "true_positive_rate": min(1.0, attack_bound(rate, curve, mu) * (1 + 1e-12))}
+            for rate in FALSE_POSITIVE_RATES
+        ],
+        "event": event_to_dict(spent.event),
+        "releases": described_releases(spent.event),
+        "performed": [
+            {
+                "mechanism": release.mechanism,
+                "sensitivity": _plain(release.sensitivity),
+                "sigma": _plain(release.sigma),
+                "times": release.times,
+            }
+            for release in getattr(spent, "performed", ())
+        ],
+        "public": public,
+        "post_processing": POST_PROCESSING,
+        "ledger": None if ledger is None else _ledger_story(ledger),
+        "versions": _versions(),
+    }
+    return PrivacyStatement(content)
+
+
+def _ledger_story(ledger: Any) -> dict[str, Any]:
+    entries = ledger.entries
+    totals = []
+    for protects, relation in dict.fromkeys((str(e.protects), str(e.neighboring_relation)) for e in entries):
+        events = [e.event for e in entries if (e.protects, e.neighboring_relation) == (protects, relation)]
+        total = _plain(epsilon_of(compose(*events), ledger.delta))
+        totals.append({"protects": protects, "neighboring_relation": relation, "epsilon": total})
+    return {
+        "epsilon": _plain(ledger.epsilon),
+        "delta": ledger.delta,
+        "totals": totals,
+        "entries": [
+            {
+                "label": entry.label,
+                "protects": str(entry.protects),
+                "neighboring_relation": str(entry.neighboring_relation),
+                "releases": list(entry.releases),
+                "event": event_to_dict(entry.event),
+            }
+            for entry in entries
+        ],
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in ("skfairdp", "numpy", "scipy", "dp-accounting"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # run from a folder, not installed
+            from skfairdp import __version__
+
+            found[name] = __version__ if name == "skfairdp" else "unknown"
+    return found
+
+
+# ---- plain values and text -------------------------------------------------------------------------------------------
+def _plain(value: Any) -> Any:
+    if value is None:
+        return None
+    return float(value) if math.isfinite(value) else "inf"
+
+
+def _number(value: Any) -> float:
+    return math.inf if value == "inf" else float(value)
+
+
+def _up(value: float, digits: int) -> float:
+    """Rounded up: a printed figure must not lie below the certified one."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    scale = 10.0 ** (digits - 1 - math.floor(math.log10(abs(value))))
+    return math.ceil(value * scale * (1 - 1e-13)) / scale
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return "-"
+    number = _number(value)
+    return "∞" if math.isinf(number) else f"{number:.5g}"
+
+
+def _bound(value: Any) -> str:
+    """A certified figure, rounded up."""
+    return _figure(_plain(_up(_number(value), 5)))
+
+
+def _cell(text: Any) -> str:
+    return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def _markdown_table(rows: list[tuple[str, ...]]) -> str:
+    head, *body = rows
+    lines = [head, ("---",) * len(head), *body]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"
+
+
+def _html_table(rows: list[tuple[str, ...]]) -> str:
+    head, *body = rows
+    lines = ["<tr>" + "".join(f"<th>{html.escape(str(cell))}</th>" for cell in head) + "</tr>"]
+    lines += ["<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in line) + "</tr>" for line in body]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"

@@ -1,0 +1,277 @@
+"""Checks a statement or a ledger's file by recomputing every figure in it, without data and without our accountants."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy import stats
+
+from skfairdp.privacy._events import event_from_dict
+from skfairdp.privacy._recompute import SecondOpinion
+
+__all__ = ["Check", "UnreadableStatementError", "verify_file"]
+
+_SLACK = 1e-9  # of rounding between two programs; a claim that is too low by more than that is refuted
+_PROTECTS = {
+    "replace one record": "record",
+    "add or remove one record": "record",
+    "replace one record by a null record": "record",
+    "replace one sensitive attribute": "sensitive attribute",
+}
+#: What a release is a release *of*, for those whose cost holds under some relations only.
+_ONLY_UNDER = {
+    "PoissonSampledDpEvent": ("add or remove one record", "replace one record by a null record"),
+    "ReplaceSampledGaussian": (
+        "replace one record", "replace one sensitive attribute", "replace one record by a null record",
+    ),
+}  # fmt: skip
+
+
+class UnreadableStatementError(ValueError):
+    """The file is neither a statement nor a ledger, or says what no program of ours writes."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim.
+
+    Parameters
+    ----------
+    figure : str
+    claimed, recomputed : str
+    holds : bool
+    """
+
+    figure: str
+    claimed: str
+    recomputed: str
+    holds: bool
+
+
+def verify_file(path: str | os.PathLike[str]) -> list[Check]:
+    """Recompute every claim in a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Text of ``PrivacyStatement.to_json``, or the file of a ``PrivacyLedger``.
+
+    Returns
+    -------
+    list of Check
+        In the order of the file. The file is good if all of them hold.
+
+    Raises
+    ------
+    UnreadableStatementError
+        The text is no statement and no ledger. The message is one line.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UnreadableStatementError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UnreadableStatementError(f"{path} is not a text file") from None
+    try:
+        if text.lstrip().startswith('{"format": "skfairdp-ledger-'):
+            return _ledger_file(text)
+        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+        if not isinstance(document, dict) or document.get("format") != "skfairdp-statement-1":
+            raise ValueError("it is neither a privacy statement (format skfairdp-statement-1) nor a privacy ledger")
+        return _statement(document)
+    except RecursionError:
+        raise UnreadableStatementError(f"{path} cannot be verified: its event is nested without end") from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError) as error:
+        what = f"the entry {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise UnreadableStatementError(f"{path} cannot be verified: {what}") from None
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no figure")
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("an entry is given twice")
+    return dict(pairs)
+
+
+# ---- statements ------------------------------------------------------------------------------------------------------
+def _statement(document: Mapping[str, Any]) -> list[Check]:
+    event = _event(document["event"])
+    opinion = SecondOpinion(event)
+    secret = document["noise_is_secret"]
+    if not isinstance(secret, bool):
+        raise ValueError("'noise_is_secret' must be true or false")
+    delta = _figure(document["delta"], "delta", most=1.0)
+    checks = [*_guarantee(document), *_described(document, event)]
+    mechanism = _figure(document["mechanism_epsilon"], "mechanism_epsilon")
+    checks.append(_at_least("ε with secret noise", mechanism, opinion.epsilon(delta, mechanism), f" at δ = {delta:g}"))
+    epsilon = _figure(document["epsilon"], "epsilon")
+    true = max(mechanism if math.isinf(mechanism) else opinion.epsilon(delta, epsilon), 0.0) if secret else math.inf
+    checks.append(_at_least("ε", epsilon, true, f" at δ = {delta:g}"))
+    curve = []
+    for point in document["curve"]:
+        at, claimed = _figure(point["delta"], "delta", most=1.0), _figure(point["epsilon"], "epsilon")
+        true = opinion.epsilon(at, claimed) if secret else math.inf
+        curve.append((at, true))
+        checks.append(_at_least("ε", claimed, true, f" at δ = {at:g}"))
+    mu = opinion.mu if secret else None
+    if document["mu"] is not None:
+        checks.append(_at_least("μ", _figure(document["mu"], "mu"), math.inf if mu is None else mu, ""))
+    for point in document["attack"]:
+        rate = _figure(point["false_positive_rate"], "false_positive_rate", most=1.0)
+        claimed = _figure(point["true_positive_rate"], "true_positive_rate", most=1.0)
+        true = _most_found(rate, curve, mu) if secret else 1.0
+        checks.append(_at_least("found by an attack", claimed, true, f" at {rate:.1%} false alarms"))
+    if document["ledger"] is not None:
+        checks += _ledger_story(document["ledger"])
+    return checks
+
+
+def _guarantee(document: Mapping[str, Any]) -> list[Check]:
+    relation, protects = document["neighboring_relation"], document["protects"]
+    if relation not in _PROTECTS:
+        raise ValueError(f"the neighbouring relation {relation!r} is unknown")
+    unit = _PROTECTS[relation]
+    checks = [Check("unit of protection", str(protects), unit, protects == unit)]
+    wrong = sorted(
+        name for name in _kinds(document["event"]) if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name]
+    )
+    return [*checks, Check("relation fits the releases", relation, ", ".join(wrong) or "yes", not wrong)]
+
+
+def _kinds(event: Any) -> set[str]:
+    if isinstance(event, dict):
+        return {str(event["type"])} | {kind for value in event.values() for kind in _kinds(value)} if "type" in event \
+            else set()
+    return {kind for value in event for kind in _kinds(value)} if isinstance(event, list) else set()
+
+
+def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
+    """The table of releases is that of the event, and what was carried out costs no more than the event."""
+    from skfairdp.privacy._statement import described_releases
+
+    listed, true = document["releases"], described_releases(event)
+    checks = [Check("table of releases", f"{len(listed)} rows", f"{len(true)} rows", listed == true)]
+    opinion = SecondOpinion(event)
+    spent = 0.0
+    for row in document["performed"]:
+        times = row["times"]
+        if not isinstance(times, int) or isinstance(times, bool) or times < 0:
+            raise ValueError("'times' of a release must be a whole number")
+        if row["sensitivity"] is not None and row["sigma"] is not None:
+            distance, sigma = _figure(row["sensitivity"], "sensitivity"), _figure(row["sigma"], "sigma")
+            spent += times * (math.inf if sigma == 0 else (distance / sigma) ** 2)
+    if opinion.mu is not None and document["performed"]:
+        # Not where noise is discrete, answered by chance or sampled: their cost is no μ.
+        known = all(row["sensitivity"] is not None for row in document["performed"])
+        paid = opinion.mu**2
+        within = not known or spent <= paid * (1 + 1e-6)
+        checks.append(Check("releases made, as μ²", f"{paid:.9g} paid", f"{spent:.9g} made", within))
+    return checks
+
+
+def _most_found(rate: float, curve: list[tuple[float, float]], mu: float | None) -> float:
+    bounds = [1.0]
+    if mu is not None:
+        bounds.append(float(stats.norm.sf(stats.norm.isf(rate) - mu)))
+    for delta, epsilon in curve:
+        if epsilon < 700:
+            bounds += [math.exp(epsilon) * rate + delta, 1 - math.exp(-epsilon) * (1 - delta - rate)]
+    return min(bounds)
+
+
+def _at_least(figure: str, claimed: float, true: float, at: str) -> Check:
+    holds = claimed >= true * (1 - _SLACK) if math.isfinite(true) else math.isinf(claimed)
+    return Check(figure + at, f"{claimed:.9g}", f"{true:.9g}", holds)
+
+
+def _figure(value: Any, name: str, *, most: float = math.inf) -> float:
+    number = math.inf if value == "inf" else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
+        raise ValueError(f"{name} must be a number that is not negative, got {str(value)[:40]!r}")
+    return float(number)
+
+
+def _event(described: Any) -> Any:
+    """The event, every number in it looked at."""
+    if not isinstance(described, dict):
+        raise ValueError("the event must be an object with a type")
+    event = event_from_dict(described)
+
+    def check(value: Any) -> None:
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                bad = isinstance(entry, float | int) and not isinstance(entry, bool) and not entry >= 0
+                if bad and key != "threshold":
+                    raise ValueError(f"{key} of an event must not be negative, got {entry!r}")
+                whole = isinstance(entry, int) and not isinstance(entry, bool)
+                if key in ("count", "n_teachers", "num_buckets") and not whole:
+                    raise ValueError(f"{key} of an event must be a whole number, got {entry!r}")
+                check(entry)
+        elif isinstance(value, list):
+            for entry in value:
+                check(entry)
+
+    check(described)
+    return event
+
+
+# ---- ledgers ---------------------------------------------------------------------------------------------------------
+def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
+    delta = _figure(ledger["delta"], "delta", most=1.0)
+    claimed = {(total["protects"], total["neighboring_relation"]): total["epsilon"] for total in ledger["totals"]}
+    return _totals(ledger["entries"], delta, _figure(ledger["epsilon"], "epsilon"), claimed)
+
+
+def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, Any] | None) -> list[Check]:
+    """The composed ε of each kind of guarantee: under the ceiling, and no more than was claimed."""
+    events: dict[tuple[str, str], list[Any]] = {}
+    for entry in entries:
+        relation = entry["neighboring_relation"]
+        if _PROTECTS.get(relation) != entry["protects"]:
+            raise ValueError(f"an entry protects {entry['protects']!r} under {relation!r}")
+        events.setdefault((entry["protects"], relation), []).append(entry["event"])
+    checks = []
+    if claimed is not None:
+        same = claimed.keys() == events.keys()
+        checks.append(Check("kinds of guarantee on the ledger", str(len(claimed)), str(len(events)), same))
+    for kind, described in events.items():
+        opinion = SecondOpinion(_event({"type": "ComposedDpEvent", "events": described}))
+        total = ceiling if claimed is None else _figure(claimed.get(kind, 0.0), "epsilon")
+        name = f"ledger: {len(described)} fits ({kind[1]})"
+        checks.append(_at_least(f"{name}, total" if claimed else f"{name}, ceiling", total,
+                                opinion.epsilon(delta, total), f" at δ = {delta:g}"))  # fmt: skip
+    return checks
+
+
+def _ledger_file(text: str) -> list[Check]:
+    if not text.endswith("\n"):
+        raise ValueError("its last line is cut")
+    header, *lines = text[:-1].split("\n")
+    budget = json.loads(header, parse_constant=_no_constant)
+    entries = [json.loads(line, parse_constant=_no_constant) for line in lines]
+    checks = []
+    if "head" in budget:
+        unbroken, last = _chained(header, lines)
+        whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
+        checks.append(Check("chain of entries", f"{budget['count']} entries", f"{len(lines)} entries", whole))
+    delta, ceiling = _figure(budget["delta"], "delta", most=1.0), _figure(budget["epsilon"], "epsilon")
+    return checks + _totals(entries, delta, ceiling, None)
+
+
+def _chained(header: str, lines: list[str]) -> tuple[bool, str]:
+    """Whether each line carries the hash of itself and of the one before; and the last hash."""
+    last = hashlib.sha256((header.split(', "count": ')[0] + "}").encode()).hexdigest()
+    for number, line in enumerate(lines, 1):
+        content, _, carried = line.rpartition(', "hash": "')
+        last = hashlib.sha256(f"{last}\n{content}}}".encode()).hexdigest()
+        if carried != last + '"}' or not content.startswith(f'{{"index": {number}, '):
+            return False, last
+    return True, last
