@@ -219,7 +219,7 @@ def _smallest(bound: Any) -> float:
     values = [bound(1 + math.exp(v)) for v in logs]
     best = int(np.argmin(values))
     if not math.isfinite(values[best]):
-        return math.inf
+        return values[best]
     low, high = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
     found = minimize_scalar(
         lambda v: bound(1 + math.exp(v)), bounds=(low, high), method="bounded", options={"xatol": 1e-7}
@@ -329,8 +329,7 @@ def _delta_of(event: Any, epsilon: float) -> float:
         by_order = (order - 1) * (divergence - epsilon + math.log1p(-1 / order)) - math.log(order)
         return min(by_order, 0.5 * math.log(-math.expm1(-divergence)), 0.0)
 
-    logs = np.linspace(math.log(5e-3), math.log(1e6), 90)
-    return float(math.exp(min(log_delta(1 + math.exp(v)) for v in logs)))
+    return math.exp(_smallest(log_delta))
 
 
 # ---- bits of votes ---------------------------------------------------------------------------------------------------
