@@ -104,7 +104,7 @@ def test_without_matplotlib_the_other_files_are_written(capsys, tmp_path, monkey
         (["demo", "--seed", "x"], "argument --seed: must be an integer from 0"),
         (["demo", "--epsilon", "1"], "unrecognized arguments: --epsilon"),
         (["show"], "invalid choice: 'show'"),
-        ([], "arguments are required: demo"),
+        ([], "arguments are required: {demo,verify}"),
     ],
 )
 def test_bad_arguments_give_exit_code_2_and_one_line(capsys, arguments, message):

@@ -25,6 +25,7 @@ from skfairdp.postprocessing._multipliers import (
     search_multipliers,
 )
 from skfairdp.postprocessing._networks import fine_tuned, network_view
+from skfairdp.privacy import StatesPrivacy
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -39,7 +40,7 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
     return getattr(calibrator, "method_", None) == "fine_tune" and hasattr(calibrator.estimator_, "predict_proba")
 
 
-class FairnessCalibrator(ClassifierMixin, BaseEstimator):
+class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
     """Lower the demographic disparity of a fitted classifier on unlabelled public rows, without refusing any row.
 
     *Privacy.* It reads the fitted model and the rows given to ``fit``, nothing else. For a differentially private model

@@ -338,6 +338,7 @@ def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
     """Log-probabilities of 1 and of 0, for every count of votes and for every one that a changed vote makes of it."""
     rows = []
     n = leaf.n_teachers
+    shifts: tuple[int, ...]
     if isinstance(leaf, ThresholdBit):
         shifts, counts = (1,), range(n + 1)
     else:
@@ -454,7 +455,7 @@ def _from_curve(leaf: Any, grid: float) -> Any:
     while deltas(leaf, np.array([high]))[0] > 1e-18 and high < 500:
         high *= 1.2
     steps = math.ceil(high / grid) + 1
-    curve = deltas(leaf, np.arange(-steps, steps + 1) * grid)
+    curve = deltas(leaf, np.arange(-steps, steps + 1, dtype=np.float64) * grid)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
         grid, -steps, steps, np.clip(np.minimum.accumulate(curve), 0.0, 1.0)
     )

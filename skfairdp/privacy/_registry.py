@@ -95,7 +95,7 @@ def registry_entry(
         "publication_date": publication_date,
         "data_product_sector": data_product_sector,
     }
-    deployment = {
+    deployment: dict[str, dict[str, Any]] = {
         "basic": basic,
         "dp_variant": {
             "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",

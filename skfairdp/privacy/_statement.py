@@ -5,7 +5,7 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 from typing import Any
@@ -135,8 +135,8 @@ class PrivacyStatement:
 
     Parameters
     ----------
-    content : dict
-        Plain values, as :meth:`to_dict` returns them.
+    text : str
+        As :meth:`to_json` returns it.
 
     Examples
     --------
@@ -146,12 +146,18 @@ class PrivacyStatement:
     >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation=relation)
     >>> statement = state(spent, subject="a noisy mean")
     >>> statement.mu, round(dict(statement.curve)[1e-6], 3), round(dict(statement.attack)[0.01], 3)
-    (0.25, 1.094, 0.019)
+    (0.25, 1.061, 0.019)
     >>> print(statement.to_markdown().splitlines()[0])
     ## Privacy statement: a noisy mean
     """
 
-    content: Mapping[str, Any]
+    text: str = field(repr=False)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """A copy of the plain values."""
+        copy: dict[str, Any] = json.loads(self.text)
+        return copy
 
     # ------------------------------------------------------------------ figures
 
@@ -187,12 +193,11 @@ class PrivacyStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON can hold; infinity is the text ``"inf"``."""
-        copy: dict[str, Any] = json.loads(json.dumps(self.content))
-        return copy
+        return self.content
 
     def to_json(self) -> str:
         """Text for a file beside the model, which ``python -m skfairdp verify`` reads."""
-        return json.dumps(self.content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return self.text
 
     def to_markdown(self, *, level: int = 2) -> str:
         """Readable text with tables.
@@ -382,7 +387,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
     }
-    return PrivacyStatement(content)
+    return PrivacyStatement(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _ledger_story(ledger: Any) -> dict[str, Any]:
