@@ -4,6 +4,7 @@
 estimator, or an option that touches private rows, gets an entry.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,11 +35,13 @@ from skfairdp import (
 from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, MarginalsBackend, PATEGANBackend
+from skfairdp.utils import public_generator
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
 
 #: What a neighbour may change, as the reports say it.
 RECORD = "replace one record"
+NULL = "replace one record by a null record"
 GUEST = "add or remove one record"
 ATTRIBUTE = "replace one sensitive attribute"
 
@@ -101,8 +104,10 @@ class Fit:
         Which fields of the rows hold what is protected.
     rows : callable
         Returns the Rows to fit on.
+    held_out : float
+        The share of the rows that the fit declares public, by position.
     slow : bool
-        Takes more than a second or so.
+        Replayed by ``make test-all`` only: another entry takes the same paths, or it takes long.
     """
 
     name: str
@@ -112,12 +117,18 @@ class Fit:
     relation: str | None
     private: tuple[str, ...]
     rows: Callable[[], Rows] = make_rows
+    held_out: float = 0.0
     slow: bool = field(default=False)
 
     @property
     def spends(self) -> bool:
         """Whether it releases anything noisy, and so has a ``noise_seed`` and a ledger."""
         return self.relation is not None
+
+    def protected(self, n_rows: int) -> Any:
+        """Positions of the rows that are protected, in order: those that ``public_size`` does not hold out."""
+        order = public_generator(0).permutation(n_rows)
+        return np.sort(order[math.ceil(self.held_out * n_rows) :])
 
 
 # ---- how each kind is fitted and asked -------------------------------------------------------------------------
@@ -200,8 +211,9 @@ def _pate_fits() -> list[Fit]:
             Fit(f"FairPATE-{name}", fair_pate(**more), with_public_groups, answers, RECORD, ("X", "y"))
         )
     fits.append(
-        Fit("FairPATE-held-out", fair_pate(public_size=0.4), with_private_groups, answers, RECORD, ("X", "y"))
-    )
+        Fit("FairPATE-held-out", fair_pate(public_size=0.4), with_private_groups, answers, RECORD,
+            ("X", "y", "groups"), held_out=0.4)
+    )  # fmt: skip
     return fits
 
 
@@ -276,19 +288,20 @@ def _gradient_fits() -> list[Fit]:
     X, every = ("X", "y"), ("X", "y", "groups")
     none = {"public": "none", "groups": [0, 1]}
     return [
-        Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, GUEST, X),
-        Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, GUEST, X, three_classes),
-        Fit("FairDPSGD-held-out", dpsgd(public_size=0.3), with_private_groups, answers, GUEST, every),
-        Fit("FairDPSGD-per-sample", dpsgd(regularizer_at="per_sample"), with_public_groups, answers, GUEST, X),
-        Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, GUEST, every),
-        Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, GUEST, every, three_classes),
-        Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, GUEST, X),
+        Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, NULL, X),
+        Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, NULL, X, three_classes),
+        Fit("FairDPSGD-held-out", dpsgd(public_size=0.3), with_private_groups, answers, NULL, every,
+            held_out=0.3),
+        Fit("FairDPSGD-per-sample", dpsgd(regularizer_at="per_sample"), with_public_groups, answers, NULL, X),
+        Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, NULL, every),
+        Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, NULL, every, three_classes),
+        Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, n_rows=250), without_groups, answers, GUEST, X),
-        Fit("FairDPSGD-momentum", dpsgd(lam=0.0, momentum=0.5, average_last=0.0), without_groups, answers, GUEST, X),
-        Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, GUEST, every),
-        Fit("FairClipping-dpsgd-f", clipping(groups=[0, 1], method="dpsgd_f"), with_private_groups, answers, GUEST,
+        Fit("FairDPSGD-momentum", dpsgd(lam=0.0, momentum=0.5, average_last=0.0), without_groups, answers, NULL, X),
+        Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, NULL, every),
+        Fit("FairClipping-dpsgd-f", clipping(groups=[0, 1], method="dpsgd_f"), with_private_groups, answers, NULL,
             every),
-        Fit("FairClipping-global-adapt", clipping(method="global_adapt", start=1.0), without_groups, answers, GUEST,
+        Fit("FairClipping-global-adapt", clipping(method="global_adapt", start=1.0), without_groups, answers, NULL,
             X),
     ]  # fmt: skip
 
@@ -416,7 +429,7 @@ def _plain_fits() -> list[Fit]:
         of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
         of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
            _calibrated(gamma=0.05, group_at_prediction=True), answers_with_groups),
-        Fit("Calibrator-fine-tuned", dpsgd(lam=0.0), _fine_tuned, answers, GUEST, ("X", "y")),
+        Fit("Calibrator-fine-tuned", dpsgd(lam=0.0), _fine_tuned, answers, NULL, ("X", "y")),
         of("ParityFilter", partial(DemographicParityFilter, gamma=0.05, min_count=10), _filtered,
            lambda kept, rows: {"kept": kept[0].sample_indices_, "y": kept[2]}),
         of("ParityFilter-shuffled", partial(DemographicParityFilter, gamma=0.02, min_count=5, shuffle=True,
@@ -457,7 +470,7 @@ def _search_fits() -> list[Fit]:
             RECORD, every),
         Fit("Pareto-public", pareto(fair_pate(), GAMMAS), _with_validation, _searched, RECORD, X),
         Fit("Pareto-dpsgd", pareto(quick, {"lr": [0.5, 2.0]}, objectives=("accuracy", "epsilon"), cv=2,
-                                   score_epsilon=4.0), without_groups, _searched, GUEST, X),
+                                   score_epsilon=4.0), without_groups, _searched, NULL, X),
         Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
             with_private_groups, _searched, ATTRIBUTE, ("groups",)),
         Fit("Private-selection", private(pate(), {"threshold": [0.6, 0.7, 0.8, 0.9]}, method="selection",
@@ -468,13 +481,24 @@ def _search_fits() -> list[Fit]:
     ]  # fmt: skip
 
 
-CATALOGUE: tuple[Fit, ...] = (
-    *_pate_fits(),
-    *_attribute_fits(),
-    *_gradient_fits(),
-    *_generator_fits(),
-    *_plain_fits(),
-    *_search_fits(),
+SLOW = {
+    "PATE-gnmax-3", "PATE-confident-3", "FairPATE-soft-3", "FairPATE-gnmax-3", "FairPATE-student-data",
+    "FairPATE-student-loss", "SFPATE-student-3", "SFPATE-student-discrete", "PFLD-group-model-odds-3",
+    "PFLD-gradient-odds", "FairDPSGD-public-3", "FairDPSGD-none-3", "FairDPSGD-momentum", "FairClipping-dpsgd-f",
+    "PFGuard-marginals-3", "PFGuard-marginals-star-group", "PFGuard-marginals-rates", "PFGuard-gs-wgan-stratified",
+    "PFGuard-gs-wgan-dpsgd-f", "PFGuard-gs-wgan-one", "Pareto-dpsgd",
+}  # fmt: skip
+
+CATALOGUE: tuple[Fit, ...] = tuple(
+    replace(entry, slow=entry.name in SLOW)
+    for entry in (
+        *_pate_fits(),
+        *_attribute_fits(),
+        *_gradient_fits(),
+        *_generator_fits(),
+        *_plain_fits(),
+        *_search_fits(),
+    )
 )
 
 

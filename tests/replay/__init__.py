@@ -1,0 +1,1 @@
+"""Nothing but releases and public values reaches an observer: every fit, replayed on nasty neighbours."""
