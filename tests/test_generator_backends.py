@@ -336,6 +336,7 @@ def easy(n=600, seed=0):
 
 def make(backend, **more):
     given = {"epsilon": 50.0, "n_teachers": 10, "bounds": {"size": (0, 5)}, "categories": {"colour": ["red", "blue"]},
+             "dtypes": {"size": int},
              "classes": [0, 1], "groups": [0, 1], "random_state": 0}
     return PFGuardGenerator(backend=backend, **{**given, **more})
 

@@ -1,8 +1,7 @@
 """Tables in and out: which columns are numbers or categories, what is known of them, what has to be paid for."""
 
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,41 +9,37 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._columns import (
     CategoryColumn,
     Column,
     NumberColumn,
-    as_numbers,
     fine_grid,
     merged_grid,
     quantile_starts,
 )
+from skfairdp.generative._declared import Declarations, Declared, can_be_missing, dtype_of, kind_of
+from skfairdp.generative._tables import Table, as_cells, as_numbers
 from skfairdp.privacy import GaussianMechanism, NoiseSource
-from skfairdp.utils import given_domain
 
 __all__ = ["TableCodec", "plan_table"]
 
 
 @dataclass(frozen=True)
 class TableCodec:
-    """Turns a table into cells and cells into a table of the same columns, dtypes and container.
+    """Turns a table into cells and cells into a table of the same columns and container, of public types.
 
     Parameters
     ----------
     columns : tuple of Column
-    labels : pandas Index or None
+    labels : list or None
         Column labels; None where an array was given.
-    dtype : numpy dtype or None
-        Of an array that was given.
     unsettled : tuple of int
         Positions of number columns whose cells are a fine grid as yet, to be merged after one noisy histogram each.
     n_bins : int
     """
 
     columns: tuple[Column, ...]
-    labels: Any
-    dtype: Any
+    labels: list[Any] | None
     unsettled: tuple[int, ...]
     n_bins: int
 
@@ -57,14 +52,14 @@ class TableCodec:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
-    def settle(self, table: pd.DataFrame, mechanism: GaussianMechanism, source: NoiseSource) -> "TableCodec":
+    def settle(self, table: Table, mechanism: GaussianMechanism, source: NoiseSource) -> "TableCodec":
         """Release the fine histograms and merge their cells."""
         if not self.unsettled:
             return self
         counts = []
         for j in self.unsettled:
             fine = self.columns[j]
-            counts.append(np.bincount(fine.encode(table.iloc[:, j]), minlength=fine.n_cells)[: fine.n_values])
+            counts.append(np.bincount(fine.encode(table.columns[j]), minlength=fine.n_cells)[: fine.n_values])
         noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
         columns = list(self.columns)
         for j, histogram in zip(self.unsettled, noisy, strict=True):
@@ -74,11 +69,11 @@ class TableCodec:
             columns[j] = replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high)
         return replace(self, columns=tuple(columns), unsettled=())
 
-    def encode(self, table: pd.DataFrame) -> NDArray[np.int64]:
+    def encode(self, table: Table) -> NDArray[np.int64]:
         """Cells of shape (n_rows, n_columns)."""
         cells = np.empty((len(table), len(self.columns)), dtype=np.int64)
         for j, column in enumerate(self.columns):
-            cells[:, j] = column.encode(table.iloc[:, j])
+            cells[:, j] = column.encode(table.columns[j])
         return cells
 
     def decode(
@@ -107,109 +102,101 @@ class TableCodec:
             frame = pd.DataFrame(dict(enumerate(values)), copy=False)
             frame.columns = pd.Index(labels)
             return frame
-        out = np.empty((len(cells), len(values)), dtype=self.dtype)
-        for j, column in enumerate(values):
-            out[:, j] = column
-        return out
+        return _one_array(values)
 
 
 def plan_table(
-    table: pd.DataFrame,
-    *,
-    is_frame: bool,
-    dtype: Any,
-    reference: pd.DataFrame | None,
-    bounds: Any,
-    categories: Any,
-    n_bins: int,
-    owner: str,
-) -> TableCodec:
+    table: Table, declarations: Declarations, *, reference: Table | None, n_bins: int, owner: str
+) -> tuple[TableCodec, list[Any]]:
     """Decide what is known of every column before any value is counted.
 
-    Column names and dtypes are public. A column of numbers takes its bounds from ``bounds``, else from the reference,
-    else it has none; its cells come from quantiles of the reference, else they will be paid for. Any other column takes
-    its values from ``categories``, else from the reference, else from the private rows, which is a release that a
-    PrivacyLeakWarning names. Missing values get a cell where the dtype has them, unless the reference has none.
+    Parameters
+    ----------
+    table : Table
+        Private. Only columns of which nothing is known are looked at.
+    declarations : Declarations
+    reference : Table or None
+        Public rows in the same columns.
+    n_bins : int
+    owner : str
+        Class name for error messages.
+
+    Returns
+    -------
+    codec : TableCodec
+    read : list of labels
+        Columns whose kind, type or values were read from the private rows, which is a release outside the guarantee.
     """
-    names = list(table.columns)
-    given_bounds = _by_column(bounds, names, "bounds", owner)
-    given_categories = _by_column(categories, names, "categories", owner)
     columns: list[Column] = []
-    unsettled, leaking = [], []
-    for j, name in enumerate(names):
-        series = table.iloc[:, j]
-        known = None if reference is None else reference.iloc[:, j]
-        kind = getattr(series.dtype, "kind", "O")
-        nullable = kind not in "biu" or isinstance(series.dtype, pd.api.extensions.ExtensionDtype)
-        nullable = nullable and (known is None or bool(known.isna().any()))
-        number = pd.api.types.is_numeric_dtype(series.dtype) and kind != "b"
-        if kind in "mMc":
-            raise ValueError(
-                f"Column {name!r} of {owner} has dtype {series.dtype}. Turn it into numbers, for example days since a "
-                "public date."
-            )
-        if name in given_categories or not number:
-            if name in given_bounds:
-                raise ValueError(f"The 'bounds' parameter of {owner} names column {name!r}, which holds no numbers.")
-            ordered = bool(getattr(series.dtype, "ordered", False))
-            if name in given_categories:
-                values = given_domain(given_categories[name], owner=owner, parameter="categories").tolist()
-            elif kind == "b":
-                values = [False, True]
-            else:
-                values = _distinct(series if known is None else known, owner)
-                if known is None:
-                    leaking.append(name)
-            columns.append(CategoryColumn(name, series.dtype, nullable, tuple(values), ordered))
-            continue
-        integer = kind in "iu" or pd.api.types.is_integer_dtype(series.dtype)
-        limits = given_bounds.get(name)
-        values = None if known is None else as_numbers(known)
-        if limits is not None:
-            limits = _bounds(limits, name, owner)
-        elif values is not None and np.isfinite(values).any():
-            finite = values[np.isfinite(values)]
-            limits = (float(finite.min()), float(finite.max()))
-        if values is not None and limits is not None:
-            starts, high = quantile_starts(values, n_bins, *limits, integer), limits[1]
+    unsettled, read = [], []
+    for j, name in enumerate(table.names):
+        declared = declarations.of(name)
+        known = None if reference is None else reference.columns[j]
+        if known is None and (declared.kind is None or (declared.kind == "categories" and declared.values is None)):
+            read.append(name)
+            shown = table.columns[j]
         else:
-            starts, high = fine_grid(limits, integer)
+            shown = known
+        if shown is not None:
+            shown = _typed(shown)
+            if declared.kind is None and getattr(shown.dtype, "kind", "O") in "mMc":
+                raise ValueError(
+                    f"Column {name!r} of {owner} holds times or complex numbers. Turn it into numbers, for example "
+                    "days since a public date."
+                )
+        missing = known is None or bool(pd.isna(as_cells(known)).any())
+        kind = declared.kind or kind_of(shown.dtype)
+        if kind == "categories":
+            columns.append(_category_column(name, declared, shown, missing, owner))
+            continue
+        column, paid_for = _number_column(name, declared, shown, known, missing, n_bins)
+        columns.append(column)
+        if paid_for:
             unsettled.append(j)
-        columns.append(NumberColumn(name, series.dtype, nullable, starts, high, integer))
-    if leaking:
-        warnings.warn(
-            f"{owner} read the categories of {len(leaking)} column(s) from the private rows, which reveals them "
-            "outside the guarantee. Give them with the 'categories' parameter, or pass public rows as X_reference.",
-            PrivacyLeakWarning,
-            stacklevel=4,
-        )
-    return TableCodec(tuple(columns), table.columns if is_frame else None, dtype, tuple(unsettled), n_bins)
+    return TableCodec(tuple(columns), table.names if table.is_frame else None, tuple(unsettled), n_bins), read
 
 
-def _by_column(given: Any, names: Sequence[Any], parameter: str, owner: str) -> dict[Any, Any]:
-    if given is None:
-        return {}
-    if parameter == "bounds" and isinstance(given, tuple) and len(given) == 2:
-        return dict.fromkeys(names, given)
-    if not isinstance(given, Mapping):
-        raise ValueError(f"The '{parameter}' parameter of {owner} must be a dict with column names as keys.")
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise ValueError(f"The '{parameter}' parameter of {owner} names {unknown[0]!r}, which is no column of X.")
-    return dict(given)
+def _typed(column: Any) -> Any:
+    """A column whose type may be read, as a Series of the type that its entries have."""
+    series = pd.Series(column, copy=False)
+    return series.infer_objects() if series.dtype == object else series
 
 
-def _bounds(given: Any, name: Any, owner: str) -> tuple[float, float]:
-    try:
-        low, high = (float(limit) for limit in given)
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(
-            f"The 'bounds' parameter of {owner} must give two finite numbers, the smaller one first, for column "
-            f"{name!r}. Got {given!r} instead."
-        )
-    return low, high
+def _category_column(name: Any, declared: Declared, shown: Any, missing: bool, owner: str) -> CategoryColumn:
+    values = declared.values
+    if values is None:
+        values = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, owner)
+    dtype = declared.dtype
+    if dtype is None:
+        shown_dtype = None if shown is None else shown.dtype
+        dtype = shown_dtype if declared.values is None else dtype_of(None, values)
+        if isinstance(shown_dtype, pd.CategoricalDtype):
+            dtype = shown_dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype_of(dtype, values)
+    ordered = bool(getattr(dtype, "ordered", False))
+    return CategoryColumn(name, dtype, missing and can_be_missing(dtype), tuple(values), ordered)
+
+
+def _number_column(
+    name: Any, declared: Declared, shown: Any, known: Any, missing: bool, n_bins: int
+) -> tuple[NumberColumn, bool]:
+    """A column of numbers, and whether its cells have to be paid for."""
+    dtype = declared.dtype
+    if dtype is None:
+        dtype = shown.dtype if shown is not None and kind_of(shown.dtype) == "numbers" else np.dtype(np.float64)
+    integer = pd.api.types.is_integer_dtype(dtype)
+    values = None if known is None else as_numbers(known)
+    limits = declared.bounds
+    if limits is None and values is not None and np.isfinite(values).any():
+        finite = values[np.isfinite(values)]
+        limits = (float(finite.min()), float(finite.max()))
+    nullable = missing and can_be_missing(dtype)
+    if values is not None and limits is not None:
+        starts = quantile_starts(values, n_bins, *limits, integer)
+        return NumberColumn(name, dtype, nullable, starts, limits[1], integer), False
+    starts, high = fine_grid(limits, integer)
+    return NumberColumn(name, dtype, nullable, starts, high, integer), True
 
 
 def _distinct(series: pd.Series, owner: str) -> list[Any]:
@@ -217,8 +204,30 @@ def _distinct(series: pd.Series, owner: str) -> list[Any]:
         return list(series.cat.categories)
     try:
         distinct = pd.unique(series.dropna().astype(object)).tolist()
-        return sorted(distinct, key=lambda value: (str(type(value)), value))
+        distinct = sorted(distinct, key=lambda value: (str(type(value)), value))
     except TypeError:
+        distinct = None
+    if distinct is None:
         raise ValueError(
             f"A column of X of {owner} holds values that are neither numbers nor categories, such as lists."
-        ) from None
+        )
+    return distinct
+
+
+def _one_array(columns: list[Any]) -> NDArray[Any]:
+    """Columns side by side: of one type of numbers where all are numbers or booleans, else of objects."""
+    arrays = [_as_array(column) for column in columns]
+    if any(array.dtype.kind not in "biuf" for array in arrays):
+        arrays = [array.astype(object) for array in arrays]
+    return np.column_stack(arrays)
+
+
+def _as_array(column: Any) -> NDArray[Any]:
+    if isinstance(column, np.ndarray):
+        return column
+    dtype = column.dtype
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and getattr(dtype, "kind", "O") in "biuf":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    cells = np.array(column, dtype=object)
+    cells[pd.isna(cells)] = None
+    return cells

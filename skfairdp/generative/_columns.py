@@ -7,12 +7,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp.generative._declared import as_objects
+from skfairdp.generative._tables import as_cells, as_numbers, codes_of_cells
+
 __all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts"]
 
 _LINEAR, _OCTAVES = 200, 30  # cells of equal width within bounds, and halvings of the range towards its anchor
 _STEPS = 4  # cells per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
-_OUTSIDE = object()  # equal to no value
 _EVIDENCE = 4.0  # standard deviations of noise that the outer cells must exceed to count as occupied
 
 
@@ -23,9 +25,10 @@ class Column:
     Parameters
     ----------
     name : label
-    dtype : dtype of the column in the table given to fit
+    dtype : dtype
+        Public; of what is sampled.
     nullable : bool
-        Whether the dtype can hold a missing value; it then has a cell of its own.
+        Whether a missing value may be sampled; it then has a cell of its own.
     """
 
     name: Any
@@ -57,14 +60,6 @@ class Column:
         raise NotImplementedError
 
 
-def _hashable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return _OUTSIDE
-    return value
-
-
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """A column with a public list of values."""
@@ -78,23 +73,15 @@ class CategoryColumn(Column):
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         """Cell of each value; one outside the list gets the last cell."""
-        given = pd.Series(values, copy=False).astype(object)
-        try:
-            codes, distinct = pd.factorize(given, use_na_sentinel=True)
-        except TypeError:  # lists and the like are outside any list of values; an error would come after the charge
-            codes, distinct = pd.factorize(given.map(_hashable), use_na_sentinel=True)
-        index = {value: cell for cell, value in enumerate(self.values)}
-        known = [index.get(value, self.n_cells - 1) for value in distinct.tolist()]
-        missing = self.null_cell if self.nullable else self.n_cells - 1
-        return np.array([*known, missing], dtype=np.int64)[codes]
+        other = self.n_cells - 1
+        missing = self.null_cell if self.nullable else other
+        return codes_of_cells(as_cells(values), self.values, missing=missing, other=other)
 
     def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
         codes = np.where(cells < self.n_values, cells, -1)
         if isinstance(self.dtype, pd.CategoricalDtype):
             return pd.Categorical.from_codes(codes, categories=pd.Index(self.values), ordered=self.ordered)
-        lookup = np.empty(self.n_values + 1, dtype=object)
-        lookup[:-1] = list(self.values)
-        lookup[-1] = None if self.dtype == object else pd.NA
+        lookup = as_objects([*self.values, None if self.dtype == object else pd.NA])
         if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
             if self.dtype.kind == "f":
                 lookup[-1] = np.nan
@@ -125,7 +112,7 @@ class NumberColumn(Column):
         return len(self.starts)
 
     def encode(self, values: Any) -> NDArray[np.int64]:
-        """Cell of each value; values beyond the bounds count as the bound."""
+        """Cell of each value; values beyond the bounds count as the bound, and what is no number as missing."""
         numbers = as_numbers(values)
         cells = np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.n_values - 1)
         missing = self.null_cell if self.nullable else self.n_cells - 1
@@ -150,16 +137,8 @@ class NumberColumn(Column):
         if self.dtype.kind in "iu":
             limits = np.iinfo(self.dtype)
             return np.clip(numbers, limits.min, limits.max).astype(self.dtype)
-        if self.dtype.kind == "b":
-            return numbers >= 0.5
         numbers = np.where(present, numbers, np.nan)
         return numbers.astype(self.dtype if self.dtype.kind == "f" else np.float64)
-
-
-def as_numbers(values: Any) -> NDArray[np.float64]:
-    """Floats, missing ones as NaN."""
-    series = pd.Series(values, copy=False)
-    return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _after(value: float, integer: bool) -> float:

@@ -33,7 +33,6 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PFGuardGenerator"]
 
-PUBLIC = ("number of rows", "columns and dtypes", "bounds, categories, domains", "X_reference", "all parameters")
 BACKENDS: dict[str, type[GeneratorBackend]] = {
     "marginals": MarginalsBackend,
     "pate_gan": PATEGANBackend,
@@ -49,9 +48,15 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
     **Guarantee.** (ε, δ)-differential privacy for one record under replacement, features, label and group together.
     ``privacy_.epsilon`` is computed from the event of everything that a fit may release, before it releases anything,
     and is the same for every table of that shape; sampling is post-processing, any number of rows at no cost. Public
-    are: the number of rows, column names and dtypes, and what you give as parameters or as ``X_reference``. A number
-    column without public bounds or reference has its cells paid for; categories, classes and groups that are given
-    neither way are read from the private rows, which a PrivacyLeakWarning names.
+    are: the number of rows, column names, whether X is a DataFrame or an array, and what you give as parameters or as
+    ``X_reference``. A number column without public bounds or reference has its cells paid for. The *types* of private
+    containers are not public, for numpy and pandas infer them from values: which columns are numbers, their dtypes,
+    the width of strings and the lists of categories come from what you declare. What you leave undeclared is read from
+    the private rows: a PrivacyLeakWarning names it and ``privacy_.public`` lists it.
+
+    Of a column that is declared no cell raises an error. A number beyond the bounds counts as the bound, and a cell
+    that is no number as missing. In a column of categories a cell outside the list is counted as "none of these", which
+    is never sampled. Labels and groups outside ``classes`` and ``groups`` raise one ValueError, the same for all.
 
     PFGuard (Kim et al. 2024): fair sampling on the private side, a private release, a balanced law on the public side.
     Its published claims break where parts are stratified by a private attribute or weights are counted over the whole
@@ -92,11 +97,19 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
     n_bins : int, default=24
         Cells that a column of numbers is cut into. Values are drawn evenly within a cell.
     bounds : dict of column to (low, high), or one pair for all, default=None
-        Public bounds of number columns. Private values beyond them count as the bound.
+        Public bounds of number columns; a pair for all is for those that are not in ``categories``. Private values
+        beyond them count as the bound.
     categories : dict of column to list, default=None
-        Public values of a column. Private values outside the list are counted, and never sampled.
+        Public values of a column. Private values outside the list are counted, and never sampled. A list with a type
+        of its own (a pandas Categorical, Series or CategoricalDtype, an array) gives the column that type.
+    dtypes : dict or Series of column to dtype, or one dtype for all, default=None
+        Public types of what is sampled, for example ``{"age": int, "visits": "Int32"}``; ``table.dtypes`` where you
+        know that these say nothing about the rows. A dtype of numbers alone declares a column of numbers whose range
+        is paid for. Columns without one get that of ``X_reference``, else float64 for numbers and for categories what
+        pandas makes of their list. An integer dtype cannot hold a missing value, so none is sampled.
     classes, groups : array-like, default=None
-        Public domains of the label and of the group (tuples for intersections).
+        Public domains of the label and of the group (tuples for intersections). Labels and groups are sampled with the
+        type that these lists have.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that are the group. They are among the columns that are sampled.
     random_state : int, RandomState, Generator or None, default=None
@@ -113,7 +126,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
     model_ : FittedModel
         The released model. It holds no private row.
     codec_ : TableCodec
-        Columns and their cells: public or released.
+        Columns, their types and cells: public or released.
     law_ : ndarray of shape (n_groups, n_classes)
         Shares of groups and labels in what is sampled. Chosen from released values.
     observed_law_ : ndarray of shape (n_groups, n_classes)
@@ -134,7 +147,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
     BudgetExceededError
         From ``fit``, before the first release, when the ledger cannot afford it.
     ValueError
-        From ``fit``, on unusable input, before anything is spent.
+        From ``fit``, on unusable input, before anything is spent. No message holds a private value or count.
 
     Examples
     --------
@@ -168,6 +181,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         "n_bins": [Interval(Integral, 2, 1000, closed="both")],
         "bounds": [dict, tuple, None],
         "categories": [dict, None],
+        "dtypes": "no_validation",
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
@@ -196,6 +210,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         n_bins: int = 24,
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
+        dtypes: Any = None,
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
@@ -218,6 +233,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         self.n_bins = n_bins
         self.bounds = bounds
         self.categories = categories
+        self.dtypes = dtypes
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
@@ -239,15 +255,16 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_rows, n_columns), or images of shape (n_rows, ...)
-            Private. Numbers, categories, booleans; missing values where the dtype has them.
+            Private. Numbers, categories, booleans, missing values.
         y : array-like of shape (n_rows,), default=None
             Private labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups. Needed where ``balance`` is not None, unless ``sensitive_columns`` names them or an
             unbiased ``X_reference`` stands in.
         X_reference : DataFrame, array-like or PublicData, default=None
-            Public rows in the columns of X: number columns take their cells from them, others their categories; a
-            column in which they miss no value is sampled without missing ones. Without groups, networks' teachers
+            Public rows in the columns of X: number columns take their cells from them, others their categories, and
+            all that ``dtypes`` does not name their types; a column in which they miss no value is sampled without
+            missing ones. Without groups, networks' teachers
             balance their batches towards these rows, whose groups need not be known.
 
         Returns
@@ -255,10 +272,11 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         self
         """
         self._validate_params()
-        private, groups_in_X, codec, reference = self._read_rows(X, X_reference)
+        given = self._read_rows(X, X_reference)
+        private, codec, reference = given.private, given.codec, given.reference
         labels, classes = self._read_labels(y, len(private))
         groups, domain = self._read_groups(
-            groups_in_X, sensitive_features, len(private), estimated=reference is not None
+            given.groups, sensitive_features, len(private), estimated=reference is not None
         )
         rates = self._rates_asked_for(classes, domain)
         rng = public_generator(self.random_state)
@@ -286,7 +304,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
             budget.event_at(multiplier),
             relation=RELATION,
             releases=budget.releases,
-            public=PUBLIC,
+            public=self._public(given, classes, domain),
         )
         with spending as noise:
             if isinstance(codec, TableCodec) and budget.ranges is not None:
@@ -311,7 +329,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
                 reference=None if reference is None else codec.encode(reference),
             )
             model = budget.backend.learn(rows, multiplier, noise)
-        del rows, private, groups, labels
+        del rows, given, private, groups, labels
         # Released values only from here on.
         if rates is None and self.label_rates == "fair" and self.balance == "group_and_label" and domain is not None:
             law = target_law(observed, self.balance, fair_rates(model, observed, rng))
@@ -329,7 +347,7 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
         return_sensitive: bool = False,
         random_state: RandomStateLike = None,
     ) -> Any:
-        """Draw synthetic rows in the container, columns and dtypes of X. Costs no privacy, however many.
+        """Draw synthetic rows in the container and columns of X. Costs no privacy, however many.
 
         Parameters
         ----------

@@ -1,24 +1,49 @@
 """How the generator reads its private and public inputs. Nothing here releases anything."""
 
+import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skfairdp._base import FairPrivateMixin
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative._codec import TableCodec, plan_table
+from skfairdp.generative._declared import Declarations, Form, array_of, dtype_of, filled, type_of
 from skfairdp.generative._law import given_rates
-from skfairdp.generative._tables import Form, as_table, named_columns
+from skfairdp.generative._tables import Table, as_cells, as_container, codes_of_cells, read_table
 from skfairdp.generative._units import UnitCodec, plan_units
-from skfairdp.utils import PublicData, split_sensitive_columns, without_values
+from skfairdp.utils import PublicData, given_domain
 
 __all__ = ["ReadsRows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Private rows, what turns them into cells or units, public rows, and what of all that was read from private ones.
+
+    Parameters
+    ----------
+    private : Table or ndarray
+    groups : Table or None
+        The columns that ``sensitive_columns`` names.
+    codec : TableCodec or UnitCodec
+    reference : Table, ndarray or None
+    read : list of str
+        In words: what follows from private values outside the guarantee.
+    """
+
+    private: Any
+    groups: Table | None
+    codec: TableCodec | UnitCodec
+    reference: Any
+    read: list[str]
 
 
 class ReadsRows(FairPrivateMixin):
@@ -29,96 +54,133 @@ class ReadsRows(FairPrivateMixin):
     codec: str
     bounds: Any
     categories: Any
+    dtypes: Any
+    classes: Any
+    groups: Any
+    sensitive_columns: Any
     n_bins: int
 
-    def _read_rows(self, X: Any, X_reference: Any) -> tuple[Any, Any, TableCodec | UnitCodec, Any]:
-        """Private rows, the groups among their columns, what turns them into cells or units, and public rows."""
+    def _read_rows(self, X: Any, X_reference: Any) -> Rows:
+        """Everything about X that a fit needs, from its shape, its names and declarations."""
         owner = type(self).__name__
-        self._group_columns: list[tuple[int, Any, Form]] = []
+        self._group_columns: list[tuple[int, Any, Any]] = []
         given = X_reference.X if isinstance(X_reference, PublicData) else X_reference
-        dimensions = getattr(X, "ndim", 2)
-        if self.codec == "units" or (self.codec == "auto" and dimensions > 2):
-            if self.sensitive_columns is not None:  # type: ignore[attr-defined]
+        units = self.codec == "units" or (self.codec == "auto" and getattr(X, "ndim", 2) > 2)
+        X = self._checked(X, units, reset=True)
+        given = None if given is None else self._checked(given, units, reset=False)
+        if units:
+            if self.sensitive_columns is not None:
                 raise ValueError(f"'sensitive_columns' of {owner} names columns of a table; units have none.")
-            rows = self._read_array(X, reset=True)
-            codec = plan_units(rows, self.bounds, owner)
-            return rows, None, codec, None if given is None else self._read_array(given, reset=False)
-        table, groups = self._read_table(X, reset=True)
-        reference = None
-        if given is not None:
-            reference, _ = self._read_table(given, reset=False)
-            reference.columns = table.columns
-        return table, groups, plan_table(
-            table,
-            is_frame=isinstance(X, pd.DataFrame),
-            dtype=None if isinstance(X, pd.DataFrame) else np.asarray(X).dtype,
-            reference=reference,
-            bounds=self.bounds,
-            categories=self.categories,
-            n_bins=self.n_bins,
-            owner=owner,
-        ), reference
+            return Rows(X, None, plan_units(X.shape[1:], X.dtype, self.bounds, self.dtypes, owner), given, [])
+        whole = read_table(X)
+        taken = _positions(self.sensitive_columns, whole, owner)
+        table, groups = whole.without(taken), whole.of(taken)
+        declarations = Declarations.read(
+            table.names, self.bounds, self.categories, self.dtypes, owner, further=groups.names
+        )
+        self._group_columns = [(j, whole.names[j], declarations.dtype(whole.names[j])) for j in taken]
+        reference = None if given is None else read_table(given).without(taken)
+        codec, read = plan_table(table, declarations, reference=reference, n_bins=self.n_bins, owner=owner)
+        if read:
+            shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
+            warnings.warn(
+                f"{owner} read the types or categories of {len(read)} column(s) from the private rows, which reveals "
+                f"them outside the guarantee: {shown}. Declare them with the 'categories', 'bounds' or 'dtypes' "
+                "parameter, or pass public rows as X_reference.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+        words = [f"type or categories of column {name!r} (read from the private rows)" for name in read]
+        return Rows(table, groups if taken else None, codec, reference, words)
 
-    def _read_array(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Numbers of any number of dimensions, one row along the first."""
-        array = np.asarray(X)
-        flat = array.reshape(len(array), -1) if array.ndim > 2 and len(array) else array
-        validate_data(self, flat, reset=reset, dtype="numeric", ensure_all_finite=False)
-        return array
-
-    def _read_table(self, X: Any, *, reset: bool) -> tuple[pd.DataFrame, NDArray[np.object_] | None]:
-        """The columns to be learnt, and the groups among the columns of X where ``sensitive_columns`` names them."""
+    def _checked(self, X: Any, units: bool, *, reset: bool) -> Any:
+        """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
         owner = type(self).__name__
         if scipy.sparse.issparse(X):
             raise TypeError(f"Sparse data was passed as X of {owner}, but dense data is required. Use X.toarray().")
-        try:
-            if isinstance(X, pd.DataFrame):
-                validate_data(self, X, reset=reset, skip_check_array=True)
-                if not X.shape[0] or not X.shape[1]:
-                    raise ValueError(
-                        f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
-                        f"a minimum of 1 is required by {owner}."
-                    )
-            else:
-                X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        except (ValueError, TypeError, OverflowError) as error:
-            problem: Exception | None = without_values(error, owner=owner)
-        else:
-            problem = None
-        if problem is not None:
-            raise problem
-        if self.sensitive_columns is None:  # type: ignore[attr-defined]
-            return as_table(X), None
-        features, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)  # type: ignore[attr-defined]
-        kept = as_table(features)
-        whole = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
-        self._group_columns = [
-            (list(whole.columns).index(name), name, Form.of(whole[name]))
-            for name in named_columns(whole, self.sensitive_columns)  # type: ignore[attr-defined]
-        ]
-        return kept, groups
+        X = as_container(X, owner, table=not units)
+        shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
+        blank = np.broadcast_to(np.zeros(()), shape)
+        if isinstance(X, pd.DataFrame):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            check_array(blank, estimator=self, ensure_all_finite=False)
+            return X.to_numpy() if units else X
+        if X.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: X of {owner} must hold real numbers.")
+        validate_data(self, blank, reset=reset, ensure_all_finite=False)
+        return X
 
     def _read_labels(self, y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+        """Codes of the private labels, and the classes."""
         if y is None:
             return np.zeros(n_rows, dtype=np.int64), None
-        classes, codes = self._encode_classes(self._check_target(y, n_rows))
-        self._labels_form = Form.of(y if hasattr(y, "dtype") else np.asarray(y).ravel())
+        if self.classes is None:
+            classes, codes = self._encode_classes(self._check_target(y, n_rows))
+            self._labels_form = Form.of(y, classes)
+            return codes, classes
+        owner = type(self).__name__
+        self._labels_form = Form.of(y, self.classes)
+        classes = self._declared_classes()
+        cells = _single_column(y, n_rows, owner)
+        codes = codes_of_cells(cells, classes.tolist(), missing=-1, other=-1)
+        if (codes < 0).any():
+            raise ValueError(
+                f"y of {owner} has missing labels, or labels that are not among the declared ones. Give all of them "
+                "with the 'classes' parameter, and drop rows without a label."
+            )
         return codes, classes
 
+    def _declared_classes(self) -> NDArray[Any]:
+        owner = type(self).__name__
+        labels = given_domain(self.classes, owner=owner, parameter="classes").tolist()
+        try:
+            labels = sorted(labels)  # scikit-learn keeps classes_ sorted
+        except TypeError:
+            labels = [()]
+        if any(isinstance(label, tuple) for label in labels):
+            raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
+        return array_of(type_of(self.classes), labels)
+
     def _read_groups(
-        self, groups_in_X: NDArray[np.object_] | None, sensitive_features: Any, n_rows: int, *, estimated: bool
+        self, group_columns: Table | None, sensitive_features: Any, n_rows: int, *, estimated: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.object_] | None]:
-        if groups_in_X is None and sensitive_features is None:
+        """Codes of the private groups, and their domain."""
+        owner = type(self).__name__
+        if group_columns is None and sensitive_features is None:
             if self.balance is not None and not estimated:
                 raise ValueError(
-                    f"{type(self).__name__} needs the groups of the private rows to balance them: pass "
+                    f"{owner} needs the groups of the private rows to balance them: pass "
                     "sensitive_features to fit, name their columns with 'sensitive_columns', pass unbiased public rows "
                     "as X_reference, or set balance=None."
                 )
             return np.zeros(n_rows, dtype=np.int64), None
-        codes, domain = self._private_groups(groups_in_X, sensitive_features, n_rows)
-        self._groups_form = Form.of(sensitive_features if groups_in_X is None else groups_in_X)
+        if group_columns is not None and sensitive_features is not None:
+            raise ValueError(
+                f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
+            )
+        domain = None if self.groups is None else given_domain(self.groups, owner=owner, parameter="groups")
+        if group_columns is None:
+            cells, width = _group_cells(sensitive_features, n_rows, owner, domain)
+        else:
+            cells, width = _joined([as_cells(column) for column in group_columns.columns]), 1
+        self._groups_form = Form.of(sensitive_features, self.groups, width)
+        if domain is None:
+            return self._private_groups(None, cells.tolist(), n_rows)
+        codes = codes_of_cells(cells, domain.tolist(), missing=-1, other=-1)
+        if (codes < 0).any():
+            raise ValueError(
+                f"sensitive_features of {owner} has missing groups, or groups that are not among the declared ones. "
+                "Give all of them with the 'groups' parameter, and give missing ones a group of their own."
+            )
         return codes, domain
+
+    def _public(self, rows: Rows, classes: Any, domain: Any) -> tuple[str, ...]:
+        """What the guarantee takes as public, in words; also what was read from private rows for want of it."""
+        leaks = [name for name, found in (("classes", classes), ("groups", domain)) if found is not None]
+        leaks = [f"{name} (read from the private rows)" for name in leaks if getattr(self, name) is None]
+        reference = () if rows.reference is None else ("X_reference",)
+        return ("number of rows", "names of columns and kinds of containers", *reference, "all parameters",
+                *rows.read, *leaks)
 
     def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float, domain: Any) -> None:
         """Say where balance rests on too few rows, by released counts only."""
@@ -146,10 +208,11 @@ class ReadsRows(FairPrivateMixin):
         if domain is None:
             return {}
         several = len(self._group_columns) > 1
-        return {
-            position: (name, form.restore([group[k] if several else group for group in domain], codes))
-            for k, (position, name, form) in enumerate(self._group_columns)
-        }
+        columns = {}
+        for k, (position, name, dtype) in enumerate(self._group_columns):
+            labels = [group[k] if several else group for group in domain]
+            columns[position] = (name, filled(labels, codes, dtype_of(None, labels) if dtype is None else dtype))
+        return columns
 
     def _rates_asked_for(self, classes: Any, domain: Any) -> NDArray[np.float64] | None:
         if not isinstance(self.label_rates, Mapping):
@@ -165,3 +228,80 @@ class ReadsRows(FairPrivateMixin):
         tags.input_tags.string = True
         tags.no_validation = False
         return tags
+
+
+def _positions(wanted: Any, table: Table, owner: str) -> list[int]:
+    """Positions of the columns that ``sensitive_columns`` names, by label or by position."""
+    if wanted is None:
+        return []
+    places = []
+    for item in [wanted] if isinstance(wanted, str | int | np.integer) else list(wanted):
+        if isinstance(item, int | np.integer) and not isinstance(item, bool):
+            if not -len(table.names) <= item < len(table.names):
+                raise ValueError(
+                    f"'sensitive_columns' of {owner} names column {item}, but X has {len(table.names)} columns."
+                )
+            places.append(int(item) % len(table.names))
+        elif table.is_frame and table.names.count(item) == 1:
+            places.append(table.names.index(item))
+        else:
+            where = "is not exactly one column of X" if table.is_frame else "needs X to be a DataFrame"
+            raise ValueError(f"'sensitive_columns' of {owner} names {item!r}, which {where}.")
+    if not places:
+        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
+    if len(set(places)) == len(table.names):
+        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    return places
+
+
+def _single_column(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
+    """The cells of labels in any container. Only its shape is checked."""
+    if not isinstance(y, pd.Series | pd.DataFrame) and hasattr(y, "__array__"):
+        y = np.asarray(y)
+    shape = y.shape if hasattr(y, "shape") else (len(y),)
+    column_or_1d(np.broadcast_to(np.zeros(()), shape), warn=True)
+    if shape[0] != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, shape[0]]}")
+    if isinstance(y, pd.DataFrame):
+        return as_cells(y.iloc[:, 0])
+    return as_cells(y.reshape(-1) if isinstance(y, np.ndarray) else y)
+
+
+def _group_cells(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDArray[np.object_], int]:
+    """One cell for each row, tuples where there are several columns, and the number of columns."""
+    if isinstance(given, pd.DataFrame):
+        columns = [as_cells(given.iloc[:, j]) for j in range(given.shape[1])]
+    elif not isinstance(given, pd.Series) and hasattr(given, "__array__"):
+        array = np.asarray(given)
+        if array.ndim not in (1, 2):
+            raise ValueError(
+                f"sensitive_features of {owner} must be one column, or a table of columns; got {array.ndim} dimensions."
+            )
+        columns = [as_cells(array[:, j]) for j in range(array.shape[1])] if array.ndim == 2 else [as_cells(array)]
+    else:
+        columns = [as_cells(given)]
+    if not columns:
+        raise ValueError(f"sensitive_features of {owner} is a table with no columns.")
+    if len(columns[0]) != n_rows:
+        raise ValueError(
+            f"sensitive_features of {owner} has inconsistent length: {len(columns[0])} rows where X has {n_rows}."
+        )
+    if not isinstance(given, list | tuple):
+        return _joined(columns), len(columns)
+    labels = columns[0] if domain is None else domain  # a list's rows are tuples where the declared groups are
+    width = max((len(label) for label in labels if isinstance(label, list | tuple)), default=1)
+    return as_cells([_group_of_list(cell, width) for cell in columns[0]]), width
+
+
+def _group_of_list(cell: Any, width: int) -> Any:
+    if not isinstance(cell, list | tuple) and not (isinstance(cell, np.ndarray) and cell.ndim == 1):
+        return cell
+    return cell[0] if width == 1 and len(cell) == 1 else tuple(cell)
+
+
+def _joined(columns: list[NDArray[np.object_]]) -> NDArray[np.object_]:
+    if len(columns) == 1:
+        return columns[0]
+    out = np.empty(len(columns[0]), dtype=object)
+    out[:] = list(zip(*columns, strict=True))
+    return out

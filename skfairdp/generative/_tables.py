@@ -1,75 +1,158 @@
-"""Reading what users pass as X, y and groups, and giving synthetic rows back in the same form."""
+"""Private tables, labels and groups as columns of cells, whatever type their containers happen to have.
 
+numpy and pandas infer types from values: one missing entry turns integers into floats, one string turns a column into
+objects, the longest string sets the width of all. So the type of a private container says something about its rows. A
+column is therefore read cell by cell, and what a cell is read as depends on that cell alone.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Form", "as_table", "named_columns"]
+__all__ = ["Table", "as_cells", "as_container", "as_numbers", "codes_of_cells", "read_table"]
 
-
-def as_table(X: Any) -> pd.DataFrame:
-    """A DataFrame of the same columns; object arrays get the column types that their entries have."""
-    if isinstance(X, pd.DataFrame):
-        return X
-    table = pd.DataFrame(np.asarray(X))
-    return table.infer_objects() if "O" in {getattr(dtype, "kind", "") for dtype in table.dtypes} else table
-
-
-def named_columns(table: pd.DataFrame, wanted: Any) -> list[Any]:
-    """Labels of the columns that ``sensitive_columns`` names, by label or by position."""
-    items = [wanted] if isinstance(wanted, str | int | np.integer) else list(wanted)
-    return [table.columns[int(item)] if isinstance(item, int | np.integer) else item for item in items]
+_MISSING = object()  # equal to no label
 
 
 @dataclass(frozen=True)
-class Form:
-    """The container that labels or groups came in.
+class Table:
+    """The columns of a DataFrame, an array or a list of rows.
 
     Parameters
     ----------
-    container : {"array", "series", "frame"}
-    names : tuple of labels
-    dtypes : tuple of dtypes
+    names : list of labels
+        Column labels; positions where X has none.
+    columns : list of Series or ndarray
+    n_rows : int
+    is_frame : bool
     """
 
-    container: str
-    names: tuple[Any, ...]
-    dtypes: tuple[Any, ...]
+    names: list[Any]
+    columns: list[Any]
+    n_rows: int
+    is_frame: bool
 
-    @classmethod
-    def of(cls, given: Any) -> "Form":
-        if isinstance(given, pd.DataFrame):
-            return cls("frame", tuple(given.columns), tuple(given.dtypes))
-        if isinstance(given, pd.Series):
-            return cls("series", (given.name,), (given.dtype,))
-        array = np.asarray(given)
-        width = array.shape[1] if array.ndim == 2 else 1
-        return cls("array", tuple(range(width)), (array.dtype,) * width)
+    def __len__(self) -> int:
+        return self.n_rows
 
-    def restore(self, labels: list[Any], codes: NDArray[np.int64]) -> Any:
-        """Rows of public ``labels`` (tuples where there are several columns) in this container."""
-        several = len(self.names) > 1
-        columns = [
-            _filled([label[k] if several else label for label in labels], codes, dtype)
-            for k, dtype in enumerate(self.dtypes)
-        ]
-        if self.container == "frame":
-            frame = pd.DataFrame(dict(enumerate(columns)))
-            frame.columns = pd.Index(list(self.names))
-            return frame
-        if self.container == "series":
-            return pd.Series(columns[0], name=self.names[0])
-        return columns[0] if not several else np.column_stack(columns)
+    def of(self, positions: Sequence[int]) -> "Table":
+        """Some of the columns, under the names they have."""
+        columns = [self.columns[j] for j in positions]
+        return Table([self.names[j] for j in positions], columns, self.n_rows, self.is_frame)
+
+    def without(self, positions: Sequence[int]) -> "Table":
+        """The other columns."""
+        return self.of([j for j in range(len(self.names)) if j not in positions])
 
 
-def _filled(labels: list[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
-    if isinstance(dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(codes, categories=pd.Index(labels), ordered=bool(dtype.ordered))
-    lookup = np.empty(len(labels), dtype=object)
-    lookup[:] = labels
-    if isinstance(dtype, np.dtype):
-        return lookup.astype(dtype)[codes]
-    return pd.array(lookup[codes], dtype=dtype)
+def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
+    """X as a DataFrame or an array. Lists become arrays of objects, whose cells are as they were."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "__array__"):
+        return np.asarray(X)
+    return as_matrix(X, owner) if table else np.array(X, dtype=object)
+
+
+def read_table(X: Any) -> Table:
+    """Read a DataFrame or an array that has been checked to have rows and columns."""
+    if isinstance(X, pd.DataFrame):
+        return Table(list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])], len(X), True)
+    return Table(list(range(X.shape[1])), [X[:, j] for j in range(X.shape[1])], len(X), False)
+
+
+def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
+    """Rows given as lists, each cell as it is: numpy would give all cells one type.
+
+    Raises
+    ------
+    ValueError
+        A row has another length than the first, or is no row. The message is the same for all of them.
+    """
+    problem = ValueError(
+        f"Expected 2D array: X of {owner} must be a table, one row per record, each with the same number of columns. "
+        "Reshape your data with array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a "
+        "single row."
+    )
+    rows = list(rows)
+    lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in rows]
+    if any(row is None or len(row) != len(lists[0] or ()) for row in lists):
+        raise problem
+    out = np.empty((len(lists), len(lists[0] or ()) if lists else 0), dtype=object)
+    for i, row in enumerate(lists):
+        for j, cell in enumerate(row or ()):
+            out[i, j] = cell
+    return out
+
+
+def as_cells(column: Any) -> NDArray[np.object_]:
+    """One Python object per row."""
+    if isinstance(column, pd.Series | pd.Index):
+        return np.asarray(column.astype(object), dtype=object)
+    if isinstance(column, np.ndarray):
+        return column.astype(object)
+    cells = np.empty(len(column), dtype=object)
+    for i, cell in enumerate(column):
+        cells[i] = cell
+    return cells
+
+
+def as_numbers(column: Any) -> NDArray[np.float64]:
+    """Floats; NaN for every cell that is missing or no number. Strings that spell a number are numbers."""
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
+        with np.errstate(all="ignore"):  # a long double may be too large
+            return np.asarray(column, dtype=np.float64)
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and getattr(dtype, "kind", "O") in "fiub":
+        if isinstance(dtype, pd.SparseDtype):
+            return np.asarray(column, dtype=np.float64)
+        return np.asarray(pd.Series(column, copy=False).to_numpy(dtype=np.float64, na_value=np.nan))
+    with np.errstate(all="ignore"):
+        return np.array([_number(cell) for cell in as_cells(column)], dtype=np.float64)
+
+
+def _number(cell: Any) -> float:
+    if not isinstance(cell, Real | np.bool_ | Decimal | str) or isinstance(cell, np.timedelta64):
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+    except Exception:  # whatever a private cell does, it is no number
+        return math.nan
+
+
+def codes_of_cells(cells: NDArray[np.object_], labels: Sequence[Any], *, missing: int, other: int) -> NDArray[np.int64]:
+    """Position of each cell among public labels, ``missing`` for a missing cell and ``other`` for any other one.
+
+    Equality is Python's, so that 1, 1.0 and True are one label. No cell raises an error.
+    """
+    index = {label: code for code, label in enumerate(labels)}
+    try:
+        codes, distinct = pd.factorize(cells, use_na_sentinel=True)
+    except Exception:  # some cell cannot be hashed, so that it equals no label
+        codes, distinct = pd.factorize(as_cells([_hashable(cell) for cell in cells]), use_na_sentinel=True)
+    known = [_place(index, value, other) for value in distinct.tolist()]
+    return np.array([*known, missing], dtype=np.int64)[codes]
+
+
+def _place(index: dict[Any, int], value: Any, other: int) -> int:
+    try:
+        return index.get(value, other)
+    except Exception:
+        return other
+
+
+def _hashable(cell: Any) -> Any:
+    try:
+        hash(cell)
+    except Exception:
+        return _MISSING
+    return cell

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.generative._tables import as_numbers
+
 __all__ = ["UnitCodec", "plan_units"]
 
 
@@ -19,6 +21,7 @@ class UnitCodec:
         Of one row.
     low, high : float
     dtype : numpy dtype
+        Public; of what is sampled.
     """
 
     shape: tuple[int, ...]
@@ -31,8 +34,8 @@ class UnitCodec:
     sensitivity: float = 0.0
 
     def encode(self, rows: NDArray[Any]) -> NDArray[np.float32]:
-        """Units (n_rows, n_numbers); a missing number counts as the lower bound."""
-        numbers = np.nan_to_num(np.asarray(rows, dtype=np.float64).reshape(len(rows), -1), nan=self.low)
+        """Units (n_rows, n_numbers); what is missing or no number counts as the lower bound."""
+        numbers = np.nan_to_num(as_numbers(rows.reshape(-1)).reshape(len(rows), -1), nan=self.low)
         units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
         return units.astype(np.float32)
 
@@ -40,23 +43,32 @@ class UnitCodec:
         """Rows of the shape and dtype given to fit."""
         numbers = self.low + (np.asarray(units, dtype=np.float64) + 1) / 2 * (self.high - self.low)
         numbers = np.clip(numbers, self.low, self.high)
-        if self.dtype.kind in "iub":
+        if self.dtype.kind in "iu":
             numbers = np.rint(numbers)
         return numbers.reshape(len(units), *self.shape).astype(self.dtype)
 
 
-def plan_units(X: NDArray[Any], bounds: Any, owner: str) -> UnitCodec:
-    """The codec of an array, from public bounds or those of its dtype.
+def plan_units(shape: tuple[int, ...], given: np.dtype[Any], bounds: Any, dtype: Any, owner: str) -> UnitCodec:
+    """The codec of an array, from public bounds.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of one row.
+    given : numpy dtype
+        Of the array. Only an array of bytes has bounds by itself.
+    bounds : (low, high) or None
+    dtype : dtype or None
+        Of what is sampled: float64 where neither this nor bytes say otherwise.
+    owner : str
 
     Raises
     ------
     ValueError
-        No bounds for floats, or not numbers at all.
+        No bounds where there are no bytes, or a dtype that holds no plain numbers.
     """
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"{owner} needs X as numbers to learn units. Encode categories, or use codec='table'.")
-    if bounds is None and X.dtype == np.uint8:
-        bounds = (0.0, 255.0)
+    if bounds is None and given == np.uint8:
+        bounds, dtype = (0.0, 255.0), np.uint8 if dtype is None else dtype
     try:
         low, high = (float(limit) for limit in bounds)
     except (TypeError, ValueError):
@@ -66,4 +78,10 @@ def plan_units(X: NDArray[Any], bounds: Any, owner: str) -> UnitCodec:
             f"{owner} needs public bounds of the numbers to learn units: give 'bounds' as two finite numbers, the "
             "smaller one first, such as (0, 1)."
         )
-    return UnitCodec(X.shape[1:], low, high, X.dtype)
+    try:
+        sampled = np.dtype(np.float64 if dtype is None else dtype)
+    except TypeError:
+        sampled = np.dtype(object)
+    if sampled.kind not in "fiu":
+        raise ValueError(f"The 'dtypes' parameter of {owner} must be one numpy dtype of numbers for units.")
+    return UnitCodec(shape, low, high, sampled)

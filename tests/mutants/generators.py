@@ -1,5 +1,7 @@
 """Mistakes in generators of synthetic data: what their encoders read, who teaches them, how it is accounted."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from statistical.test_generator_differential import (
@@ -58,6 +60,7 @@ from skfairdp.generative._budget import Budget
 from skfairdp.generative._fairly_clipped_gan import CountsOfRows
 from skfairdp.generative._gan_releases import MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._pate_gan import PATEGANPlan
+from skfairdp.generative._tables import as_numbers
 from skfairdp.neural import AdversarialTraining
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
 
@@ -117,9 +120,10 @@ def bounds_of_columns_read_from_private_rows(patch):
     """Found: smallest and largest private value as the range of what is generated. Right: public, or paid for."""
     honest = _inputs.plan_table
 
-    def planted(table, **options):
-        numbers = table.select_dtypes("number")
-        return honest(table, **{**options, "bounds": {n: (numbers[n].min(), numbers[n].max()) for n in numbers}})
+    def planted(table, declarations, **options):
+        numbers = {n: as_numbers(c) for n, c in zip(table.names, table.columns, strict=True) if n != "kind"}
+        found = {name: (np.nanmin(values), np.nanmax(values)) for name, values in numbers.items()}
+        return honest(table, replace(declarations, bounds=found), **options)
 
     patch.setattr(_inputs, "plan_table", planted)
 
@@ -129,8 +133,9 @@ def categories_read_from_private_rows(patch):
     """Found: one-hot columns for the categories that occur. Right: public ones; others have a cell of their own."""
     honest = _inputs.plan_table
 
-    def planted(table, **options):
-        return honest(table, **{**options, "categories": {"kind": sorted(set(table["kind"].dropna()))}})
+    def planted(table, declarations, **options):
+        found = sorted({cell for cell in table.columns[table.names.index("kind")] if isinstance(cell, str)})
+        return honest(table, replace(declarations, categories={"kind": found}), **options)
 
     patch.setattr(_inputs, "plan_table", planted)
 

@@ -73,7 +73,7 @@ def watched():
 def fit(table, **settings):
     X, y, s = table
     given = {"epsilon": 2.0, "bounds": (-3.0, 12.0), "categories": {"kind": ["a", "b", "c"]}, "classes": [0, 1],
-             "groups": ["a", "b"], "n_bins": 4, "random_state": 0}
+             "dtypes": {"size": float, "count": int}, "groups": ["a", "b"], "n_bins": 4, "random_state": 0}
     if settings.get("bounds", 0) == 0:
         given["bounds"] = {"size": (-3.0, 3.0), "count": (0, 12)}
     return PFGuardGenerator(**{**given, **settings}).fit(X, y, sensitive_features=s)

@@ -1,0 +1,267 @@
+"""What is publicly known of columns, labels and groups: kind, type, bounds and values, from declarations alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp.utils import given_domain
+
+__all__ = ["Declarations", "Declared", "Form", "array_of", "can_be_missing", "dtype_of", "filled", "kind_of"]
+
+_OBJECT = np.dtype(object)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What parameters say of one column; None for what they leave open.
+
+    Parameters
+    ----------
+    bounds : (low, high) or None
+    values : list or None
+        Of a column of categories.
+    dtype : dtype or None
+    """
+
+    bounds: tuple[float, float] | None
+    values: list[Any] | None
+    dtype: Any
+
+    @property
+    def kind(self) -> str | None:
+        """"categories", "numbers", or None where nothing tells."""
+        if self.values is not None:
+            return "categories"
+        if self.bounds is not None:
+            return "numbers"
+        return None if self.dtype is None else kind_of(self.dtype)
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """The parameters ``bounds``, ``categories`` and ``dtypes`` by column.
+
+    Parameters
+    ----------
+    bounds, categories, dtypes : dict of column label to declaration
+    owner : str
+    """
+
+    bounds: dict[Any, Any]
+    categories: dict[Any, Any]
+    dtypes: dict[Any, Any]
+    owner: str
+
+    @classmethod
+    def read(
+        cls, names: Sequence[Any], bounds: Any, categories: Any, dtypes: Any, owner: str, *, further: Sequence[Any] = ()
+    ) -> "Declarations":
+        """Spread declarations for all columns over those that have none of their own.
+
+        Parameters
+        ----------
+        names : sequence of labels
+            Columns that are learnt.
+        further : sequence of labels
+            Columns that ``dtypes`` may name as well: those of the groups.
+        """
+        lists = _by_column(categories, names, "categories", owner)
+        numbers = [name for name in names if name not in lists]
+        if isinstance(bounds, tuple) and len(bounds) == 2:
+            bounds = dict.fromkeys(numbers, bounds)
+        if isinstance(dtypes, pd.Series):
+            dtypes = dtypes.to_dict()
+        elif dtypes is not None and not isinstance(dtypes, Mapping):
+            dtypes = dict.fromkeys(numbers, dtypes)
+        return cls(
+            _by_column(bounds, names, "bounds", owner),
+            lists,
+            _by_column(dtypes, [*names, *further], "dtypes", owner),
+            owner,
+        )
+
+    def of(self, name: Any) -> Declared:
+        """Everything that is declared of a column.
+
+        Raises
+        ------
+        ValueError
+            Declarations contradict each other or cannot be read.
+        """
+        dtype = self.dtype(name)
+        values = self._values(name, dtype)
+        bounds = self._bounds(name)
+        if bounds is not None and (values is not None or (dtype is not None and kind_of(dtype) != "numbers")):
+            raise ValueError(f"The 'bounds' parameter of {self.owner} names column {name!r}, which holds no numbers.")
+        if values is not None and dtype is None and type_of(self.categories[name]) is not None:
+            dtype = dtype_of(type_of(self.categories[name]), values)
+        return Declared(bounds, values, dtype)
+
+    def dtype(self, name: Any) -> Any:
+        """The dtype that ``dtypes`` gives, or None."""
+        given = self.dtypes.get(name)
+        if given is None:
+            return None
+        try:
+            dtype = pd.api.types.pandas_dtype(given)
+        except TypeError:
+            dtype = None
+        if dtype is None or getattr(dtype, "kind", "O") in "mMcV":
+            raise ValueError(
+                f"The 'dtypes' parameter of {self.owner} must give column {name!r} a dtype of numbers, booleans, "
+                f"strings or categories. Got {given!r} instead."
+            )
+        return pd.Series(["a"]).dtype if getattr(dtype, "kind", "O") in "US" else dtype
+
+    def _values(self, name: Any, dtype: Any) -> list[Any] | None:
+        given = self.categories.get(name)
+        if given is None and isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None:
+            given = dtype
+        if given is None:
+            return [False, True] if dtype is not None and getattr(dtype, "kind", "O") == "b" else None
+        kind = type_of(given)
+        labels = kind.categories if isinstance(kind, pd.CategoricalDtype) else given
+        values = given_domain(labels, owner=self.owner, parameter="categories").tolist()
+        if dtype is not None and not isinstance(dtype, pd.CategoricalDtype) and not _fits(values, dtype):
+            raise ValueError(
+                f"The 'dtypes' parameter of {self.owner} gives column {name!r} a dtype that 'categories' do not fit."
+            )
+        return values
+
+    def _bounds(self, name: Any) -> tuple[float, float] | None:
+        given = self.bounds.get(name)
+        if given is None:
+            return None
+        try:
+            low, high = (float(limit) for limit in given)
+        except (TypeError, ValueError):
+            low, high = math.nan, math.nan
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise ValueError(
+                f"The 'bounds' parameter of {self.owner} must give two finite numbers, the smaller one first, for "
+                f"column {name!r}. Got {given!r} instead."
+            )
+        return low, high
+
+
+def _by_column(given: Any, names: Sequence[Any], parameter: str, owner: str) -> dict[Any, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"The '{parameter}' parameter of {owner} must be a dict with column names as keys.")
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(f"The '{parameter}' parameter of {owner} names {unknown[0]!r}, which is no column of X.")
+    return dict(given)
+
+
+def kind_of(dtype: Any) -> str:
+    """"numbers" or "categories"."""
+    number = pd.api.types.is_numeric_dtype(dtype) and getattr(dtype, "kind", "O") != "b"
+    return "numbers" if number else "categories"
+
+
+def can_be_missing(dtype: Any) -> bool:
+    """Whether a column of this dtype can hold a missing value."""
+    return isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind not in "biu"
+
+
+def type_of(given: Any) -> Any:
+    """The type that a declared list has of itself: an array's, a Series', a CategoricalDtype; None for plain lists."""
+    return given if isinstance(given, pd.CategoricalDtype) else getattr(given, "dtype", None)
+
+
+def dtype_of(dtype: Any, labels: Sequence[Any]) -> Any:
+    """Type of a column of these public labels: that of their list, else what pandas makes of them."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return pd.CategoricalDtype(pd.Index(labels), ordered=dtype.ordered)
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        return dtype
+    if isinstance(dtype, np.dtype) and dtype.kind not in "US":
+        return dtype
+    return _OBJECT if any(isinstance(label, tuple) for label in labels) else pd.Series(list(labels)).dtype
+
+
+def array_of(dtype: Any, labels: Sequence[Any]) -> NDArray[Any]:
+    """These public labels as one array: of numbers, of strings as wide as the longest of them, or of objects."""
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        return as_objects(labels).astype(dtype)
+    kinds = {type(label) for label in labels}
+    if kinds <= {int, float} or kinds == {bool} or kinds == {str}:
+        return np.array(labels)
+    return as_objects(labels)
+
+
+def _fits(values: Sequence[Any], dtype: Any) -> bool:
+    try:
+        return bool((pd.array(list(values), dtype=dtype).astype(object) == as_objects(values)).all())
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """One object for each value; tuples stay tuples."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = list(values)
+    return out
+
+
+@dataclass(frozen=True)
+class Form:
+    """How public labels are handed out: in the container that the private ones came in, with the type of the public.
+
+    Parameters
+    ----------
+    container : {"array", "series", "frame"}
+    names : tuple of labels
+        One for each column.
+    dtype : dtype or None
+        That the public list has of itself.
+    """
+
+    container: str
+    names: tuple[Any, ...]
+    dtype: Any = None
+
+    @classmethod
+    def of(cls, container: Any, public: Any, width: int = 1) -> "Form":
+        """The form of a private ``container`` of ``width`` columns, whose labels are those of the ``public`` list."""
+        if isinstance(container, pd.DataFrame):
+            return cls("frame", tuple(container.columns), type_of(public))
+        if isinstance(container, pd.Series):
+            return cls("series", (container.name,), type_of(public))
+        return cls("array", tuple(range(width)), type_of(public))
+
+    def restore(self, labels: list[Any], codes: NDArray[np.int64]) -> Any:
+        """Rows of public ``labels`` (tuples where there are several columns) in this container."""
+        several = len(self.names) > 1
+        parts = [[label[k] if several else label for label in labels] for k in range(len(self.names))]
+        dtype = None if several else self.dtype
+        if self.container == "array":
+            arrays = [array_of(dtype, part) for part in parts]
+            if len({array.dtype.kind for array in arrays}) > 1:
+                arrays = [array.astype(object) for array in arrays]
+            return np.column_stack([array[codes] for array in arrays]) if several else arrays[0][codes]
+        columns = [filled(part, codes, dtype_of(dtype, part)) for part in parts]
+        if self.container == "series":
+            return pd.Series(columns[0], name=self.names[0])
+        frame = pd.DataFrame(dict(enumerate(columns)))
+        frame.columns = pd.Index(list(self.names))
+        return frame
+
+
+def filled(labels: Sequence[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
+    """A column of this dtype with the labels that the codes name."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        distinct = list(dict.fromkeys(labels))  # of intersections a label of one column has several
+        places = np.array([distinct.index(label) for label in labels])
+        return pd.Categorical.from_codes(places[codes], categories=pd.Index(distinct), ordered=bool(dtype.ordered))
+    lookup = as_objects(labels)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return lookup.astype(dtype)[codes]
+    return pd.array(lookup[codes], dtype=dtype)
