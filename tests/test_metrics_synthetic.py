@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.linalg
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression, Perceptron
 
 from skfairdp.metrics import (
+    demographic_disparity,
     distribution_disparity,
     downstream_scores,
     frechet_distance,
@@ -75,3 +77,39 @@ def test_downstream_scores_are_those_of_a_model_trained_on_the_synthetic_rows_al
     bare = downstream_scores(Perceptron(), rows.X, rows.y, rows.X_public, rows.y_public,
                              sensitive_features=rows.groups_public)
     assert math.isnan(bare["auroc"])
+
+
+class Fixed(ClassifierMixin, BaseEstimator):
+    """Predicts the first column of X."""
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return np.asarray(X)[:, 0].astype(int)
+
+
+def test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three():
+    """With two groups "against the others" and "between" are the same number; with three they are not."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b", "c"], [500, 300, 200])
+    y = (rng.random(1000) < 0.5).astype(int)
+    rate = np.select([groups == "a", groups == "b"], [0.3, 0.5], 0.9)
+    predicted = (rng.random(1000) < np.where(y == 1, rate, rate / 2)).astype(int)
+    scores = downstream_scores(
+        Fixed(), np.zeros((2, 1)), [0, 1], predicted[:, None].astype(float), y, sensitive_features=groups
+    )
+
+    def widest(values):
+        return max(values) - min(values)
+
+    parts = [groups == name for name in "abc"]
+    rates = [predicted[part].mean() for part in parts]
+    assert scores["demographic_disparity"] == pytest.approx(widest(rates)) == pytest.approx(rates[2] - rates[0])
+    assert scores["accuracy_disparity"] == pytest.approx(widest([(predicted == y)[part].mean() for part in parts]))
+    odds = [widest([predicted[part & (y == label)].mean() for part in parts]) for label in (0, 1)]
+    assert scores["equalized_odds_disparity"] == pytest.approx(max(odds))
+    pairs = [demographic_disparity(None, predicted[p | q], sensitive_features=groups[p | q])
+             for p, q in ((parts[0], parts[1]), (parts[1], parts[2]), (parts[0], parts[2]))]
+    assert scores["demographic_disparity"] == pytest.approx(max(pairs))

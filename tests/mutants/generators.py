@@ -52,15 +52,37 @@ from test_generator_backends import (
 from test_generator_backends import (
     test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata as parts_are_public,
 )
+from test_generator_boundary import (
+    test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights as trouble_stays,
+)
+from test_generator_boundary import (
+    test_all_labels_that_are_not_declared_raise_one_error_that_says_nothing as errors_say_nothing,
+)
+from test_generator_boundary import (
+    test_no_cell_of_a_declared_column_shows_in_anything_but_releases as cells_do_not_show,
+)
+from test_generator_boundary import (
+    test_one_label_or_group_more_changes_no_type as types_are_declared,
+)
+from test_generator_boundary import (
+    test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings as releases_decide,
+)
+from test_metrics_synthetic import (
+    test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three as gaps_are_between_groups,
+)
 
-from skfairdp.generative import PFGuardGenerator, _inputs
+from skfairdp.generative import PFGuardGenerator, _codec, _inputs
 from skfairdp.generative import _gan as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative._budget import Budget
+from skfairdp.generative._codec import TableCodec
+from skfairdp.generative._declared import Form
 from skfairdp.generative._fairly_clipped_gan import CountsOfRows
 from skfairdp.generative._gan_releases import MajorityBits, MeanGradient, SanitisedGradient
+from skfairdp.generative._marginals import MarginalsPlan
 from skfairdp.generative._pate_gan import PATEGANPlan
 from skfairdp.generative._tables import as_numbers
+from skfairdp.metrics import _synthetic
 from skfairdp.neural import AdversarialTraining
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
 
@@ -320,3 +342,156 @@ def only_the_drawn_discriminator_trains(patch):
             p[others] = old[others]
 
     patch.setattr(AdversarialTraining, "teach", teach)
+
+
+# ---- found in our own 0.1.0: what the program around the releases said ---------------------------------------------
+@mutant(37, killed_by(types_are_declared))
+def labels_typed_as_the_private_ones(patch):
+    """Found: groups as wide as the longest private string. Right: the type of the declared list."""
+    honest = Form.of.__func__
+
+    def of(cls, container, public, width=1):
+        return replace(honest(cls, container, public, width), dtype=np.asarray(container).dtype)
+
+    patch.setattr(Form, "of", classmethod(of))
+    patch.setattr(
+        Form, "restore", lambda self, labels, codes: np.asarray(labels).astype(self.dtype)[codes]  # 'Amer-'
+    )
+
+
+@mutant(37, killed_by(cells_do_not_show, container="frame", column="count"))
+def numbers_typed_as_the_private_ones(patch):
+    """Found: floats where one private integer is missing. Right: declared types, float64 without one."""
+    honest = _inputs.plan_table
+
+    def planted(table, declarations, **options):
+        columns = zip(table.names, table.columns, strict=True)
+        found = {name: column.dtype for name, column in columns if getattr(column.dtype, "kind", "O") in "iuf"}
+        return honest(table, replace(declarations, dtypes=found), **options)
+
+    patch.setattr(_inputs, "plan_table", planted)
+
+
+@mutant(37, killed_by(cells_do_not_show, container="categories", column="kind"))
+def categories_kept_with_the_column(patch):
+    """Found: the categorical dtype of the private column, with all its values, in the fitted model. Right: declared."""
+    honest = _inputs.plan_table
+
+    def planted(table, declarations, **options):
+        codec, read = honest(table, declarations, **options)
+        pairs = zip(codec.columns, table.columns, strict=True)
+        kept = [replace(column, dtype=rows.dtype) if column.name == "kind" else column for column, rows in pairs]
+        return replace(codec, columns=tuple(kept)), read
+
+    patch.setattr(_inputs, "plan_table", planted)
+
+
+@mutant(37, killed_by(cells_do_not_show, container="lists", column="size"), killed_by(
+    cells_do_not_show, container="objects", column="count"))
+def rows_converted_as_a_whole(patch):
+    """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
+    patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
+    patch.setattr("skfairdp.generative._columns.as_numbers", lambda column: np.asarray(column, dtype=np.float64))
+
+
+@mutant(41, killed_by(errors_say_nothing, build=list, what="groups"))
+def rows_counted_in_an_error(patch):
+    """Found: "133 row(s) whose value is not among the 3 known ones", uncharged. Right: one constant text."""
+    honest = _inputs.codes_of_cells
+
+    def planted(cells, labels, *, missing, other):
+        codes = honest(cells, labels, missing=missing, other=other)
+        if other == -1 and (codes < 0).any():
+            raise ValueError(f"{int((codes < 0).sum())} row(s) whose value is not among the known ones.")
+        return codes
+
+    patch.setattr(_inputs, "codes_of_cells", planted)
+
+
+@mutant(41, killed_by(trouble_stays, trouble="warns"), killed_by(trouble_stays, trouble="raises"))
+def trouble_of_a_part_let_through(patch):
+    """Found: warnings and failures of what is fitted on one part reach the user. Right: silence, even weights."""
+
+    def planted(rows, reference):
+        truth = np.repeat([0, 1], [len(rows), len(reference)])
+        samplers.LogisticRegression().fit(np.vstack([rows, reference]), truth)
+        return np.full(len(rows), 2.0)
+
+    patch.setattr(samplers, "reference_ratios", planted)
+
+
+class Exact:
+    """A mechanism whose release happens, is charged and recorded, and is not used."""
+
+    def __init__(self, mechanism, kept=None):
+        self.mechanism, self.kept = mechanism, kept
+
+    def __getattr__(self, name):
+        return getattr(self.mechanism, name)
+
+    def release(self, values, source):
+        noisy = self.mechanism.release(values, source)
+        if self.kept is None:
+            return np.asarray(values, dtype=float)
+        self.kept.append(np.asarray(values, dtype=float))
+        return noisy
+
+
+@mutant(45, killed_by(releases_decide, law="ranges paid for"))
+def cells_from_exact_histograms(patch):
+    """Found (survived in 0.1.0): fine histograms are released, cells are merged by the exact ones. Right: by noisy."""
+    honest = TableCodec.settle
+    patch.setattr(
+        TableCodec, "settle", lambda self, table, mechanism, source: honest(self, table, Exact(mechanism), source)
+    )
+
+
+@mutant(45, killed_by(releases_decide, law="default"), killed_by(releases_decide, law="as it is"))
+def law_from_exact_counts(patch):
+    """Found (planted): shares of groups and labels from the counts before the noise. Right: after it."""
+    honest = Budget.law.fget
+    patch.setattr(Budget, "law", property(lambda self: Exact(honest(self))))
+
+
+@mutant(45, killed_by(releases_decide, law="default"))
+def small_groups_told_by_exact_counts(patch):
+    """Found (survived in 0.1.0): the warning of small groups counts private rows. Right: it reads released counts."""
+    honest_law, honest_warning, kept = Budget.law.fget, PFGuardGenerator._warn_of_small_groups, []
+    patch.setattr(Budget, "law", property(lambda self: Exact(honest_law(self), kept)))
+
+    def warn(self, noisy, sigma, domain):
+        return honest_warning(self, kept[-1].reshape(noisy.shape), sigma, domain)
+
+    patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)
+
+
+@mutant(45, killed_by(releases_decide, law="groups"))
+def pairs_chosen_by_exact_scores(patch):
+    """Found (planted): the tree is that of the exact scores. Right: of the released ones."""
+    honest = MarginalsPlan.scores_at
+    patch.setattr(MarginalsPlan, "scores_at", lambda self, noise: Exact(honest(self, noise)))
+
+
+@mutant(None, killed_by(gaps_are_between_groups))
+def gap_downstream_against_all_other_groups(patch):
+    """Found (survived in 0.1.0): a group against the rest, which is smaller with three groups. Right: the two furthest
+    apart."""
+    honest = _synthetic.demographic_disparity
+    patch.setattr(
+        _synthetic, "demographic_disparity", lambda *rows, gap, **given: honest(*rows, gap="others", **given)
+    )
+
+
+@mutant(None, killed_by(gaps_are_between_groups))
+def gaps_downstream_of_two_groups_alone(patch):
+    """Found (planted): the third group is left out of the comparison. Right: all that the test rows have."""
+    for name in ("equalized_odds_disparity", "accuracy_disparity"):
+        honest = getattr(_synthetic, name)
+
+        def planted(y_true, y_pred, *, sensitive_features, honest=honest):
+            kept = np.isin(sensitive_features, sorted(set(sensitive_features))[:2])
+            parts = (np.asarray(part)[kept] for part in (y_true, y_pred, sensitive_features))
+            truth, predicted, groups = parts
+            return honest(truth, predicted, sensitive_features=groups)
+
+        patch.setattr(_synthetic, name, planted)

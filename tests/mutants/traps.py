@@ -35,6 +35,7 @@ TRAPS = {
     32: "calibration returns an epsilon above the target",
     33: "a generator with a known seed supplies the noise",
     34: "expected cost charged instead of the worst case",
+    37: "types of samples (dtype, string width, categories) taken from private values",
     38: "noisy floats published unrounded",
     39: "sums in single precision, half precision, norms that underflow",
     41: "exact counts of private rows in errors and warnings",
