@@ -253,7 +253,8 @@ class BinnedGradients:
         threshold : float
             In votes.
         """
-        largest = GaussianMechanism(self.sigma_threshold, relation=RELATION)
-        counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2), relation=RELATION)
+        n_answers = math.prod(histograms.shape[:2])  # one record may move all of them
+        largest = GaussianMechanism(self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=RELATION)
+        counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=RELATION)
         answered = largest.release(histograms.max(axis=2), source) >= threshold
         return counts.release(histograms, source).argmax(axis=2), answered
