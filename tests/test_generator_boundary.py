@@ -253,7 +253,7 @@ def test_a_list_of_rows_of_unlike_lengths_says_so_and_no_more():
         for position in (0, 5, N - 1):
             rows = as_rows(table)
             rows[position] = bad
-            with pytest.raises(ValueError, match="one row per record, each with the same number of columns") as caught:
+            with pytest.raises(ValueError, match="one entry per row, all of the same shape") as caught:
                 make(False).fit(rows, y, sensitive_features=s)
             found.add(str(caught.value))
     assert len(found) == 1

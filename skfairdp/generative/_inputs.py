@@ -19,7 +19,7 @@ from skfairdp.generative._declared import Declarations, Form, array_of, dtype_of
 from skfairdp.generative._law import given_rates
 from skfairdp.generative._tables import Table, as_cells, as_container, codes_of_cells, read_table
 from skfairdp.generative._units import UnitCodec, plan_units
-from skfairdp.utils import PublicData, given_domain
+from skfairdp.utils import PublicData, given_domain, private_error
 
 __all__ = ["ReadsRows"]
 
@@ -106,7 +106,7 @@ class ReadsRows(FairPrivateMixin):
             check_array(blank, estimator=self, ensure_all_finite=False)
             return X.to_numpy() if units else X
         if X.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported: X of {owner} must hold real numbers.")
+            raise private_error("complex", owner=owner, name="X")
         validate_data(self, blank, reset=reset, ensure_all_finite=False)
         return X
 
@@ -124,10 +124,7 @@ class ReadsRows(FairPrivateMixin):
         cells = _single_column(y, n_rows, owner)
         codes = codes_of_cells(cells, classes.tolist(), missing=-1, other=-1)
         if (codes < 0).any():
-            raise ValueError(
-                f"y of {owner} has missing labels, or labels that are not among the declared ones. Give all of them "
-                "with the 'classes' parameter, and drop rows without a label."
-            )
+            raise private_error("unknown value", owner=owner, name="y", parameter="classes")
         return codes, classes
 
     def _declared_classes(self) -> NDArray[Any]:
@@ -168,10 +165,7 @@ class ReadsRows(FairPrivateMixin):
             return self._private_groups(None, cells.tolist(), n_rows)
         codes = codes_of_cells(cells, domain.tolist(), missing=-1, other=-1)
         if (codes < 0).any():
-            raise ValueError(
-                f"sensitive_features of {owner} has missing groups, or groups that are not among the declared ones. "
-                "Give all of them with the 'groups' parameter, and give missing ones a group of their own."
-            )
+            raise private_error("unknown value", owner=owner, name="sensitive_features", parameter="groups")
         return codes, domain
 
     def _public(self, rows: Rows, classes: Any, domain: Any) -> tuple[str, ...]:
@@ -259,9 +253,11 @@ def _single_column(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
     if not isinstance(y, pd.Series | pd.DataFrame) and hasattr(y, "__array__"):
         y = np.asarray(y)
     shape = y.shape if hasattr(y, "shape") else (len(y),)
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise ValueError(f"y of {owner} should be a 1d array: one column of labels, one entry per row.")
     column_or_1d(np.broadcast_to(np.zeros(()), shape), warn=True)
     if shape[0] != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, shape[0]]}")
+        raise ValueError(f"y of {owner} has inconsistent length: it must have one label per row of X.")
     if isinstance(y, pd.DataFrame):
         return as_cells(y.iloc[:, 0])
     return as_cells(y.reshape(-1) if isinstance(y, np.ndarray) else y)
@@ -284,7 +280,7 @@ def _group_cells(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDAr
         raise ValueError(f"sensitive_features of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
         raise ValueError(
-            f"sensitive_features of {owner} has inconsistent length: {len(columns[0])} rows where X has {n_rows}."
+            f"sensitive_features of {owner} has inconsistent length: it must have one entry per row of X."
         )
     if not isinstance(given, list | tuple):
         return _joined(columns), len(columns)

@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp.utils import private_error
+
 __all__ = ["Table", "as_cells", "as_container", "as_numbers", "codes_of_cells", "read_table"]
 
 _MISSING = object()  # equal to no label
@@ -76,15 +78,10 @@ def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
     ValueError
         A row has another length than the first, or is no row. The message is the same for all of them.
     """
-    problem = ValueError(
-        f"Expected 2D array: X of {owner} must be a table, one row per record, each with the same number of columns. "
-        "Reshape your data with array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a "
-        "single row."
-    )
     rows = list(rows)
     lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in rows]
     if any(row is None or len(row) != len(lists[0] or ()) for row in lists):
-        raise problem
+        raise private_error("ragged", owner=owner, name="X")
     out = np.empty((len(lists), len(lists[0] or ()) if lists else 0), dtype=object)
     for i, row in enumerate(lists):
         for j, cell in enumerate(row or ()):

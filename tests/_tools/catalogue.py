@@ -340,6 +340,7 @@ def make_tables() -> Rows:
 TABLE = {
     "bounds": {"score": (-5.0, 5.0), "count": (0, 11)},
     "categories": {"town": ["Athens", "Bergen", "Cork"], "kind": ["down", "up"]},
+    "dtypes": {"count": int},
     "groups": ["f", "m"],
 }
 
@@ -360,7 +361,7 @@ def _generator_fits() -> list[Fit]:
         of("marginals-star-group", pfguard(backend=MarginalsBackend(structure="star"), balance="group")),
         of("marginals-unbalanced", pfguard(balance=None)),
         of("marginals-rates", pfguard(label_rates={0: 0.3, 1: 0.6})),
-        of("marginals-private-cells", pfguard(bounds=None, n_bins=4)),
+        of("marginals-private-cells", pfguard(bounds=None, dtypes=float, n_bins=4)),
         of("marginals-3", pfguard(classes=[0, 1, 2]), rows=three_classes),
         Fit("PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every,
             make_tables),
