@@ -252,7 +252,7 @@ def _single_column(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
     """The cells of labels in any container. Only its shape is checked."""
     if not isinstance(y, pd.Series | pd.DataFrame) and hasattr(y, "__array__"):
         y = np.asarray(y)
-    shape = y.shape if hasattr(y, "shape") else (len(y),)
+    shape: tuple[int, ...] = y.shape if hasattr(y, "shape") else (len(y),)
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise ValueError(f"y of {owner} should be a 1d array: one column of labels, one entry per row.")
     column_or_1d(np.broadcast_to(np.zeros(()), shape), warn=True)
