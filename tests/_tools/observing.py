@@ -108,7 +108,7 @@ def plain(value: Any, *, depth: int = 0) -> Any:
     if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
         return (kind, _table(value, inside))
     if isinstance(value, dict):
-        return {"kind": kind, **{repr(key): inside(entry) for key, entry in value.items()}}
+        return {"kind": kind, "keys": repr(list(value)), **{repr(key): inside(entry) for key, entry in value.items()}}
     if isinstance(value, list | tuple):
         return (kind, [inside(entry) for entry in value])
     if isinstance(value, set | frozenset):

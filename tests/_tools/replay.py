@@ -67,7 +67,7 @@ class RecordingSource(NoiseSource):
         super().__init__()
         self.tape = tape
         self._stream = (secrets, tape.sources)
-        self._calls, self._releasing = 0, False
+        self._calls, self._releasing = {True: 0, False: 0}, False
         tape.sources += 1
 
     def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
@@ -87,8 +87,8 @@ class RecordingSource(NoiseSource):
         self.tape.order.append(f"releases {release.declared}")
 
     def _generator(self) -> np.random.Generator:
-        self._calls += 1
-        return np.random.default_rng((*self._stream, self._calls, int(self._releasing)))
+        self._calls[self._releasing] += 1
+        return np.random.default_rng((*self._stream, int(self._releasing), self._calls[self._releasing]))
 
     def _words(self, n: int) -> Any:
         self._check(None)
