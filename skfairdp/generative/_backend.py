@@ -95,6 +95,10 @@ class FittedModel(ABC):
         """Log density of rows in each stratum, (n_rows, n_strata), where the model has one; else None."""
         return None
 
+    def __repr__(self) -> str:
+        """The kind of model. The default would show an address, which no two runs share and nobody needs."""
+        return f"{type(self).__name__}()"
+
 
 class BackendPlan(ABC):
     """Everything a backend will release, decided from public values. Mechanisms and event come from one noise scale."""

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not 
 
 #: Leaks that are being mended elsewhere, by the beginning of the entry's name. An entry here may fail; none stays.
 KNOWN = {
-    "PFGuard": "the released model prints its address, and dtypes follow private values (generator)",
     "FairPATE-tree": "a teacher that fails ends the fit (search: teachers are total)",
     "FairDPSGD": "the relation of a run with a public number of rows (clipping)",
     "FairClipping": "the relation of a run with a public number of rows (clipping)",
