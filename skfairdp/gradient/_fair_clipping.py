@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skfairdp._base import FairPrivateMixin
 from skfairdp.gradient._predictions import NetworkPredictions
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, PrivacyLedger, gdp_mu
+from skfairdp.gradient._training_rows import relation_for
+from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, PrivacyLedger, gdp_mu
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -20,9 +21,11 @@ __all__ = ["FairClippingClassifier"]
 class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
     """Network trained by a DP-SGD that treats groups differently: baselines, with the sensitivity they have.
 
-    **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing by adding or removing one
-    row. The sampling probability, the number of steps, classes, groups and all constructor parameters count as public.
-    ``privacy_.epsilon`` is computed from the declared steps, and covers the counts that weights and bounds come from.
+    **Guarantee.** (ε, δ)-differential privacy for the private *records*. Neighbours differ in one record, which in one
+    of them is a null record that contributes nothing, and the number of rows is public; with a declared ``n_rows`` they
+    differ by adding or removing one record. The sampling probability, the number of steps, classes, groups and all
+    constructor parameters count as public. ``privacy_.epsilon`` is computed from the declared steps, and covers the
+    counts that weights and bounds come from.
 
     ``method`` is one of
 
@@ -59,7 +62,8 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
     batch_size : int, default=512
         Expected size of a Poisson batch.
     n_rows : int, default=None
-        Public number of private rows; it need not be exact. None counts them, and the count is then public.
+        Public number of private rows; it need not be exact, and the true one stays private. None counts them, and the
+        count is then public.
     lr : float, default=None
         Step size. None is ``2 / max_grad_norm``.
     average_last : float, default=0.25
@@ -120,7 +124,7 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
     ...                                groups=sorted(set(groups)), random_state=0)
     >>> model = model.fit(X, y, sensitive_features=groups)
     >>> model.privacy_.epsilon <= 2.0, model.privacy_.neighboring_relation
-    (True, 'add or remove one record')
+    (True, 'replace one record by a null record')
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -243,6 +247,7 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
             epochs=self.epochs,
             max_grad_norm=self.max_grad_norm,
             beside=beside,
+            relation=relation_for(self.n_rows),
         )
         releases = ("noisy sizes of the groups",) if sizes is not None else (f"{step.steps} noisy counts of a batch",)
         spending = self._spend(
@@ -285,7 +290,7 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
         if self.method != "reweight":
             return None
         sigma = self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta)
-        return GaussianMechanism(sigma, sensitivity=1.0, relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+        return GaussianMechanism(sigma, sensitivity=1.0, relation=relation_for(self.n_rows))
 
     def _rule(
         self,

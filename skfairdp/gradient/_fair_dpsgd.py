@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skfairdp.gradient._predictions import NetworkPredictions
-from skfairdp.gradient._training_rows import ReadsTrainingRows, TrainingRows
+from skfairdp.gradient._training_rows import ReadsTrainingRows, TrainingRows, relation_for
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -19,10 +19,13 @@ __all__ = ["FairDPSGDClassifier"]
 class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin, BaseEstimator):
     """Network trained by differentially private SGD, with a demographic-parity term.
 
-    **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing by adding or removing
-    one row. The sampling probability, the number of steps, the classes, all constructor parameters and the public rows
-    with their groups count as public. ``privacy_.epsilon`` is computed from the declared steps alone (privacy loss
-    distributions of the Poisson-sampled Gaussian). It is no guarantee for *replacing* a row, which costs more.
+    **Guarantee.** (ε, δ)-differential privacy for the private *records*. Neighbours differ in one record, which in one
+    of them is a null record that contributes nothing; the number of rows is public, since sampling probability, steps
+    and divisor follow from it. With a declared ``n_rows`` they follow from that, and neighbours differ by adding or
+    removing one record, at the same ε. Those figures, the classes, all constructor parameters and the public rows with
+    their groups count as public. ``privacy_.epsilon`` is computed from the declared steps alone (privacy loss
+    distributions of the Poisson-sampled Gaussian). It is no guarantee for *replacing* a row by another, which costs
+    more.
 
     Each step is ``θ ← θ - η [ (Σ clip(g_i) + noise) / (qN) + λ ∇DPFR(θ; public) ]``. The fairness term reads public
     rows and the present θ only, so it is post-processing: free, unbiased, unclipped, and computed apart from the
@@ -67,7 +70,8 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
         Expected size of a Poisson batch; the sampling probability is ``batch_size / n_rows``, at most 1.
     n_rows : int, default=None
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
-        It need not be exact. None counts them, and the count is then public: a row more would change all three.
+        It need not be exact, and nothing else follows from the true number, which stays private. A fit takes as long as
+        for so many rows. Not together with ``public_size``. None counts the rows, and the count is then public.
     lr : float, default=None
         Step size. None is ``2 / max_grad_norm``.
     momentum : float, default=0.0
@@ -144,7 +148,7 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
     >>> model = FairDPSGDClassifier(epsilon=2.0, lam=0.5, epochs=3, batch_size=200, classes=[0, 1], random_state=0)
     >>> model = model.fit(split.X, split.y, X_public=split.public)
     >>> model.privacy_.epsilon <= 2.0, model.privacy_.neighboring_relation
-    (True, 'add or remove one record')
+    (True, 'replace one record by a null record')
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -280,10 +284,12 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
 
         self._validate_params()
         rows = self._read_rows(X, y, sensitive_features, X_public, sensitive_features_public)
+        relation = relation_for(self.n_rows)
         duals = None
         if self._signed:
             duals = DualPlan.calibrated(
-                epsilon=self.epsilon, delta=self.delta, share=self.dual_share, releases=self.dual_steps
+                epsilon=self.epsilon, delta=self.delta, share=self.dual_share, releases=self.dual_steps,
+                relation=relation,
             )
         beside = None if duals is None else duals.event
         network, fairness = self._network(rows, duals)
@@ -297,6 +303,7 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
             max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
             beside=beside,
+            relation=relation,
         )
         releases = [f"{step.steps} noisy clipped gradient sums"]
         if duals is not None:

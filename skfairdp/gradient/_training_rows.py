@@ -7,8 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._base import FairPrivateMixin, PublicRows
+from skfairdp.privacy import NeighboringRelation
 
-__all__ = ["ReadsTrainingRows", "TrainingRows"]
+__all__ = ["ReadsTrainingRows", "TrainingRows", "relation_for"]
+
+
+def relation_for(n_rows: int | None) -> NeighboringRelation:
+    """What a run protects against: rate, steps and divisor follow from the declared number of rows, or else from theirs.
+
+    Counted rows are public, so that neighbours have equally many, and one record is replaced by a null record.
+    """
+    return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
 @dataclass(frozen=True)
@@ -38,11 +47,12 @@ class TrainingRows:
 
 
 class ReadsTrainingRows(FairPrivateMixin):
-    """For a classifier with the parameters ``lam``, ``public`` and ``public_size``."""
+    """For a classifier with the parameters ``lam``, ``public``, ``public_size`` and ``n_rows``."""
 
     lam: float
     public: str
     public_size: float | None
+    n_rows: int | None
 
     @property
     def _signed(self) -> bool:
@@ -52,6 +62,7 @@ class ReadsTrainingRows(FairPrivateMixin):
     def _read_rows(
         self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any
     ) -> TrainingRows:
+        self._refuse_counted_rows()
         features, groups_in_X = self._split_features(
             X, reset=True, read_groups=self._signed or self.public_size is not None
         )
@@ -74,6 +85,15 @@ class ReadsTrainingRows(FairPrivateMixin):
             use_groups="required" if self.lam > 0 else "optional",
         )
         return TrainingRows(features, codes, classes, public, None, public.domain)
+
+    def _refuse_counted_rows(self) -> None:
+        """Which rows are held out follows from how many there are; with a declared number that is nothing public."""
+        if self.n_rows is not None and self.public_size is not None:
+            raise ValueError(
+                f"{type(self).__name__} got 'n_rows' together with 'public_size'. Which rows are held out as public "
+                "follows from the true number of rows, which 'n_rows' keeps private: one record more would make other "
+                "records public. Pass public rows as X_public, or leave 'n_rows' out, which makes the number public."
+            )
 
     def _refuse_public_rows(self, X_public: Any, sensitive_features_public: Any) -> None:
         if X_public is not None or sensitive_features_public is not None or self.public_size is not None:

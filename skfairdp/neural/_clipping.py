@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,14 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from skfairdp.neural._layers import rule_for
 from skfairdp.neural._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 
-__all__ = ["LayerTrace", "check_rows_stay_apart", "clipped_gradient_sum", "fused_layers", "trace_layers"]
+__all__ = [
+    "LayerTrace",
+    "check_rows_stay_apart",
+    "clipped_gradient_sum",
+    "fused_layers",
+    "outputs_where_it_can",
+    "trace_layers",
+]
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]
@@ -257,42 +265,59 @@ def _gradient_rows(
     return DenseRows((_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y), shared)
 
 
+def outputs_where_it_can(module: nn.Module, X: Tensor) -> tuple[Tensor, Tensor]:
+    """What a module says of a batch, and at which rows it fails instead; NaN is said of those."""
+    found, fails = _without_failures(lambda rows: module(rows[0]), lambda row: module(row[0]), (X,))
+    if found is None:
+        found = module(torch.zeros_like(X[:1])).expand(len(X), -1)
+    return found.masked_fill(fails[:, None], torch.nan) if fails.any() else found, fails
+
+
 def _formed(
     module: nn.Module, loss: PerSampleLoss, form: Callable[[Tensor, Tensor], GradientRows], X: Tensor, y: Tensor
 ) -> tuple[GradientRows, Tensor]:
-    """The gradients of a batch, and at which rows the module fails; those are left out, and nothing else changes.
+    """The gradients of a batch, and at which rows the module fails."""
+    found, fails = _without_failures(lambda rows: form(*rows), lambda row: loss(module(row[0]), row[1]), (X, y))
+    return _NoRows(len(X), X.device) if found is None else found, fails
 
-    A row in their stead keeps the shape of the batch, and the generators are put back, so that the others have the
-    gradients and dropout masks that they have without a failure.
+
+def _without_failures(
+    run: Callable[[tuple[Tensor, ...]], Any], alone: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...]
+) -> tuple[Any, Tensor]:
+    """Run on a batch where no row makes it fail, and say which rows would; None where all do.
+
+    Another row in their stead keeps the shape of the batch, and the generators are put back, so that the others have
+    the gradients and dropout masks that they have without a failure.
     """
-    states = _generator_states(X.device)
+    device = rows[0].device
+    states = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     try:
-        return form(X, y), torch.zeros(len(X), dtype=torch.bool, device=X.device)
+        return run(rows), torch.zeros(len(rows[0]), dtype=torch.bool, device=device)
     except _Misuse:
         raise
     except Exception as error:
         kind = type(error).__name__
-    fails = torch.tensor([_fails(module, loss, x, target) for x, target in zip(X, y, strict=True)], device=X.device)
+    fails = torch.tensor([_fails(alone, tuple(r[i : i + 1] for r in rows)) for i in range(len(rows[0]))], device=device)
     problem = RuntimeError(f"The module fails on a batch ({kind}) although it takes each of its rows alone.")
-    if not fails.any():
-        raise problem
     if fails.all():
-        return _NoRows(len(X), X.device), fails
-    good = int((~fails).nonzero()[0])
-    X, y = X.clone(), y.clone()
-    X[fails], y[fails] = X[good].clone(), y[good].clone()
-    _put_back(states, X.device)
-    try:
-        return form(X, y), fails
-    except Exception:
-        pass
+        return None, fails
+    if fails.any():
+        good = int((~fails).nonzero()[0])
+        rows = tuple(torch.where(fails.view(-1, *[1] * (r.ndim - 1)), r[good], r) for r in rows)
+        torch.set_rng_state(states[0])
+        if states[1] is not None:
+            torch.cuda.set_rng_state(states[1], device)
+        try:
+            return run(rows), fails
+        except Exception:
+            pass
     raise problem
 
 
-def _fails(module: nn.Module, loss: PerSampleLoss, x: Tensor, target: Tensor) -> bool:
+@torch.no_grad()
+def _fails(alone: Callable[[tuple[Tensor, ...]], Any], row: tuple[Tensor, ...]) -> bool:
     try:
-        with torch.no_grad():
-            loss(module(x.unsqueeze(0)), target.unsqueeze(0))
+        alone(row)
     except Exception:
         return True
     return False
@@ -309,16 +334,6 @@ class _NoRows:
 
     def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
         return {}
-
-
-def _generator_states(device: torch.device) -> tuple[Tensor, Tensor | None]:
-    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-
-
-def _put_back(states: tuple[Tensor, Tensor | None], device: torch.device) -> None:
-    torch.set_rng_state(states[0])
-    if states[1] is not None:
-        torch.cuda.set_rng_state(states[1], device)
 
 
 def _vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:

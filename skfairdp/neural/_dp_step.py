@@ -124,6 +124,11 @@ class DPStep:
             self.noise_multiplier * self.max_grad_norm, sensitivity=self.max_grad_norm, relation=self.relation
         )
 
+    @property
+    def declared_rows(self) -> int:
+        """The public number of rows that probability, steps and divisor follow from."""
+        return max(1, round(self.expected_batch_size / self.sampling_probability))
+
     def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
         """Positions of a fresh Poisson batch; private, never to be logged."""
         return PoissonSample(self.sampling_probability).draw(n_rows, source)

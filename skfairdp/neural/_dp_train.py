@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from skfairdp.neural._clipping import PerSampleLoss
 from skfairdp.neural._cnn import build_cnn
 from skfairdp.neural._dp_step import DPStep
 from skfairdp.neural._penalties import PublicPenalty
+from skfairdp.neural._places import Places
 from skfairdp.neural._probe import check_network, input_dtype, vectorizes
 from skfairdp.neural._signed_loss import DualPlan, PrivateParity
 from skfairdp.neural._stacked import resolve_device
@@ -68,9 +69,8 @@ def train_privately(
 ) -> None:
     """Train ``module`` in place; nothing about the private rows is recorded.
 
-    Dropout draws its masks by the position of a row in its batch, so that one row more would give all later rows other
-    masks: harmless while the masks are as secret as the batches, and only then. They come from torch's global
-    generators, seeded from ``source`` for the time of the training and put back afterwards.
+    Dropout masks, and the secret places of rows where these may come and go (:class:`~._places.Places`), are drawn from
+    torch's global generators, seeded from ``source`` for the time of the training and put back afterwards.
 
     Parameters
     ----------
@@ -101,15 +101,21 @@ def train_privately(
     devices = [X.device] if X.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(source.seed())
+        places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
+        X, y = places.lay(X), places.lay(y)
+        groups = None if groups is None else places.lay(groups)
+        parity = None if parity is None else replace(parity, groups=places.lay(parity.groups))
+        present = None if places.present is None else places.present.to(X.device)
         how = {"fused": fused, "vectorized": vectorized}
         fairness = (penalty, penalty_inside, parity, groups)
-        _train(module, X, y, step, source, lr, momentum, *fairness, average_last, how, verbose)
+        _train(module, X, y, present, step, source, lr, momentum, *fairness, average_last, how, verbose)
 
 
 def _train(
     module: nn.Module,
     X: Tensor,
     y: Tensor,
+    present: Tensor | None,
     step: DPStep,
     source: NoiseSource,
     lr: float,
@@ -138,13 +144,14 @@ def _train(
     module.train()
     for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
         if signed is not None and parity is not None and t in releases:
-            signed.update(parity.plan.release(module, X, parity.groups, parity.n_groups, source))
+            signed.update(parity.plan.release(module, X, parity.groups, parity.n_groups, source, present=present))
         rows = torch.from_numpy(step.sample(len(X), source)).to(X.device)
+        here = None if present is None else present[rows]
         if penalty is not None and penalty_inside:
             shared = {name: torch.zeros_like(p) for name, p in parameters.items()} | penalty.gradients(module)
-            released = step.release(module, loss, X[rows], targets[rows], source, **inside, shared=shared)
+            released = step.release(module, loss, X[rows], targets[rows], source, **inside, shared=shared, present=here)
         else:
-            released = step.release(module, loss, X[rows], targets[rows], source, **how)
+            released = step.release(module, loss, X[rows], targets[rows], source, **how, present=here)
             if penalty is not None:
                 for name, gradient in penalty.gradients(module).items():
                     released[name] += gradient

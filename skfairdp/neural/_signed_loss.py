@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from skfairdp.neural._clipping import outputs_where_it_can
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
 __all__ = ["DualPlan", "PrivateParity", "SignedLoss"]
@@ -76,23 +77,46 @@ class DualPlan:
 
     @torch.no_grad()
     def release(
-        self, module: nn.Module, X: Tensor, groups: Tensor, n_groups: int, source: NoiseSource, batch: int = 8192
+        self,
+        module: nn.Module,
+        X: Tensor,
+        groups: Tensor,
+        n_groups: int,
+        source: NoiseSource,
+        batch: int = 8192,
+        *,
+        present: Tensor | None = None,
     ) -> Tensor:
         """The noisy counts, of shape (n_groups, n_classes), in double precision on the CPU."""
-        exact = self.exact(module, X, groups, n_groups, batch)
+        exact = self.exact(module, X, groups, n_groups, batch, present=present)
         return torch.from_numpy(self.counts.release(exact.numpy(), source))
 
     @torch.no_grad()
-    def exact(self, module: nn.Module, X: Tensor, groups: Tensor, n_groups: int, batch: int = 8192) -> Tensor:
-        """The counts without noise. Private."""
+    def exact(
+        self,
+        module: nn.Module,
+        X: Tensor,
+        groups: Tensor,
+        n_groups: int,
+        batch: int = 8192,
+        *,
+        present: Tensor | None = None,
+    ) -> Tensor:
+        """The counts without noise. Private. Absent rows, and those without a finite prediction, count nowhere."""
         training = module.training
         module.eval()
-        outputs = [module(X[i : i + batch]) for i in range(0, max(len(X), 1), batch)]
+        outputs, counted = [], []
+        for i in range(0, max(len(X), 1), batch):
+            found, fails = outputs_where_it_can(module, X[i : i + batch])
+            outputs.append(found)
+            counted.append(~fails & torch.isfinite(found).all(1))
         module.train(training)
-        logits = torch.cat(outputs)
+        logits, ones = torch.cat(outputs), torch.cat(counted)
+        if present is not None:
+            ones &= present
         counts = torch.zeros(n_groups, logits.shape[1], dtype=torch.float64)
         cells = (groups.cpu(), logits.argmax(1).cpu())
-        counts.index_put_(cells, torch.ones(len(groups), dtype=torch.float64), accumulate=True)
+        counts.index_put_(cells, ones.double().cpu(), accumulate=True)
         return counts
 
 

@@ -8,10 +8,16 @@ from test_fair_clipping import (
     test_no_record_costs_more_than_the_event_says_counts_included as all_is_paid_for,
 )
 from test_fair_clipping import (
+    test_steps_and_counts_together_cost_at_most_epsilon as also_of_fair_clipping,
+)
+from test_fair_clipping import (
     test_weights_are_capped_however_small_a_group_is_said_to_be as weights_are_capped,
 )
 from test_fair_dpsgd import (
     C,
+)
+from test_fair_dpsgd import (
+    test_bad_input_is_an_error_before_anything_is_spent as refused,
 )
 from test_fair_dpsgd import (
     test_calibrated_steps_cost_at_most_the_target as calibration_is_kept,
@@ -29,10 +35,16 @@ from test_fair_dpsgd import (
     test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed as bound_holds,
 )
 from test_fair_dpsgd import (
+    test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is as places_are_kept,
+)
+from test_fair_dpsgd import (
     test_the_fairness_gradient_is_added_whole_beside_the_private_one as penalty_is_whole,
 )
 from test_fair_dpsgd import (
     test_the_noise_of_a_fit_has_the_accounted_scale as scale_is_accounted,
+)
+from test_fair_dpsgd import (
+    test_the_report_follows_from_the_declared_steps as relation_is_told,
 )
 from test_fair_dpsgd import (
     test_the_sum_is_divided_by_the_expected_batch_size as divisor_is_public,
@@ -59,7 +71,8 @@ from test_wide_sums import (
     test_rounding_does_not_pile_up_over_many_rows as rounding_stays,
 )
 
-from skfairdp.gradient import FairClippingClassifier
+from skfairdp.gradient import FairClippingClassifier, _fair_clipping, _fair_dpsgd
+from skfairdp.gradient._training_rows import ReadsTrainingRows
 from skfairdp.neural import (
     BoundsByGroup,
     DPStep,
@@ -72,7 +85,7 @@ from skfairdp.neural import (
     _wide_sums,
 )
 from skfairdp.neural._wide_sums import LayerRows
-from skfairdp.privacy import GaussianMechanism
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 
 from .harness import killed_by, mutant
 
@@ -111,7 +124,7 @@ def public_batch_through_the_per_sample_path(patch):
 
 @mutant(
     27, killed_by(bound_holds, name="aggregate"), killed_by(bound_holds, name="per sample"),
-    killed_by(divisor_is_public),
+    killed_by(divisor_is_public, n_rows=None), killed_by(divisor_is_public, n_rows=32),
 )
 def division_by_the_realised_batch_size(patch):
     """Found: the noisy sum is divided by the size of the Poisson batch, which is itself private. Right: by qN."""
@@ -124,12 +137,31 @@ def division_by_the_realised_batch_size(patch):
     patch.setattr(DPStep, "release", realised)
 
 
+@mutant(43, killed_by(relation_is_told), killed_by(also_of_fair_clipping, method="dpsgd_f"))
+def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
+    """Found: rate, steps and divisor follow len(X), and the report says that a record more or less does not show."""
+    for module in (_fair_dpsgd, _fair_clipping):
+        patch.setattr(module, "relation_for", lambda n_rows: NeighboringRelation.ADD_OR_REMOVE_ONE)
+
+
+@mutant(43, killed_by(refused, name="hold-out by a private number"))
+def hold_out_that_follows_the_private_number_of_rows(patch):
+    """Found: with 'n_rows' declared, a record more made 98 of 100 other protected records public."""
+    patch.setattr(ReadsTrainingRows, "_refuse_counted_rows", lambda self: None)
+
+
+@mutant(43, killed_by(places_are_kept))
+def rows_that_move_up_when_one_before_them_goes(patch):
+    """A batch of another shape, and rows at other places in it: every one of them may be rounded in another way."""
+    patch.setattr(NeighboringRelation, "number_is_public", property(lambda self: True))
+
+
 @mutant(29, killed_by(rates_are_noisy))
 def multipliers_follow_the_exact_rates(patch):
     """Found: the sign of a violation measured on private groups steers the training. Right: noisy rates, charged."""
 
-    def exact(self, module, X, groups, n_groups, source):
-        return self.exact(module, X, groups, n_groups)
+    def exact(self, module, X, groups, n_groups, source, **where):
+        return self.exact(module, X, groups, n_groups, **where)
 
     patch.setattr(DualPlan, "release", exact)
 

@@ -39,6 +39,7 @@ TRAPS = {
     38: "noisy floats published unrounded",
     39: "sums in single precision, half precision, norms that underflow",
     41: "exact counts of private rows in errors and warnings",
+    43: "add or remove one record claimed while their number comes from the data",
     45: "warnings, cells or laws from exact counts of private rows",
 }
 
