@@ -204,7 +204,7 @@ def main() -> None:
             "n_public": len(split.y_public),
             "n_test": len(split.y_test),
             "delta": DELTA,
-            "protects": "record (add or remove one record)",
+            "protects": "record (replace one record by a null record)",
             "rows": table,
             "bars": bars,
         },

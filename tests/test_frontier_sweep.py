@@ -344,7 +344,7 @@ def test_weights_of_dpsgd_cost_a_fit_each():
     )  # fmt: skip
     assert frame.attrs["n_fits"] == 2 and frame.attrs["epsilon_total"] > 1.2
     assert frame["lam"].tolist() == [0.0, 0.0, 2.0, 2.0] and frame["idp3"].tolist() == [False, True] * 2
-    assert set(frame["neighboring_relation"]) == {"add or remove one record"}
+    assert set(frame["neighboring_relation"]) == {"replace one record by a null record"}
 
 
 @pytest.mark.parametrize("lams", [(), (-1.0,), (np.inf,)])

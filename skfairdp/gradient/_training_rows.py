@@ -13,9 +13,10 @@ __all__ = ["ReadsTrainingRows", "TrainingRows", "relation_for"]
 
 
 def relation_for(n_rows: int | None) -> NeighboringRelation:
-    """What a run protects against: rate, steps and divisor follow from the declared number of rows, or else from theirs.
+    """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
 
-    Counted rows are public, so that neighbours have equally many, and one record is replaced by a null record.
+    Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
+    one record is replaced by a null record.
     """
     return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
 
