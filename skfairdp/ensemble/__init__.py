@@ -17,6 +17,7 @@ from skfairdp.ensemble._lagrangian_classifier import (
 )
 from skfairdp.ensemble._logistic import LogisticTeachers
 from skfairdp.ensemble._partition import iid_partition, position_partition
+from skfairdp.ensemble._rehearsal import rehearse_fair_teacher, rehearse_teacher
 from skfairdp.ensemble._stacks import MLPTeachers, ModuleTeachers
 from skfairdp.ensemble._teachers import Teachers, fit_teachers
 from skfairdp.ensemble._votes import vote_histogram
@@ -36,6 +37,8 @@ __all__ = [
     "iid_partition",
     "network_scores",
     "position_partition",
+    "rehearse_fair_teacher",
+    "rehearse_teacher",
     "standard_scale",
     "train_network",
     "unscaled",

@@ -1,14 +1,13 @@
 """Fair teachers: one fair learner per part, each reading the groups of its own part."""
 
 import inspect
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp.ensemble._classifiers import ClassifierEnsemble, _seeded_clone
+from skfairdp.ensemble._classifiers import ClassifierEnsemble, seeded_clone, total_fit
 from skfairdp.ensemble._lagrangian_classifier import LagrangianClassifier, as_tensor, check_notions
 from skfairdp.ensemble._parts import Parts, run_tasks
 from skfairdp.ensemble._stacks import _STACK_NETWORKS, _STACK_PARAMETERS, StackedEnsemble, _own, _run_stacks
@@ -77,7 +76,8 @@ def fit_fair_teachers(
     As :func:`fit_teachers`, with groups: teacher i is a function of its own rows, groups and seed and of public
     settings only. A part with one class answers it always, one without rows class 0. A part with one group trains a
     :class:`LagrangianClassifier` without effect of the constraint; any other learner, which may not be able to, is
-    replaced by the most frequent class of the part.
+    replaced by the most frequent class of the part. So is one whose fit fails, and a vote that is no class by class 0:
+    nothing tells that, or how often, it happened.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _fit_stacks(
     blocks = parts.blocks(size)
     # Public: the largest part of a partition by position. Every stack follows the same schedule.
     largest = max(len(rows) for rows in parts.rows)
-    tasks = ((learner, net, X, y, groups, block, n_groups, largest, verbose) for block in blocks)
+    tasks = ((learner, net, X, y, groups, block, n_groups, largest) for block in blocks)
     stacks = _run_stacks(_train_stack, tasks, len(blocks), learner.device, n_jobs=n_jobs, verbose=verbose)
     seen = [block.seen for block in blocks]
     return StackedEnsemble(net, stacks, seen, learner.device, X.shape[1:], type(learner).__name__)
@@ -160,7 +160,6 @@ def _train_stack(
     block: Parts,
     n_groups: int,
     largest: int,
-    verbose: int,
 ) -> list[Any]:
     from skfairdp.neural import FairnessConstraints, StackedParity, train_stacked_lagrangian
 
@@ -177,8 +176,7 @@ def _train_stack(
         parity = StackedParity(constraints, codes, np.eye(n_groups)[groups[rows]], sizes)
     training = learner.dual(largest)
     params, _ = train_stacked_lagrangian(
-        net, X[rows], y[rows], sizes, block.seeds.tolist(), training, parity=parity, device=learner.device,
-        progress=verbose > 1,
+        net, X[rows], y[rows], sizes, block.seeds.tolist(), training, parity=parity, device=learner.device
     )
     return params
 
@@ -194,43 +192,46 @@ def _fit_clones(
     verbose: int,
 ) -> ClassifierEnsemble:
     one_group = np.array([len(np.unique(groups[rows])) < 2 for rows in parts.rows])
-    constant = parts.constant | one_group
     tasks = (
-        (_copy(learner, int(seed)), X[rows], y[rows], groups[rows])
-        for rows, seed, no_fit in zip(parts.rows, parts.seeds, constant, strict=True)
-        if not no_fit
+        (_most_frequent(y[rows]), 0) if no_fit else _task(learner, int(seed), X[rows], y[rows], groups[rows])
+        for rows, seed, no_fit in zip(parts.rows, parts.seeds, parts.constant | one_group, strict=True)
     )
-    fitted = iter(run_tasks(_fit_one, tasks, int((~constant).sum()), n_jobs=n_jobs, verbose=verbose))
-    estimators = [
-        _most_frequent(y[rows]) if no_fit else next(fitted)
-        for rows, no_fit in zip(parts.rows, constant, strict=True)
-    ]
-    return SeededEnsemble(estimators, parts.seeds)
+    fitted = run_tasks(_fit_one, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
+    return SeededEnsemble(fitted, parts.seeds, parts.seen.shape[1])
 
 
 class SeededEnsemble(ClassifierEnsemble):
     """Learners that randomise their predictions do so from the seed of their teacher, not from the global generator."""
 
-    def __init__(self, estimators: list[Any], seeds: NDArray[np.int64]) -> None:
-        super().__init__(estimators)
+    def __init__(self, estimators: list[Any], seeds: NDArray[np.int64], n_classes: int) -> None:
+        super().__init__(estimators, n_classes)
         self.seeds = seeds
 
     def _predict(self, k: int, X: Any) -> Any:
-        predict = self.estimators[k].predict  # type: ignore[union-attr]
-        if "random_state" in inspect.signature(predict).parameters:
-            return predict(X, random_state=int(self.seeds[k]))
-        return predict(X)
+        return seeded_predictions(self.estimators[k], X, int(self.seeds[k]))
 
 
-def _copy(learner: Any, seed: int) -> Any:
-    return _seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
+def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
+    """What a fitted learner predicts; one that draws lots takes its ``random_state`` here."""
+    if "random_state" in inspect.signature(learner.predict).parameters:
+        return learner.predict(X, random_state=seed)
+    return learner.predict(X)
+
+
+def fair_copy(learner: Any, seed: int) -> Any:
+    """A clone with seeds of its own, also of what is no scikit-learn estimator."""
+    return seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
+
+
+def _task(learner: Any, seed: int, X: Any, y: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[Any, ...]:
+    return None, _most_frequent(y), fair_copy(learner, seed), X, y, groups
 
 
 def _most_frequent(y: NDArray[np.int64]) -> int:
     return int(np.bincount(y, minlength=1).argmax())
 
 
-def _fit_one(learner: Any, X: NDArray[np.float64], y: NDArray[np.int64], groups: NDArray[np.int64]) -> Any:
-    with warnings.catch_warnings():  # what a private part makes a learner say is for nobody's ears
-        warnings.simplefilter("ignore")
-        return learner.fit(X, y, sensitive_features=groups)
+def _fit_one(constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
+             ) -> Any:
+    """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
+    return total_fit(constant, fallback, learner, X, y, sensitive_features=groups)

@@ -236,7 +236,18 @@ def _solve(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArr
     hessian *= scale[:, :, None] * scale[:, None, :]
     hessian[:, diagonal, diagonal] += 1e-10
     hessian[~np.isfinite(hessian).all(axis=(1, 2))] = np.eye(len(diagonal))
-    return scale * np.linalg.solve(hessian, (scale * gradient)[:, :, None])[:, :, 0]
+    right = (scale * gradient)[:, :, None]
+    try:
+        return scale * np.linalg.solve(hessian, right)[:, :, 0]
+    except np.linalg.LinAlgError:  # of one of them, which must not end the others
+        return scale * np.concatenate([_solve_one(h, r) for h, r in zip(hessian, right, strict=True)])
+
+
+def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    try:
+        return np.linalg.solve(hessian[None], right[None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        return right[None, :, 0]  # the gradient is a descent direction too
 
 
 def _damping(eta: NDArray[np.float64], moved: NDArray[np.float64], y: NDArray[np.float64],

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skfairdp.utils import progress_bar
+from skfairdp.utils import progress_bar, silence
 
 __all__ = ["Parts", "run_tasks"]
 
@@ -65,6 +65,8 @@ def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_
               verbose: int, default_threads: int = 1) -> list[Any]:
     """Call ``function(*task)`` for every task through joblib's active backend, in order, with a bar when verbose.
 
+    ``n_tasks`` is what the bar shows: a public number. Nothing else is seen or heard of the tasks.
+
     ``default_threads`` is how many threads to use where neither ``n_jobs`` nor a ``joblib.parallel_config`` says
     anything; for functions that spend their time outside the interpreter lock.
     """
@@ -72,5 +74,11 @@ def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_
     if n_jobs is None and effective_n_jobs(None) == 1:
         n_jobs = default_threads
     parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-    results = parallel(delayed(function)(*task) for task in tasks)
-    return list(progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))
+    with silence():
+        results = parallel(delayed(_in_silence)(function, *task) for task in tasks)
+        return list(progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))
+
+
+def _in_silence(function: Callable[..., Any], *task: Any) -> Any:
+    with silence():  # once more: the task may run in another process
+        return function(*task)

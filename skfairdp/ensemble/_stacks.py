@@ -57,21 +57,21 @@ class _StackedTeachers(BaseEstimator):
         if torch.device(self.device).type == "cpu":
             size = min(size, _STACK_NETWORKS)
         blocks = parts.blocks(size)
-        tasks = (self._task(net, X, y, block, verbose) for block in blocks)
+        tasks = (self._task(net, X, y, block) for block in blocks)
         stacks = _run_stacks(_train_stack, tasks, len(blocks), self.device, n_jobs=n_jobs, verbose=verbose)
         seen = [block.seen for block in blocks]
         return StackedEnsemble(net, stacks, seen, self.device, X.shape[1:], type(self).__name__)
 
-    def _task(self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts,
-              verbose: int) -> tuple[Any, ...]:
+    def _task(self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts
+              ) -> tuple[Any, ...]:
         # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for
         # all data.
         used = [rows[:0] if constant else rows for rows, constant in zip(block.rows, block.constant, strict=True)]
         rows = np.concatenate(used)
         sizes = np.array([len(part) for part in used])
         names = ["epochs", "batch_size", "lr", "weight_decay", "device"]
-        settings = {name: getattr(self, name) for name in names} | {"progress": verbose > 1}
-        return net, X[rows], y[rows], sizes, block.seeds, settings
+        # No bar over the steps: their number is that of the largest part with two classes, which is private.
+        return net, X[rows], y[rows], sizes, block.seeds, {name: getattr(self, name) for name in names}
 
 
 class MLPTeachers(_StackedTeachers):

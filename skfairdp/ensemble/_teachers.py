@@ -15,9 +15,9 @@ from skfairdp.ensemble._logistic import LogisticTeachers
 from skfairdp.ensemble._partition import _check_count
 from skfairdp.ensemble._parts import Parts
 from skfairdp.ensemble._stacks import MLPTeachers, ModuleTeachers
-from skfairdp.utils import RandomStateLike, child_seeds, public_generator
+from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
 
-__all__ = ["Teachers", "fit_teachers"]
+__all__ = ["Teachers", "engine_of", "fit_teachers"]
 
 
 class _Ensemble(Protocol):
@@ -60,7 +60,8 @@ class Teachers:
         ValueError
             X has another number of columns, or values the teachers cannot read.
         """
-        return self._ensemble.predict(X)
+        with silence():
+            return self._ensemble.predict(X)
 
     def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
         """Return the sum over teachers of their class probabilities: votes that may be split.
@@ -77,7 +78,8 @@ class Teachers:
             ``sqrt(2)`` in L2 norm when one teacher changes, and each entry by at most 1, as a histogram of whole
             votes does.
         """
-        return self._ensemble.summed_probabilities(X, n_classes)
+        with silence():
+            return self._ensemble.summed_probabilities(X, n_classes)
 
     def __repr__(self) -> str:
         return f"Teachers(n_teachers={self.n_teachers})"
@@ -92,6 +94,11 @@ def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n
     it comes out the same bit for bit. Together with a data-independent assignment this is what bounds the influence
     of one record by one vote. Where a part has a single class its teacher always answers that class, and where it
     has no rows, class 0: a constant vote keeps the influence of a record at one vote, re-drawing the part would not.
+
+    **Every part has its vote, whatever its rows do to its teacher.** Where a classifier cannot be fitted on its part
+    (one fold without a class, a number that overflows) it always answers class 0; where it cannot predict, or predicts
+    what is no class, that vote is for class 0. Nothing tells it: no error, warning, print, log record or count. Errors
+    that parameters cause are the matter of :func:`rehearse_teacher`, which reads public rows.
 
     Parameters
     ----------
@@ -120,7 +127,8 @@ def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n
         teachers** and joblib's metadata about the private arguments: keep it where the private data may be, and
         delete it with them. It finds nothing unless ``random_state`` is fixed.
     verbose : int, default=0
-        1 shows a progress bar over teachers (on stderr), 2 also one over the steps of each stack.
+        Above 0: a progress bar over teachers, those of constant votes included (on stderr). ``verbose`` parameters of
+        a classifier count as 0.
 
     Returns
     -------
@@ -130,8 +138,7 @@ def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n
     ------
     ValueError
         Lengths that differ, codes outside their range, an unknown teacher, bad engine parameters. Raised before any
-        teacher is trained; no message contains a private value. A scikit-learn teacher may also raise errors of its
-        own while it is trained; such an error depends on private rows and belongs to their curator only.
+        teacher is trained; no message contains a private value.
 
     References
     ----------
@@ -155,14 +162,16 @@ def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n
         X = np.asarray(X)
     codes = _codes(y, "y", X.shape[0], n_classes)
     part_of = _codes(assignment, "assignment", X.shape[0], n_teachers)
-    engine = _engine(teacher)
+    engine = engine_of(teacher)
     if engine is not None:
         X = engine.validate(X)
     seeds = child_seeds(public_generator(random_state), n_teachers)
-    cached: Callable[..., _Ensemble] = check_memory(None if memory is None else _location(memory)).cache(
-        _train_private_teachers, ignore=["n_jobs", "verbose"]
-    )
-    ensemble = cached(teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs, verbose)
+    store = check_memory(None if memory is None else _location(memory))
+    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
+    quiet: dict[str, Any] = {"verbose": 0} if isinstance(store, Memory) else {}
+    cached: Callable[..., _Ensemble] = store.cache(_train_private_teachers, ignore=["n_jobs", "verbose"], **quiet)
+    with silence():
+        ensemble = cached(teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs, verbose)
     return Teachers(ensemble, n_teachers)
 
 
@@ -179,7 +188,7 @@ def _train_private_teachers(teacher: Any, X: Any, y: NDArray[np.int64], assignme
     return fit_classifiers(teacher, X, y, parts, n_jobs=n_jobs, verbose=verbose)
 
 
-def _engine(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers | None:
+def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers | None:
     """The batched engine that ``teacher`` names, or None for a classifier that is cloned for each part."""
     if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
         return teacher

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skfairdp._base import PublicRows
-from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, rehearse_teacher, vote_histogram
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
 from skfairdp.pate._after_release import AfterRelease
 from skfairdp.pate._aggregate import UNANSWERED, ReleasedVotes, gate_labels, release_votes
@@ -97,6 +97,8 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
         rng = public_generator(self.random_state)
         n_teachers = self._count_teachers(len(features))
         queries = self._choose_queries(len(public.X), rng)
+        rehearse_teacher(self._teacher(), public.X[queries], n_rows=-(-len(features) // n_teachers),
+                         n_classes=len(classes), owner=type(self).__name__)  # fmt: skip
         plan = plan_votes(
             voting=self.voting,
             epsilon=self.epsilon,
@@ -155,7 +157,7 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
             return ReleasedVotes(np.zeros(len(queries), dtype=np.int64), None)
         assignment = position_partition(len(X), n_teachers, random_state=rng)
         teachers = fit_teachers(
-            LogisticTeachers(C=TEACHER_C) if self.teacher is None else self.teacher,
+            self._teacher(),
             X,
             y,
             assignment,
@@ -222,6 +224,9 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
             for name, value in ignored.items():
                 if value is not None:
                     raise ValueError(f"'{name}' of {type(self).__name__} only applies to voting='confident'.")
+
+    def _teacher(self) -> Any:
+        return LogisticTeachers(C=TEACHER_C) if self.teacher is None else self.teacher
 
     def _count_teachers(self, n_rows: int) -> int:
         if self.n_teachers == "auto":

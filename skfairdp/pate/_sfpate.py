@@ -21,7 +21,7 @@ from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.pate._plan import VotePlan, plan_votes
 from skfairdp.pate._sfpate_refit import AfterVotes
 from skfairdp.pate._sfpate_student import Released
-from skfairdp.pate._sfpate_votes import AttributeRows, fair_network, teach_and_vote
+from skfairdp.pate._sfpate_votes import AttributeRows, fair_network, rehearse, teach_and_vote
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -264,6 +264,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         rng = public_generator(self.random_state)
         n_teachers = self._count_teachers(len(rows.X))
         queries = self._choose_queries(len(rows.X), rng)
+        rehearse(rows, self.variant, self._teaching_learner(network), queries, n_teachers)
         plan = self._plan(rows, n_teachers, len(queries))
         spending = self._spend(
             plan.event,

@@ -13,6 +13,8 @@ from skfairdp.ensemble import (
     fit_fair_teachers,
     fit_teachers,
     position_partition,
+    rehearse_fair_teacher,
+    rehearse_teacher,
     vote_histogram,
 )
 from skfairdp.pate._aggregate import ReleasedVotes, release_votes
@@ -51,6 +53,26 @@ class AttributeRows:
     def with_labels(self) -> NDArray[np.float64]:
         """What tells the group: see :func:`features_and_labels`."""
         return features_and_labels(self.X, self.codes, len(self.classes))
+
+
+def rehearse(
+    rows: AttributeRows, variant: str, learner: Any, queries: NDArray[np.int64], n_teachers: int
+) -> None:  # fmt: skip
+    """Try the learner of :func:`teach_and_vote` on its features, which are public, with made-up groups.
+
+    Raises
+    ------
+    ValueError
+        It fails whatever the groups are; nothing is spent yet.
+    """
+    settings: dict[str, Any] = {"n_rows": -(-len(rows.X) // n_teachers), "owner": "SFPATEClassifier"}
+    if variant == "student":
+        learner = LogisticTeachers() if learner is None else learner
+        rehearse_teacher(learner, rows.with_labels[queries], n_classes=len(rows.domain), **settings)
+    elif not isinstance(learner, LagrangianClassifier):
+        rehearse_fair_teacher(
+            learner, rows.X[queries], n_classes=len(rows.classes), n_groups=len(rows.domain), **settings
+        )
 
 
 def teach_and_vote(

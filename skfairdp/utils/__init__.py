@@ -10,6 +10,7 @@ from skfairdp.utils._groups import (
 from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
 from skfairdp.utils._progress import progress_bar
 from skfairdp.utils._public import PublicData
+from skfairdp.utils._quiet import open_stream, silence
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._validation import as_labels, without_values
 
@@ -24,9 +25,11 @@ __all__ = [
     "encode_labels",
     "given_domain",
     "group_domain",
+    "open_stream",
     "private_error",
     "progress_bar",
     "public_generator",
+    "silence",
     "split_sensitive_columns",
     "without_values",
 ]

@@ -1,0 +1,110 @@
+"""Silence around learners that read private rows: what a part makes them say is for nobody's ears."""
+
+import contextlib
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["open_stream", "silence"]
+
+
+class _Muted:
+    """Stands in for ``sys.stdout`` or ``sys.stderr``: drops what is written during a silence, else hands it on.
+
+    Whoever has kept it, because a stream was redirected meanwhile, has an ordinary stream once the silence is over.
+    """
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+    def write(self, text: Any) -> Any:
+        return len(text) if _silence.depth else self.original.write(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> "_Muted":
+        return _Muted(self.original.buffer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+
+class _Silence:
+    """Counts who asks for silence: filters and streams are one for the whole process, whatever its threads do.
+
+    The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
+    the wrong order where threads overlap.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._lock = threading.RLock()
+        self._undo = contextlib.ExitStack()
+
+    def begin(self) -> None:
+        with self._lock:
+            if self.depth == 0:
+                # A record of its own: what a learner lets through by filters of its own goes there, and is dropped.
+                self._undo.enter_context(warnings.catch_warnings(record=True))
+                warnings.simplefilter("ignore")
+                self._undo.callback(logging.disable, logging.root.manager.disable)
+                logging.disable(sys.maxsize)
+                for name in ("stdout", "stderr"):
+                    muted = _Muted(getattr(sys, name))
+                    setattr(sys, name, muted)
+                    self._undo.callback(_restore, name, muted)
+            self.depth += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self._undo.pop_all().close()
+
+
+_silence = _Silence()
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Let no warning, print or log record out while the block runs, in this process and its threads.
+
+    Python's warnings, ``sys.stdout``, ``sys.stderr`` and ``logging`` are one for the whole process, so other threads
+    are silent as well for as long as it takes. Numpy's floating-point errors are ignored in the calling thread.
+    Ctrl-C still works. **Not covered**: what compiled code writes to file descriptors 1 and 2 on its own (the
+    ``verbose`` parameters of teachers are 0 for that reason), handles of those that a learner opens, and files.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skfairdp.utils import silence
+    >>> with silence():
+    ...     print("133 private rows")
+    ...     warnings.warn("lbfgs failed to converge")
+    """
+    _silence.begin()
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _silence.end()
+
+
+def open_stream(stream: Any) -> Any:
+    """The stream itself where a silence has muted it: for bars, which show public totals."""
+    while isinstance(stream, _Muted):
+        stream = stream.original
+    return stream
+
+
+def _restore(name: str, muted: _Muted) -> None:
+    if getattr(sys, name) is muted:  # else somebody has redirected it since, and will restore it
+        setattr(sys, name, muted.original)
