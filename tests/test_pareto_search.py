@@ -391,14 +391,42 @@ def test_domains_read_from_private_rows_are_announced():
         toy_search(Toy(classes=None), {"classes": [[0, 1]]}, objectives="accuracy").fit(X, Y)
 
 
-def test_a_failing_fit_loses_its_own_scores_only_and_says_nothing_of_the_rows():
-    with pytest.warns(sklearn.exceptions.FitFailedWarning, match="ArithmeticError") as caught:
-        search = fitted(grid={"fails": [True, False]})
-    assert "42" not in "".join(str(warning.message) for warning in caught)
+@pytest.mark.parametrize("error_score", [math.nan, "raise"])
+@pytest.mark.parametrize("grid", [{"fails": [True, False]}, {"fails": [False, True]}, {"fails": [True]}])
+def test_a_fit_that_fails_after_the_charge_ends_the_search_and_tells_nothing(grid, error_score):
+    """Which candidate, why and when: none of it is visible, and neither is it from the charges."""
+    ledger, whole = PrivacyLedger(), PrivacyLedger()
+    with pytest.raises(RuntimeError, match="A fit of ParetoSearchCV failed after the search was charged") as caught:
+        fitted(Toy(ledger=ledger), {**grid, "cut": [0.0, 1.0]}, error_score=error_score)
+    assert caught.value.__context__ is None and "42" not in str(caught.value)
+    fitted(Toy(ledger=whole), {"random_state": [1, 2][: len(grid["fails"])], "cut": [0.0, 1.0]}, refit=False)
+    assert [entry.event for entry in ledger.entries] == [entry.event for entry in whole.entries]
+
+
+def test_a_candidate_given_twice_is_scored_twice_from_one_fit():
+    search = fitted(grid={"cut": [0.0, 0.0]}, refit=False)
+    assert search.cv_results_["status"].tolist() == ["scored"] * 2 and len(Toy.made) == 3
+
+
+def test_a_candidate_that_cannot_be_planned_costs_nothing_and_the_others_go_on():
+    """Wrong parameters show before the charge, and are nobody's secret."""
+
+    class Careful(Toy):
+        def fit(self, X, y, *, sensitive_features=None):
+            if self.cut > 1:
+                raise ValueError("cut must be at most 1")
+            return super().fit(X, y)
+
+    with pytest.warns(sklearn.exceptions.FitFailedWarning, match=r"Candidates \[0\] cannot be fitted: ValueError"):
+        search = fitted(Careful(), {"cut": [2.0, 0.0]})
     assert search.cv_results_["status"].tolist() == ["failed", "scored"]
-    assert search.best_params_ == {"fails": False}
-    with pytest.raises(ArithmeticError):
-        fitted(grid={"fails": [True]}, error_score="raise")
+    assert search.best_params_ == {"cut": 0.0}
+    assert search.privacy_.epsilon == pytest.approx(fitted(Careful(), {"cut": [0.0]}).privacy_.epsilon)
+    for grid, options in (({"cut": [2.0, 3.0]}, {}), ({"cut": [0.0, 2.0]}, {"error_score": "raise"})):
+        ledger = PrivacyLedger()
+        with pytest.raises(ValueError, match="cut must be at most 1"):
+            fitted(Careful(ledger=ledger), grid, **options)
+        assert ledger.entries == ()
 
 
 # ---- with the package's estimators ---------------------------------------------------------------------------
@@ -500,12 +528,12 @@ def test_randomised_response_needs_a_delta_for_noisy_scores(split):
     assert search.privacy_.protects == "sensitive attribute" and search.privacy_.epsilon < 3.5
 
 
-def test_idp3_in_the_search_answers_only_part_and_coverage_is_measured(split):
+def test_idp3_in_the_search_answers_only_part_of_public_rows_and_coverage_is_measured(split):
     private = PATEClassifier(epsilon=50.0, n_teachers=20, classes=[0, 1], random_state=0, public_size=0.1)
     model = IDP3(private, groups=[0, 1])
-    options = {"objectives": ["accuracy", "coverage"], "score_epsilon": 10.0}
-    search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, cv=2, **options)
-    search = search.fit(split.X, split.y, sensitive_features=split.sensitive_features)
+    checked = PublicData(split.X_test, split.sensitive_features_test, y=split.y_test)
+    search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, objectives=["accuracy", "coverage"])
+    search = search.fit(split.X, split.y, sensitive_features=split.sensitive_features, validation=checked)
     coverage = search.cv_results_["mean_test_coverage"]
     assert coverage[0] < coverage[1] <= 1.0
 

@@ -178,12 +178,24 @@ def test_the_number_of_trials_varies_and_no_seed_repeats_it():
     assert len(set(counts)) > 3
 
 
-def test_a_fit_that_fails_loses_in_silence():
-    search = fitted(grid={"fails": [True, False]})
-    assert search.best_params_ == {"fails": False}
-    with pytest.warns(UserWarning, match="has no winner"):
-        search = fitted(grid={"fails": [True]})
+@pytest.mark.parametrize("method", ["composition", "selection"])
+def test_a_fit_that_fails_neither_loses_nor_tells_why(method):
+    """Toy fails after its charge, as on private rows: were it to lose, a record could choose among the others."""
+    ledger = PrivacyLedger()
+    grid = {"fails": [True, False], "cut": [0.0, 1.0]} if method == "composition" else {"fails": [True]}
+    search = PrivateSearchCV(Toy(ledger=ledger), grid, method=method)
+    with pytest.raises(RuntimeError, match="A fit of PrivateSearchCV failed after the search was charged") as caught:
+        search.fit(X, Y, validation=CHECKED)
+    assert caught.value.__context__ is None and "42" not in str(caught.value)  # nor does its traceback lead there
     assert not hasattr(search, "best_estimator_") and search.privacy_.epsilon > 0
+    assert ledger.epsilon_spent == pytest.approx(search.privacy_.epsilon)
+
+
+def test_a_search_without_a_winner_does_not_show_an_earlier_one():
+    search = fitted(grid={"cut": [0.0]})
+    with pytest.raises(RuntimeError, match="failed after the search was charged"):
+        search.set_params(param_grid={"fails": [True]}).fit(X, Y, validation=CHECKED)
+    assert not hasattr(search, "best_estimator_") and not hasattr(search, "best_params_")
 
 
 def test_a_poisson_number_of_no_trials_leaves_no_winner(monkeypatch):

@@ -19,11 +19,21 @@ from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, flatten, planned_entry
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["Candidate", "Rows", "UnplannedReleaseError"]
+__all__ = ["Candidate", "Rows", "SearchFailedError", "UnplannedReleaseError"]
 
 
 class UnplannedReleaseError(RuntimeError):
     """A fit released something else than it had planned."""
+
+
+class SearchFailedError(RuntimeError):
+    """A fit failed after it was charged. Nothing comes out of the search, and nobody learns which fit, or why."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(
+            f"A fit of {owner} failed after the search was charged. What was planned is spent, and nothing comes out: "
+            "that a fit fails, and why, may depend on private rows. Fit the candidates on public rows to see the error."
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,9 @@ class Candidate:
         if self.has("random_state") and self.parameter("random_state") is None:
             changes[self.prefix + "random_state"] = seed
         if quiet:  # progress bars would count the fits
-            changes.update({n: 0 for n in params if n.split("__")[-1] == "verbose" and isinstance(params[n], int)})
+            changes.update(
+                {n: type(v)(0) for n, v in params.items() if n.split("__")[-1] == "verbose" and isinstance(v, bool | int)}
+            )
         estimator.set_params(**changes)
 
     def parameter(self, name: str) -> Any:

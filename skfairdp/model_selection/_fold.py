@@ -1,7 +1,6 @@
 """One fold of a search: teachers once, releases once, every candidate from them. Private until it is scored."""
 
 import contextlib
-import math
 import pickle
 import warnings
 from collections.abc import Callable, Mapping
@@ -103,7 +102,8 @@ def fit_release(
     candidate.check_spent(fitted, planned)
     served = {release.members[0][0]: fitted}
     for j, params in release.members[1:]:
-        served[j] = fitted.refit_student(**{name: value for name, value in params.items() if name in release.free})
+        changes = {name: value for name, value in params.items() if name in release.free}
+        served[j] = fitted.refit_student(**changes) if changes else fitted
     return served
 
 
@@ -117,39 +117,34 @@ def _paid(scores: PrivateScores | PublicScores, noise_seed: int | None) -> Any:
 
 def score_fold(
     candidate: Candidate, releases: list[tuple[Release, DpEvent, float]], rows: Rows, split: Split | None,
-    scores: PrivateScores | PublicScores, objectives: list[Objective], noise_seed: int | None, raises: bool,
+    scores: PrivateScores | PublicScores, objectives: list[Objective], noise_seed: int | None,
     private: Mapping[str, Any],
-) -> tuple[dict[int, dict[str, float]], dict[int, Any], dict[int, str]]:  # fmt: skip
-    """Scores of every candidate on one fold; without folds the fitted candidates as well; and what failed.
+) -> tuple[dict[int, dict[str, float]], dict[int, Any], bool]:  # fmt: skip
+    """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed.
 
-    Only noisy tables and what follows from them leave a fold.
+    Only noisy tables and what follows from them leave a fold. A failure ends the search, once all of it is charged.
     """
     options = dict(private)
     if len(releases) > 1 and candidate.has("memory") and candidate.parameter("memory") is None:
         options["memory"] = _Teachers()
     measured: dict[int, dict[str, float]] = {}
     kept: dict[int, Any] = {}
-    failed: dict[int, str] = {}
     with _paid(scores, noise_seed) as source:
         for release, planned, epsilon in releases:
             try:
                 served = fit_release(candidate, release, rows, None if split is None else split[0], planned, **options)
-                for j, fitted in served.items():
-                    if isinstance(scores, PublicScores):
-                        measured[j] = scores.measure(fitted, objectives, epsilon)
-                    else:
-                        assert split is not None
-                        measured[j] = scores.measure(fitted, rows, split[1], objectives, epsilon, source)
-                    if split is None:
-                        kept[j] = fitted
-                        if "memory" in options:
-                            fitted.set_params(**{candidate.prefix + "memory": None})
             except UnplannedReleaseError:
                 raise
-            except Exception as error:
-                if raises:
-                    raise
-                for j, _ in release.members:
-                    measured[j] = {o.name: math.nan for o in objectives}
-                    failed[j] = type(error).__name__  # its message may quote private rows
-    return measured, kept, failed
+            except Exception:
+                return measured, kept, True
+            for j, fitted in served.items():
+                if isinstance(scores, PublicScores):
+                    measured[j] = scores.measure(fitted, objectives, epsilon)
+                else:
+                    assert split is not None
+                    measured[j] = scores.measure(fitted, rows, split[1], objectives, epsilon, source)
+                if split is None:
+                    kept[j] = fitted
+                    if "memory" in options:
+                        fitted.set_params(**{candidate.prefix + "memory": None})
+    return measured, kept, False

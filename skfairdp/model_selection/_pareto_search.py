@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import ParameterGrid
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._fold import group_by_release
 from skfairdp.model_selection._objectives import Objective, read_constraints, read_objectives
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._results import pareto_table, results_table
+from skfairdp.model_selection._row_wise import check_rows_alone
 from skfairdp.model_selection._run import SearchRun
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
 from skfairdp.model_selection._splits import Split, make_splits
-from skfairdp.privacy import PrivacySpent, SecretDraws
+from skfairdp.privacy import LedgerEntry, PrivacySpent, SecretDraws
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -76,8 +77,8 @@ class ParetoSearchCV(SearchBase):
     n_jobs : int, default=None
         Folds in parallel, through joblib.
     error_score : "raise" or nan, default=nan
-        What becomes of a candidate whose fit fails after it was paid for. That a fit on private rows fails is visible,
-        and no ε covers it.
+        What becomes of a candidate that cannot be planned, for which nothing is paid, and of one that cannot be scored
+        on public rows: an error, or scores that are nan. A fit that fails after it was paid for ends the search.
     reference : dict of name → float, default=None
         Worst acceptable value of each objective, for ``hypervolume_``. None takes the worst found.
     verbose : int, default=0
@@ -113,7 +114,11 @@ class ParetoSearchCV(SearchBase):
     BudgetExceededError
         From ``fit``, where the ledger affords no candidate. Where it affords some, those are searched.
     ValueError
-        From ``fit``, on unusable input, before anything is spent.
+        From ``fit``, on unusable input, before anything is spent; also a predictor whose answers depend on other rows
+        (IDP3), where it would be scored on private ones.
+    RuntimeError
+        From ``fit``, after everything was charged: a fit failed. The text is always the same, and nothing comes out, for
+        a failure can depend on private rows; it must not choose the winner.
 
     Warns
     -----
@@ -223,6 +228,7 @@ class ParetoSearchCV(SearchBase):
         self
         """
         self._validate_params()
+        self._forget()
         owner = type(self).__name__
         grid = list(ParameterGrid(self.param_grid))
         objectives = read_objectives(self.objectives, owner=owner)
@@ -234,7 +240,7 @@ class ParetoSearchCV(SearchBase):
         candidate = Candidate(self.estimator, owner=owner, seed=int(seeds[0]))
         releases = group_by_release(candidate, grid)
         # Nothing is spent before the charge inside _search; whatever is wrong with the input shows up to there.
-        first = candidate.plan(candidate.model(grid[0]), rows, aloud=True)
+        first = self._first_plan(candidate, grid, rows)
         delta = self._delta(candidate, validation)
         measured_objectives = _with_the_usual(objectives)
         scores: PublicScores | PrivateScores
@@ -242,13 +248,18 @@ class ParetoSearchCV(SearchBase):
         if validation is not None:
             scores = self._public_scores(validation, objectives)
         else:
+            check_rows_alone(map(candidate.model, grid), owner)
             scores = self._private_scores(candidate, rows, first, objectives, delta, self.score_epsilon)
             splits = make_splits(
                 self.cv, rows.X, rows.y, protects=first.protects, neighboring_relation=first.neighboring_relation,
                 secret=SecretDraws(candidate.parameter("noise_seed")), owner=owner,
             )  # fmt: skip
         run = SearchRun(self, candidate, rows, splits, scores, measured_objectives, delta)
-        status = run.go(releases)
+        try:
+            status = run.go(releases)
+        finally:
+            if run.events:  # what is spent stays told, whatever ends the search
+                self.privacy_ = run.spent(first)
         self.n_splits_ = len(splits)
         self.cv_results_ = results_table(grid, measured_objectives, objectives, run.measured, status)
         values = np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
@@ -274,6 +285,19 @@ class ParetoSearchCV(SearchBase):
             candidate, grid, run.entries, self.cv_results_, self.privacy_, run.n_fits, where
         )
         return self
+
+    def _first_plan(self, candidate: Candidate, grid: list[dict[str, Any]], rows: Rows) -> LedgerEntry:
+        """Of the first candidate that can be planned; the error of the first where none can."""
+        problem: Exception | None = None
+        for params in grid:
+            try:
+                return candidate.plan(candidate.model(params), rows, aloud=True)
+            except Exception as error:
+                if self.error_score == "raise":
+                    raise
+                problem = problem or error
+        assert problem is not None, "a ParameterGrid is never empty"
+        raise problem
 
     def _refit_objective(self, objectives: list[Objective]) -> Objective:
         if isinstance(self.refit, str):

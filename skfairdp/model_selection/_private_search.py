@@ -2,15 +2,16 @@
 
 import warnings
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.model_selection import ParameterGrid
 
-from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._candidate import Candidate, SearchFailedError
 from skfairdp.model_selection._objectives import read_constraints, read_objectives
+from skfairdp.model_selection._row_wise import check_rows_alone
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
 from skfairdp.model_selection._splits import Split, make_holdout, make_splits
 from skfairdp.model_selection._trials import Trials
@@ -25,7 +26,7 @@ from skfairdp.privacy import (
     WorstOf,
     epsilon_of,
 )
-from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
+from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, silence
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PrivateSearchCV"]
@@ -97,12 +98,16 @@ class PrivateSearchCV(SearchBase):
     BudgetExceededError
         From ``fit``, before any trial, when the ledger cannot afford the search.
     ValueError
-        From ``fit``, on unusable input, before anything is spent.
+        From ``fit``, on unusable input, before anything is spent; also a predictor whose answers depend on other rows
+        (IDP3), where it would be scored on private ones.
+    RuntimeError
+        From ``fit``, after the search was charged: a fit failed. The text is always the same, and nothing comes out, for
+        a failure can depend on private rows; it must not choose the winner, nor be hidden.
 
     Warns
     -----
     UserWarning
-        No trial came out: a Poisson law made none, or every fit failed.
+        A Poisson law made no trial, so that there is no winner.
 
     Examples
     --------
@@ -197,12 +202,12 @@ class PrivateSearchCV(SearchBase):
         self
         """
         self._validate_params()
+        self._forget()
         trials = self._trials(X, y, sensitive_features, X_public, sensitive_features_public, validation)
         self.method_ = self._cheapest_method(trials)
         spending = self._spend(trials)
-        with spending as noise, warnings.catch_warnings():
+        with spending as noise, silence():  # a warning a trial would tell how many there were
             spending.settle()  # all of it, before the first trial
-            warnings.simplefilter("ignore")  # a warning a trial would tell how many there were
             trials.source = noise
             best: tuple[int, Any, float] | None
             if self.method_ == "composition":
@@ -212,10 +217,10 @@ class PrivateSearchCV(SearchBase):
                 candidates = SecretChoice(len(trials.grid))
                 best = self._selection(trials).select(lambda: trials.make(candidates.draw(noise)), noise)
         self.n_candidates_ = len(trials.grid)
-        if best is None or best[1] is None:
-            warnings.warn(
-                f"{type(self).__name__} has no winner: no trial was made, or every fit failed.", stacklevel=2
-            )
+        if best is not None and best[1] is None:
+            raise SearchFailedError(type(self).__name__)
+        if best is None:
+            warnings.warn(f"{type(self).__name__} has no winner: no trial was made.", stacklevel=2)
             return self
         index, winner, value = best
         self.best_params_, self.best_score_ = trials.grid[index], value
@@ -255,6 +260,7 @@ class PrivateSearchCV(SearchBase):
         if validation is not None:
             scores = self._public_scores(validation, objectives)
         else:
+            check_rows_alone(map(candidate.model, grid), owner)
             scores = self._private_scores(candidate, rows, entry, objectives, delta, self.score_epsilon)
             relation = entry.neighboring_relation
             if self.cv is None:
@@ -308,8 +314,12 @@ class PrivateSearchCV(SearchBase):
             noise_seed=trials.seed,
             releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
             public=("number of rows", "public rows", "the grid", "all constructor parameters"),
-            report_to=partial(setattr, self, "privacy_"),
+            report_to=self._report,
         )
+
+    def _report(self, spent: PrivacySpent) -> None:
+        # Which releases were made, and how often, would tell the number of trials.
+        self.privacy_ = replace(spent, performed=())
 
 
 _METHODS = ("selection", "composition")

@@ -8,15 +8,15 @@ from typing import Any
 
 from joblib import Parallel, delayed
 from sklearn.exceptions import FitFailedWarning
-from tqdm import tqdm
 
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.model_selection._candidate import Candidate, Rows, SearchFailedError, UnplannedReleaseError
 from skfairdp.model_selection._fold import Release, fit_release, score_fold
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores
 from skfairdp.model_selection._splits import Split, split_event
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, epsilon_of
+from skfairdp.utils import progress_bar
 
 __all__ = ["SearchRun"]
 
@@ -39,13 +39,13 @@ class SearchRun:
                 f"{type(owner).__name__} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects "
                 "nobody, so no ledger may count it. Leave one of them out."
             )
-        self.raises = owner.error_score == "raise"
         self.measured: dict[int, list[dict[str, float]]] = {}
         self.entries: dict[int, LedgerEntry] = {}  # of one fit on all rows
         self.fitted: dict[int, Any] = {}
         self.releases: dict[int, Release] = {}
         self.events: list[DpEvent] = []
         self.n_fits = 0
+        self.failed = False
         self._reserve: DpEvent = NoOpDpEvent()
 
     def _label(self) -> str:
@@ -53,19 +53,19 @@ class SearchRun:
 
     def go(self, releases: Sequence[Release]) -> dict[int, str]:
         """Charge, fit and score, teachers by teachers. Returns what became of each candidate."""
-        plans = [self._plan(release) for release in releases]  # all of them, before anything is spent
-        kinds = {(whole.protects, whole.neighboring_relation) for whole, _ in plans}
+        status: dict[int, str] = {}
+        planned_releases = self._plans(releases, status)  # all of them, before anything is spent
+        kinds = {(whole.protects, whole.neighboring_relation) for _, whole, _ in planned_releases}
         if len(kinds) > 1:
             raise ValueError(
                 f"The candidates of {type(self.owner).__name__} give unlike guarantees ({len(kinds)} kinds), which do "
                 "not add up. Search them separately."
             )
-        status: dict[int, str] = {}
         batches: dict[str, list[Planned]] = {}
-        for release, (whole, parts) in zip(releases, plans, strict=True):
-            batches.setdefault(release.teachers, []).append((release, whole, parts))
+        for planned in planned_releases:
+            batches.setdefault(planned[0].teachers, []).append(planned)
         refusal: BudgetExceededError | None = None
-        bar = tqdm(total=len(releases), desc=type(self.owner).__name__, disable=self.owner.verbose <= 0)
+        bar = progress_bar(total=len(planned_releases), desc=type(self.owner).__name__, verbose=self.owner.verbose)
         for batch in batches.values():
             afforded: list[Planned] = []
             for planned in batch:
@@ -75,14 +75,37 @@ class SearchRun:
                 except BudgetExceededError as error:
                     refusal = error
                     status.update((j, "over the ceiling") for j, _ in planned[0].members)
-            if afforded:
+            if afforded and not self.failed:  # else it is charged all the same: charges do not tell when it failed
                 self._fit(afforded, status)
             bar.update(len(batch))
         bar.close()
         if not self.entries:
             assert refusal is not None
             raise refusal
+        if self.failed:
+            raise SearchFailedError(type(self.owner).__name__)
         return status
+
+    def _plans(self, releases: Sequence[Release], status: dict[int, str]) -> list[Planned]:
+        """Those that can be planned. What keeps another from it shows before the charge, and costs nothing."""
+        plans, problem = [], None
+        for release in releases:
+            try:
+                plans.append((release, *self._plan(release)))
+            except Exception as error:
+                if self.owner.error_score == "raise":
+                    raise
+                problem = problem or error
+                status.update((j, "failed") for j, _ in release.members)
+                warnings.warn(
+                    f"Candidates {[j for j, _ in release.members]} cannot be fitted: {type(error).__name__}. They cost "
+                    "nothing, and their scores are nan. error_score='raise' shows the error.",
+                    FitFailedWarning,
+                    stacklevel=4,
+                )
+        if problem is not None and not plans:
+            raise problem
+        return plans
 
     def _pay(self, planned: Planned) -> None:
         """Charge a release on all its folds, if the refit of a winner would still be affordable after it."""
@@ -133,7 +156,7 @@ class SearchRun:
             seed = None if self.seed is None else self.seed + 1 + fold
             calls.append(
                 delayed(score_fold)(
-                    self.candidate, work, self.rows, split, self.scores, self.objectives, seed, self.raises, options
+                    self.candidate, work, self.rows, split, self.scores, self.objectives, seed, options
                 )
             )
         if len(calls) == 1 or self.owner.n_jobs in (None, 1):
@@ -145,15 +168,7 @@ class SearchRun:
                 self.measured.setdefault(j, []).append(values)
                 status.setdefault(j, "scored")
             self.fitted.update(kept)
-            for j, kind in failed.items():
-                if status.get(j) != "failed":
-                    warnings.warn(
-                        f"A fit of candidate {j} failed with {kind} after it was paid for, and its scores are nan. "
-                        "error_score='raise' shows the error, which may quote private rows.",
-                        FitFailedWarning,
-                        stacklevel=4,
-                    )
-                status[j] = "failed"
+            self.failed |= failed
 
     def _epsilon(self, entry: LedgerEntry) -> float:
         """Of one fit, at the estimator's own δ."""
@@ -173,7 +188,13 @@ class SearchRun:
             return None
         self.n_fits += 1
         alone = replace(release, members=tuple(member for member in release.members if member[0] == index))
-        return self._own(fit_release(self.candidate, alone, self.rows, None, entry.event)[index])
+        try:
+            return self._own(fit_release(self.candidate, alone, self.rows, None, entry.event)[index])
+        except UnplannedReleaseError:
+            raise
+        except Exception:
+            failed = SearchFailedError(type(self.owner).__name__)
+        raise failed
 
     def _own(self, fitted: Any) -> Any:
         return fitted.set_params(**{self.candidate.name: self.ledger})

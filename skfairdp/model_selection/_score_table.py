@@ -69,23 +69,41 @@ class ScoreTable:
         group_codes : ndarray of int of shape (n_rows,) or None
             Private; None where no objective needs groups.
         y_pred : ndarray of shape (n_rows,)
-            Private. What is no class is a refusal.
+            Private, each a function of its own row. What is no class is a refusal; where there are none, it counts as
+            the first class, so that every row has its cell.
         source : NoiseSource
         """
         n_classes, n_groups = len(self.classes), len(self.groups)
         position = {label: code for code, label in enumerate(self.classes.tolist())}
-        predicted = np.array([position.get(label, n_classes) for label in np.asarray(y_pred).tolist()], dtype=np.int64)
+        other = n_classes if self.refusals else 0
+        predicted = np.array([_code(label, position, other) for label in np.asarray(y_pred).tolist()], dtype=np.int64)
         codes = np.zeros(len(label_codes), dtype=np.int64) if group_codes is None else group_codes
         counts = np.zeros((n_groups if group_codes is not None else 1, n_classes, n_classes + 1))
         np.add.at(counts, (codes, label_codes, predicted), 1.0)
         if not self.refusals:
             counts = counts[:, :, :n_classes]
         noisy = np.maximum(np.rint(self.mechanism.release(counts, source)), 0.0).astype(np.int64)
-        z, y, k = np.indices(noisy.shape).reshape(3, -1).repeat(noisy.ravel(), axis=1)
+        return self._answers(noisy, group_codes is not None)
+
+    def made_up(self, with_groups: bool) -> Answers:
+        """A table with one row in every cell: to try on it what will be read from a released one."""
+        shape = (len(self.groups) if with_groups else 1, len(self.classes), len(self.classes) + self.refusals)
+        return self._answers(np.ones(shape, dtype=np.int64), with_groups)
+
+    def _answers(self, table: NDArray[np.int64], with_groups: bool) -> Answers:
+        n_classes = len(self.classes)
+        z, y, k = np.indices(table.shape).reshape(3, -1).repeat(table.ravel(), axis=1)
         return Answers(
             self.classes[y],
             self.classes[np.minimum(k, n_classes - 1)],
             k < n_classes,
-            None if group_codes is None else self.groups[z],
+            self.groups[z] if with_groups else None,
             self.classes,
         )
+
+
+def _code(label: Any, position: dict[Any, int], other: int) -> int:
+    try:
+        return position.get(label, other)
+    except Exception:  # a label that cannot be looked up
+        return other

@@ -1,6 +1,7 @@
 """What the two searches share: reading rows, scoring fitted candidates, handing on to the winner."""
 
 import inspect
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Answers, Objective
+from skfairdp.model_selection._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp.model_selection._score_table import ScoreTable
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, NoiseSource, StatesPrivacy
 from skfairdp.utils import (
@@ -37,17 +39,25 @@ _NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity"
 
 @dataclass(frozen=True)
 class PublicScores:
-    """Scores on public rows with public labels: exact, and free."""
+    """Scores on public rows with public labels: exact, and free.
+
+    What goes wrong here goes wrong with a released model on public rows: ``raises`` shows it, else the scores are NaN.
+    """
 
     rows: PublicData
     groups: NDArray[Any] | None
+    raises: bool = False
 
     def measure(self, fitted: Any, objectives: list[Objective], epsilon: float) -> dict[str, float]:
-        y = np.asarray(self.rows.y)
-        predicted = _predict(fitted, self.rows.X, self.groups)
-        classes = np.asarray(fitted.classes_)
-        answers = Answers(y, predicted, np.isin(predicted, classes), self.groups, classes)
-        return {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in objectives}
+        try:
+            y, classes = np.asarray(self.rows.y), np.asarray(fitted.classes_)
+            predicted = np.asarray(predict_with_groups(fitted, self.rows.X, self.groups))
+            answers = Answers(y, predicted, np.isin(predicted, classes), self.groups, classes)
+            return {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in objectives}
+        except Exception:
+            if self.raises:
+                raise
+            return {o.name: math.nan for o in objectives}
 
 
 @dataclass(frozen=True)
@@ -63,16 +73,30 @@ class PrivateScores:
         self, fitted: Any, rows: Rows, test: NDArray[np.int64], objectives: list[Objective], epsilon: float,
         source: NoiseSource,
     ) -> dict[str, float]:  # fmt: skip
+        """Release one table of the test part, and read the objectives from it."""
+        answers = self.release(fitted, rows, test, source)
+        return {o.name: _of_released(o, answers, epsilon) for o in objectives}
+
+    def release(self, fitted: Any, rows: Rows, test: NDArray[np.int64], source: NoiseSource) -> Answers:
+        """The noisy table of the test part. Everything private of a score is in here."""
         groups = None if self.groups is None else self.groups[test]
-        predicted = _predict(fitted, take_rows(rows.X, test), groups)
+        fixed_size = self.table.relation is not NeighboringRelation.ADD_OR_REMOVE_ONE
+        predicted = row_wise_predictions(fitted, take_rows(rows.X, test), groups, at_once=fixed_size)
         codes = None if self.group_codes is None else self.group_codes[test]
-        answers = self.table.release(self.label_codes[test], codes, predicted, source)
-        return {o.name: o.measure(answers, epsilon) for o in objectives}
+        return self.table.release(self.label_codes[test], codes, predicted, source)
+
+    def rehearse(self, objectives: list[Objective]) -> None:
+        """Read the objectives from a made-up table: one that cannot be read from any is an error before the charge."""
+        for objective in objectives:
+            objective.measure(self.table.made_up(self.group_codes is not None), 1.0)
 
 
-def _predict(fitted: Any, X: Any, groups: Any) -> NDArray[Any]:
-    needs_groups = groups is not None and "sensitive_features" in inspect.signature(fitted.predict).parameters
-    return np.asarray(fitted.predict(X, sensitive_features=groups) if needs_groups else fitted.predict(X))
+def _of_released(objective: Objective, answers: Answers, epsilon: float) -> float:
+    """A metric that fails on a released table fails for reasons that are released."""
+    try:
+        return objective.measure(answers, epsilon)
+    except Exception:
+        return math.nan
 
 
 def _winner_has(name: str) -> Any:
@@ -114,6 +138,11 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
         return Rows(X, y, sensitive_features,
                     {"X_public": X_public, "sensitive_features_public": sensitive_features_public})  # fmt: skip
 
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
     def _public_scores(self, validation: Any, objectives: list[Objective]) -> PublicScores:
         owner = type(self).__name__
         if not isinstance(validation, PublicData) or validation.y is None:
@@ -125,7 +154,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
         if validation.sensitive_features is not None:
             groups = as_groups(validation.sensitive_features, len(validation.y), owner=owner, name="validation")
         self._need_groups(groups, objectives, "give them in validation=PublicData(X, sensitive_features, y)")
-        return PublicScores(validation, groups)
+        return PublicScores(validation, groups, getattr(self, "error_score", None) == "raise")
 
     def _private_scores(
         self, candidate: Candidate, rows: Rows, entry: LedgerEntry, objectives: list[Objective], delta: float,
@@ -150,7 +179,9 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
             group_codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
         relation = NeighboringRelation(entry.neighboring_relation)
         table = ScoreTable(classes, domain, score_epsilon, delta, relation, _may_refuse(candidate.estimator))
-        return PrivateScores(table, codes, group_codes, groups)
+        scores = PrivateScores(table, codes, group_codes, groups)
+        scores.rehearse(objectives)
+        return scores
 
     def _groups_of(self, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
         owner = type(self).__name__

@@ -58,13 +58,17 @@ class Trials:
         self.composed = cost(together, [whole for whole, _ in fits] if kept else [], len(self.grid))
 
     def make(self, index: int) -> tuple[tuple[float, float], tuple[int, Any, float]]:
-        """One trial: its rank, and what comes out if it wins. A fit that fails has lost."""
+        """One trial: its rank, and what comes out if it wins.
+
+        A fit that fails wins, and the search ends without anything: had it lost, a record that makes fits fail would
+        choose among the others. That it won is the outcome of this trial, and as such paid for.
+        """
         try:
             model, values = self._fitted_and_scored(index)
         except UnplannedReleaseError:
             raise
-        except Exception:  # that it failed is as secret as any other trial
-            return (-math.inf, -math.inf), (index, None, math.nan)
+        except Exception:
+            return (math.inf, math.inf), (index, None, math.nan)
         value = values[self.objectives[0].name]
         missed = sum(constraint.excess(values[constraint.name]) for constraint in self.constraints)
         gain = -value if self.objectives[0].minimize else value

@@ -358,6 +358,11 @@ class IDP3(ClassifierMixin, BaseEstimator):
             tags.input_tags.sparse = False
         return tags
 
+    @property
+    def predicts_rows_alone(self) -> bool:
+        """Whether each answer follows from its own row, so that a search may score it on private rows."""
+        return self.gamma is None or bool(np.isinf(self.gamma))
+
     def _routed_to_estimator(self, sensitive_features: Any) -> dict[str, Any]:
         if sensitive_features is None or not get_config()["enable_metadata_routing"]:
             return {}
