@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection import frontier, pareto_frontier
+from skfairdp.model_selection._frontier import mark_non_dominated
 from skfairdp.pate import SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
@@ -78,9 +79,13 @@ class AttributePATE(FakePATE):
     protects, neighboring_relation = "sensitive attribute", "replace one sensitive attribute"
 
 
-@pytest.fixture
-def split():
+@pytest.fixture(name="split")
+def _split():
     FITS.clear()
+    return make_split()
+
+
+def make_split():
     rows = make_biased_classification(4000, disparity=0.3, group_sep=2.0, random_state=0)
     return train_private_public_test_split(*rows, sizes=(0.5, 0.1, 0.4), random_state=0)
 
@@ -200,6 +205,58 @@ def test_estimator_that_ignores_its_ledger_is_still_counted(split):
     assert sweep(split, Forgetful()).attrs["epsilon_total"] == pytest.approx(sweep(split).attrs["epsilon_total"])
 
 
+class Retries(FakePATE):
+    """Its first attempt is charged and fails; under another relation for one of them."""
+
+    attempt = None
+
+    def fit(self, X, y, **public):
+        if self.ledger is not None:
+            first = FakePATE if self.attempt is None else self.attempt
+            first(epsilon=self.epsilon, ledger=self.ledger).fit(X, y)
+        return super().fit(X, y, **public)
+
+
+@pytest.mark.parametrize("ledger", [None, "given"])
+def test_what_a_failed_attempt_was_charged_stays_in_the_total(ledger):
+    split = make_split()
+    given = None if ledger is None else PrivacyLedger(delta=1e-5)
+    table = sweep(split, Retries(ledger=given), epsilons=(1.0, 2.0))
+    events = [event_of(epsilon) for epsilon in (1.0, 1.0, 2.0, 2.0)]
+    assert table.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(*events), 1e-5))
+    assert table.attrs["n_fits"] == 2
+    both = sweep(split, [Retries(ledger=given), FakePATE()], epsilons=(1.0,))
+    assert both.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(*[event_of(1.0)] * 3), 1e-5))
+
+
+def test_an_attempt_under_another_relation_has_a_total_of_its_own(split):
+    class Elsewhere(Retries):
+        attempt = AttributePATE
+
+    guarantees = sweep(split, Elsewhere(), epsilons=(1.0,)).attrs["guarantees"]
+    assert [(g["protects"], g["n_fits"]) for g in guarantees] == [("record", 1), ("sensitive attribute", 0)]
+    assert [g["epsilon_total"] for g in guarantees] == pytest.approx([1.0, 1.0])
+
+
+class GuestPATE(FakePATE):
+    """Protects records too, but its neighbours add or remove one: another ε is meant by the same figure."""
+
+    neighboring_relation = "add or remove one record"
+
+
+def test_rows_of_unlike_relations_are_never_compared():
+    """Same data, same protection, the same gap and accuracy at a smaller ε: under another relation it beats nothing."""
+    split = make_split()
+    table = sweep(split, [FakePATE(), GuestPATE()], epsilons=(2.0,), gammas=(0.05,), idp3=(False,))
+    assert table["accuracy"].nunique() == 1 and table["neighboring_relation"].nunique() == 2
+    table.loc[1, "epsilon"] = 0.1
+    assert mark_non_dominated(table).tolist() == [True, True]
+    assert mark_non_dominated(table.assign(neighboring_relation="replace one record")).tolist() == [False, True]
+    guarantees = sweep(split, [FakePATE(), GuestPATE()], epsilons=(1.0, 2.0)).attrs["guarantees"]
+    assert [g["neighboring_relation"] for g in guarantees] == ["replace one record", "add or remove one record"]
+    assert guarantees[0]["epsilon_total"] == guarantees[1]["epsilon_total"] < 3.0  # of two fits each, not of four
+
+
 def test_seeded_noise_is_reported_as_no_guarantee(split):
     table = sweep(split, FakePATE(noise_seed=0), epsilons=(1.0,))
     assert math.isinf(table["epsilon"].iloc[0]) and math.isinf(table.attrs["epsilon_total"])
@@ -302,7 +359,7 @@ def test_progress_is_shown_only_when_asked_for(split, capsys):
     sweep(split, epsilons=(1.0,))
     assert capsys.readouterr().err == ""
     sweep(split, epsilons=(1.0,), verbose=1)
-    assert "frontier: 100%" in capsys.readouterr().err
+    assert "13/13" in capsys.readouterr().err
 
 
 # ---- a weight in place of γ ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import pytest
 from search_toys import Toy, ToyOfGuests, make_rows
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -27,7 +26,6 @@ from skfairdp import (
     PFLDClassifier,
     PrivacyLedger,
     PrivateSearchCV,
-    PublicData,
     SFPATEClassifier,
 )
 from skfairdp.model_selection._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
@@ -316,15 +314,17 @@ def scored_rows(search, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "search", "folds"),
-    [("pareto", lambda m: ParetoSearchCV(m, {"cut": [0.0]}, cv=KFold(4), refit=False), 4),
-     ("private folds", lambda m: PrivateSearchCV(m, {"cut": [0.0]}, cv=KFold(4)), 4),
-     ("private holdout", lambda m: PrivateSearchCV(m, {"cut": [0.0]}, test_size=0.25), 1)],
-    ids=["pareto", "private folds", "private holdout"],
-)  # fmt: skip
-def test_the_released_table_is_of_the_test_part_that_is_charged(name, search, folds, monkeypatch):
+SEARCHES = {
+    "pareto": (lambda m: ParetoSearchCV(m, {"cut": [0.0]}, cv=KFold(4), refit=False), 4),
+    "private folds": (lambda m: PrivateSearchCV(m, {"cut": [0.0]}, cv=KFold(4)), 4),
+    "private holdout": (lambda m: PrivateSearchCV(m, {"cut": [0.0]}, test_size=0.25), 1),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_released_table_is_of_the_test_part_that_is_charged(name, monkeypatch):
     """A record pays for one score of its test part: no table may hold a row that its model was fitted on."""
+    search, folds = SEARCHES[name]
     found = scored_rows(search, monkeypatch)
     assert len(found) == folds
     for asked, fitted, labels in found:

@@ -77,6 +77,44 @@ def test_unlike_guarantees_are_never_compared():
         transfer_frontier(make_frame(), make_frame("sensitive attribute", "replace one sensitive attribute"))
 
 
+def test_operating_points_of_unlike_relations_are_never_compared():
+    """The same protection and the same figures under another neighbouring relation: no setting in common."""
+    guests = make_frame("record", "add or remove one record")
+    with pytest.raises(ValueError, match="no setting in common"):
+        transfer_frontier(make_frame(), guests)
+    both = pd.concat([make_frame(), shifted(guests, accuracy=0.1, disparity=-0.01)], ignore_index=True)
+    moved = transfer_frontier(both, both)
+    assert [summary["n_points"] for summary in moved.attrs["summary"]] == [15, 15]
+    alone = transfer_frontier(make_frame(), make_frame())
+    mine = moved["neighboring_relation"] == "replace one record"
+    for column in ("non_dominated_source", "non_dominated_target", "feasible", "attainable_accuracy"):
+        assert moved.loc[mine, column].tolist() == alone[column].tolist(), column
+
+
+def test_an_epsilon_near_one_of_another_relation_is_not_taken_for_it():
+    guests = make_frame("record", "add or remove one record").assign(epsilon=lambda frame: frame["epsilon"] * 0.9999)
+    both = pd.concat([make_frame(), guests], ignore_index=True)
+    target = pd.concat([make_frame().assign(epsilon=lambda frame: frame["epsilon"] * 0.9998), guests])
+    assert len(transfer_frontier(both, target)) == 30
+
+
+def test_epsilons_at_unlike_deltas_are_no_common_setting():
+    with pytest.raises(ValueError, match="δ included"):
+        transfer_frontier(make_frame().assign(delta=1e-5), make_frame().assign(delta=1e-6))
+
+
+def test_the_default_corner_is_the_worst_of_both_tables():
+    """From one of them alone, points of the other that are worse would have no volume."""
+    frame = make_frame()
+    for target in (shifted(frame, accuracy=-0.1, disparity=0.2), shifted(frame, accuracy=0.1, disparity=-0.01)):
+        summary = transfer_frontier(frame, target).attrs["summary"][0]
+        points = pd.concat([frame, target])
+        corner = (points["accuracy"].min(), points["disparity"].max())
+        for side, table in (("source", frame), ("target", target)):
+            expected = hypervolume(table[["accuracy", "disparity"]].to_numpy(), corner, [False, True])
+            assert summary[f"hypervolume_{side}"] == pytest.approx(expected)
+
+
 def test_rows_are_told_apart_by_their_parameters_or_not_at_all():
     frame = make_frame()
     frame["params"] = [f"{params} #{j}" for j, params in enumerate(frame["params"])]

@@ -238,12 +238,13 @@ def _solve(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArr
     hessian[~np.isfinite(hessian).all(axis=(1, 2))] = np.eye(len(diagonal))
     right = (scale * gradient)[:, :, None]
     try:
-        return scale * np.linalg.solve(hessian, right)[:, :, 0]
+        step = np.linalg.solve(hessian, right)[:, :, 0]
     except np.linalg.LinAlgError:  # of one of them, which must not end the others
-        return scale * np.concatenate([_solve_one(h, r) for h, r in zip(hessian, right, strict=True)])
+        step = np.concatenate([_solve_one(h, r) for h, r in zip(hessian, right, strict=True)])
+    return np.multiply(scale, step, dtype=np.float64)
 
 
-def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.floating]:
     try:
         return np.linalg.solve(hessian[None], right[None])[:, :, 0]
     except np.linalg.LinAlgError:

@@ -17,6 +17,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._score_table import ScoreTable
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, flatten, planned_entry
+from skfairdp.utils import PRIVATE_ERRORS
 from skfairdp.utils._sklearn import take_rows
 
 __all__ = ["Candidate", "Rows", "SearchFailedError", "UnplannedReleaseError"]
@@ -30,10 +31,7 @@ class SearchFailedError(RuntimeError):
     """A fit failed after it was charged. Nothing comes out of the search, and nobody learns which fit, or why."""
 
     def __init__(self, owner: str) -> None:
-        super().__init__(
-            f"A fit of {owner} failed after the search was charged. What was planned is spent, and nothing comes out: "
-            "that a fit fails, and why, may depend on private rows. Fit the candidates on public rows to see the error."
-        )
+        super().__init__(PRIVATE_ERRORS["search failed"].text.format(owner=owner))
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,8 @@ class Candidate:
         if self.has("random_state") and self.parameter("random_state") is None:
             changes[self.prefix + "random_state"] = seed
         if quiet:  # progress bars would count the fits
-            changes.update(
-                {n: type(v)(0) for n, v in params.items() if n.split("__")[-1] == "verbose" and isinstance(v, bool | int)}
-            )
+            talks = [n for n, v in params.items() if n.split("__")[-1] == "verbose" and isinstance(v, bool | int)]
+            changes.update({n: type(params[n])(0) for n in talks})
         estimator.set_params(**changes)
 
     def parameter(self, name: str) -> Any:

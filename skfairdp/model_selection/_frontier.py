@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from tqdm import tqdm
 
 from skfairdp.model_selection._measure import TestSet
 from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.model_selection._totals import Spending, expression
-from skfairdp.privacy import PrivacySpent
-from skfairdp.utils import PublicData, RandomStateLike, public_generator
+from skfairdp.model_selection._totals import Totals, counting_ledger, expression
+from skfairdp.privacy import LedgerEntry, PrivacySpent
+from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
 
 __all__ = ["COLUMNS", "frontier", "mark_non_dominated", "weighs_parity"]
 
@@ -153,8 +152,8 @@ def frontier(
     test = TestSet(X_test, y_test, sensitive_features_test)
 
     seed = int(public_generator(random_state).integers(2**31 - 1))
-    spending = Spending()
-    bases = {name: spending.prepare(estimator, seed) for name, estimator in named.items()}
+    totals = Totals()
+    bases = {name: totals.prepare(estimator, seed) for name, estimator in named.items()}
     tasks = [
         (name, clone(base).set_params(epsilon=epsilon, **changes), points)
         for name, base in bases.items()
@@ -171,19 +170,16 @@ def frontier(
         results = (result for release in releases for result in release)
     rows: list[dict[str, Any]] = []
     n_models = sum(len(points) for _, _, points in tasks)
-    with tqdm(total=n_models, desc="frontier", unit="model", disable=verbose <= 0) as bar:
-        for row, privacy, is_first in results:
-            if is_first:
-                spending.add(
-                    privacy,
-                    on_ledger=bases[row["estimator"]].get_params(deep=False).get("ledger") is not None,
-                )
+    with progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar:
+        for row, fitted in results:
+            if fitted is not None:
+                totals.add(*fitted)
             rows.append({"dataset": dataset, **row})
             bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
             bar.update()
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
     frame["non_dominated"] = mark_non_dominated(frame)
-    guarantees = spending.guarantees(delta)
+    guarantees = totals.guarantees(delta)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs["n_test"] = len(test.groups)
     return frame
@@ -195,7 +191,8 @@ class _Point(NamedTuple):
     student: dict[str, Any]  # what the student is refitted with
 
 
-_Row = tuple[dict[str, Any], PrivacySpent, bool]  # the bool: first of its release
+_Spent = tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]  # what a fit says, and what it charged
+_Row = tuple[dict[str, Any], _Spent | None]  # what was spent stands beside the first row of its release
 
 
 def weighs_parity(estimator: Any) -> bool:
@@ -230,8 +227,11 @@ def _sweep(task: tuple[str, Any, list[_Point]], data: tuple[Any, ...], test: Tes
     name, estimator, points = task
     X, y, sensitive_features, public = data
     fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    ledger = counting_ledger(estimator)
+    watched = ledger is not None or estimator.get_params(deep=False).get("ledger") is None
     released = estimator.fit(X, y, X_public=public, **fit_params)
     privacy = released.privacy_
+    spent: _Spent = (privacy, (() if ledger is None else tuple(ledger.entries)) if watched else None)
     students: list[tuple[dict[str, Any], Any]] = []
     for point in points:
         student = next((fitted for changes, fitted in students if changes == point.student), None)
@@ -256,8 +256,7 @@ def _sweep(task: tuple[str, Any, list[_Point]], data: tuple[Any, ...], test: Tes
                 "params": expression(clone(released).set_params(**point.student)),
                 **measured,
             },
-            privacy,
-            point is points[0],
+            spent if point is points[0] else None,
         )
 
 

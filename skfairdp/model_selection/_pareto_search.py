@@ -117,8 +117,8 @@ class ParetoSearchCV(SearchBase):
         From ``fit``, on unusable input, before anything is spent; also a predictor whose answers depend on other rows
         (IDP3), where it would be scored on private ones.
     RuntimeError
-        From ``fit``, after everything was charged: a fit failed. The text is always the same, and nothing comes out, for
-        a failure can depend on private rows; it must not choose the winner.
+        From ``fit``, after everything was charged: a fit failed. The text is always the same, and nothing comes out,
+        for a failure can depend on private rows; it must not choose the winner.
 
     Warns
     -----

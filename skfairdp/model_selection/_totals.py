@@ -6,70 +6,89 @@ from typing import Any
 
 from sklearn.base import clone
 
-from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose
+from skfairdp.privacy import LedgerEntry, PrivacyLedger, PrivacySpent, compose
 
-__all__ = ["Spending", "expression"]
+__all__ = ["Totals", "counting_ledger", "expression"]
 
 # Not part of what a reader needs to make the model again.
 _HOUSEKEEPING = frozenset({"ledger", "memory", "n_jobs", "verbose", "random_state"})
 
 
-class Spending:
-    """Counts what the fits of one call spend: by their ledgers, by ``privacy_`` where there is none."""
+class Totals:
+    """Counts what the fits of one call spend: by their ledgers, by ``privacy_`` where those say nothing.
+
+    Whatever was charged stays in the total. A fit that tried, failed and tried again has spent twice.
+    """
 
     def __init__(self) -> None:
         self._ledgers: dict[int, tuple[PrivacyLedger, int]] = {}
-        self._fits: list[tuple[PrivacySpent, bool]] = []
+        self._fits: list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]] = []
 
     def prepare(self, estimator: Any, seed: int) -> Any:
-        """Clone an estimator, seed its public randomness, and give it a counting ledger where it has none."""
+        """Clone an estimator, seed its public randomness, and watch the ledger it was given."""
         base = clone(estimator)
         params = base.get_params(deep=False)
         if "random_state" in params and params["random_state"] is None:
             base.set_params(random_state=seed)
-        # Seeded noise and a ledger exclude each other: nothing private is left to count.
-        if "ledger" in params and params["ledger"] is None and params.get("noise_seed") is None:
-            base.set_params(ledger=PrivacyLedger(delta=params["delta"]))
-        ledger = base.get_params(deep=False).get("ledger")
+        ledger = params.get("ledger")
         if ledger is not None and id(ledger) not in self._ledgers:
             self._ledgers[id(ledger)] = (ledger, len(ledger.entries))
         return base
 
-    def add(self, fitted_privacy: PrivacySpent, *, on_ledger: bool) -> None:
-        """Note one finished fit."""
-        self._fits.append((fitted_privacy, on_ledger))
+    def add(self, spent: PrivacySpent, charged: tuple[LedgerEntry, ...] | None) -> None:
+        """Note one finished fit: what it says it spent, and what it charged; None where a given ledger was charged."""
+        self._fits.append((spent, charged))
 
     def guarantees(self, delta: float) -> list[dict[str, Any]]:
         """Compose what was spent, one total for each kind of guarantee: unlike ones are never added."""
-        entries = [entry for ledger, before in self._ledgers.values() for entry in ledger.entries[before:]]
-        records = []
-        for protects, relation in dict.fromkeys((fit.protects, fit.neighboring_relation) for fit, _ in self._fits):
-            mine = [
-                (fit, kept)
-                for fit, kept in self._fits
-                if (fit.protects, fit.neighboring_relation) == (protects, relation)
-            ]
-            events = [e.event for e in entries if (e.protects, e.neighboring_relation) == (protects, relation)]
-            kept_events = [fit.event for fit, kept in mine if kept]
+        given = [entry for ledger, before in self._ledgers.values() for entry in ledger.entries[before:]]
+        own = [entry for _, charged in self._fits for entry in charged or ()]
+        kinds = dict.fromkeys([*(_kind(spent) for spent, _ in self._fits), *map(_kind, own), *map(_kind, given)])
+        return [self._guarantee(kind, delta, given, own) for kind in kinds]
+
+    def _guarantee(
+        self, kind: tuple[str, str], delta: float, given: list[LedgerEntry], own: list[LedgerEntry]
+    ) -> dict[str, Any]:
+        fits = [(spent, charged) for spent, charged in self._fits if _kind(spent) == kind]
+        on_ledger = [spent.event for spent, charged in fits if charged is None]
+        charged_there = [entry.event for entry in given if _kind(entry) == kind]
+        events = [
             # A ledger knows more than the fits (a fit that failed has spent); it can never know less.
-            events = events if len(events) >= len(kept_events) else kept_events
-            total = PrivacySpent.of(
-                compose(*events, *(fit.event for fit, kept in mine if not kept)),
-                delta,
-                protects=protects,
-                neighboring_relation=relation,
-                secret_noise=all(math.isfinite(fit.epsilon) for fit, _ in mine),
-            )
-            records.append(
-                {
-                    "protects": protects,
-                    "neighboring_relation": relation,
-                    "delta": delta,
-                    "epsilon_total": total.epsilon,
-                    "n_fits": len(mine),
-                }
-            )
-        return records
+            *(charged_there if len(charged_there) >= len(on_ledger) else on_ledger),
+            *(entry.event for entry in own if _kind(entry) == kind),
+            *(spent.event for spent, charged in fits if charged == ()),  # it keeps no books
+        ]
+        total = PrivacySpent.of(
+            compose(*events),
+            delta,
+            protects=kind[0],
+            neighboring_relation=kind[1],
+            secret_noise=all(math.isfinite(spent.epsilon) for spent, _ in fits),
+        )
+        return {
+            "protects": kind[0],
+            "neighboring_relation": kind[1],
+            "delta": delta,
+            "epsilon_total": total.epsilon,
+            "n_fits": len(fits),
+        }
+
+
+def counting_ledger(estimator: Any) -> PrivacyLedger | None:
+    """Give an estimator without a ledger one that counts, where the fit is made; None where it has one, or none helps.
+
+    Seeded noise and a ledger exclude each other: nothing private is left to count.
+    """
+    params = estimator.get_params(deep=False)
+    if "ledger" not in params or params["ledger"] is not None or params.get("noise_seed") is not None:
+        return None
+    ledger = PrivacyLedger(delta=params["delta"])
+    estimator.set_params(ledger=ledger)
+    return ledger
+
+
+def _kind(spent: PrivacySpent | LedgerEntry) -> tuple[str, str]:
+    return spent.protects, spent.neighboring_relation
 
 
 def expression(estimator: Any) -> str:

@@ -74,11 +74,10 @@ def transfer_frontier(
     np.float64(0.02)
     """
     tables = [_table(given, name) for given, name in ((source, "source"), (target, "target"))]
-    # An ε of the target that lies this close to one of the source was asked for as the same.
-    levels = np.unique(tables[0]["epsilon"])
-    tables[1]["_level"] = [_nearest(levels, value) for value in tables[1]["epsilon"]]
+    # An ε of the target that lies this close to one of the source, of the same guarantee, was asked for as the same.
     tables[0]["_level"] = tables[0]["epsilon"]
-    keys = [*_GUARANTEE, "_level", *(c for c in _SETTING if all(c in table for table in tables))]
+    tables[1]["_level"] = _levels(*tables)
+    keys = [*_GUARANTEE, "_level", *(c for c in ("delta", *_SETTING) if all(c in table for table in tables))]
     if all("estimator" in table for table in tables):
         keys.append("estimator")
     if any(table.duplicated(keys).any() for table in tables) and all("params" in table for table in tables):
@@ -91,8 +90,8 @@ def transfer_frontier(
     both = tables[0].merge(tables[1], on=keys, suffixes=("_source", "_target"), how="inner")
     if both.empty:
         raise ValueError(
-            "The two tables of transfer_frontier have no setting in common: same guarantee, ε within 1 %, and the same "
-            "gamma, lam and idp3. Measure both over the same grid."
+            "The two tables of transfer_frontier have no setting in common: same guarantee, δ included, ε within 1 %, "
+            "and the same gamma, lam and idp3. Measure both over the same grid."
         )
     moved = both[keys].rename(columns={"_level": "epsilon"})
     for name in _MEASURED:
@@ -128,6 +127,16 @@ def _table(given: Any, name: str) -> pd.DataFrame:
     return plain
 
 
+def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
+    """For each ε of the target the one of the source that it stands for. An ε of another guarantee is no likeness."""
+    known = {kind: np.unique(part["epsilon"]) for kind, part in source.groupby(_GUARANTEE)}
+    kinds = target[_GUARANTEE].itertuples(index=False, name=None)
+    return [
+        _nearest(known[kind], value) if kind in known else float(value)
+        for kind, value in zip(kinds, target["epsilon"], strict=True)
+    ]
+
+
 def _nearest(levels: np.ndarray, value: float) -> float:
     nearest = float(levels[np.argmin(np.abs(levels - value))])
     close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
@@ -145,6 +154,12 @@ def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
     return float(moved.loc[meets, "accuracy_target"].max()) if meets.any() else math.nan
 
 
+def _worst(*tables: np.ndarray) -> tuple[float, float]:
+    """The smallest accuracy and the largest gap in any of the tables: one corner, or volumes would not compare."""
+    together = np.concatenate(tables)
+    return float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
+
+
 def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) -> dict[str, Any]:
     chosen = part[part["non_dominated_source"]]
     found: dict[str, Any] = {**dict(zip(_GUARANTEE, key, strict=True)), "n_points": len(part)}
@@ -158,8 +173,7 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
     found["frontier_kept"] = float(chosen["non_dominated_target"].mean())
     found["feasible"] = float(chosen["feasible"].mean())
     pairs = {side: part[[f"accuracy_{side}", f"disparity_{side}"]].to_numpy(float) for side in ("source", "target")}
-    together = np.concatenate(list(pairs.values()))
-    corner = (np.nanmin(together[:, 0]), np.nanmax(together[:, 1])) if reference is None else reference
+    corner = _worst(*pairs.values()) if reference is None else reference
     for side, points in pairs.items():
         found[f"hypervolume_{side}"] = hypervolume(points, corner, [False, True])
     return found

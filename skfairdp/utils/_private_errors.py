@@ -78,6 +78,11 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "groups with the 'groups' parameter.",
         "Only without 'groups', where their names are read from the rows outside of the guarantee.",
     ),
+    "search failed": PrivateError(
+        "A fit of {owner} failed after the search was charged. What was planned is spent, and nothing comes out: that "
+        "a fit fails, and why, may depend on private rows. Fit the candidates on public rows to see the error.",
+        "A failed fit must not lose to the others, or a record that makes it fail would choose the winner.",
+    ),
 }
 
 

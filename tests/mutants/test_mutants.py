@@ -11,6 +11,7 @@ from . import (  # noqa: F401  (importing registers the mutants)
     noise,
     partition,
     randomized,
+    searched_rows,
     searching,
 )
 from .harness import MUTANTS, Mutant

@@ -35,11 +35,14 @@ TRAPS = {
     32: "calibration returns an epsilon above the target",
     33: "a generator with a known seed supplies the noise",
     34: "expected cost charged instead of the worst case",
+    35: "answers that depend on other rows of the call, scored on private rows",
+    36: "a fit that fails because of private rows chooses, or is told",
     37: "types of samples (dtype, string width, categories) taken from private values",
     38: "noisy floats published unrounded",
     39: "sums in single precision, half precision, norms that underflow",
-    41: "exact counts of private rows in errors and warnings",
+    41: "exact counts of private rows in errors, bars and warnings; teachers let speak",
     43: "add or remove one record claimed while their number comes from the data",
+    44: "scores of the train part charged as those of the test part",
     45: "warnings, cells or laws from exact counts of private rows",
 }
 

@@ -1,0 +1,220 @@
+"""What a private search or a private part may not say: rows that lean on others, failures that choose, talk."""
+
+import contextlib
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from test_frontier_sweep import (
+    test_rows_of_unlike_relations_are_never_compared as unlike_rows_in_a_frontier,
+)
+from test_frontier_sweep import (
+    test_what_a_failed_attempt_was_charged_stays_in_the_total as failed_attempts_count,
+)
+from test_pareto_search import (
+    test_a_fit_that_fails_after_the_charge_ends_the_search_and_tells_nothing as pareto_fails_closed,
+)
+from test_private_search import (
+    test_a_fit_that_fails_neither_loses_nor_tells_why as failures_do_not_lose,
+)
+from test_search_rows import HidesIDP3, Standardises
+from test_search_rows import (
+    test_idp3_is_refused_on_private_rows_before_anything_is_spent as idp3_is_refused,
+)
+from test_search_rows import (
+    test_one_record_moves_a_score_table_by_root_two_whatever_the_predictor_does as tables_are_row_wise,
+)
+from test_search_rows import (
+    test_the_released_table_is_of_the_test_part_that_is_charged as tables_are_of_the_test_part,
+)
+from test_total_teachers import (
+    test_a_teacher_with_a_wrong_parameter_is_an_error_before_anything_is_spent as wrong_parameters_are_told,
+)
+from test_total_teachers import (
+    test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals as teachers_are_silent,
+)
+from test_total_teachers import (
+    test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teachers_fail as failures_never_choose,
+)
+from test_total_teachers import (
+    test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote as teachers_are_total,
+)
+from test_transfer_frontier import (
+    test_operating_points_of_unlike_relations_are_never_compared as unlike_rows_in_a_transfer,
+)
+from test_transfer_frontier import (
+    test_the_default_corner_is_the_worst_of_both_tables as corner_of_both,
+)
+
+from skfairdp.ensemble import _classifiers, _fair_teachers, _parts, _teachers
+from skfairdp.model_selection import (
+    _frontier,
+    _pareto_search,
+    _private_search,
+    _row_wise,
+    _run,
+    _search_base,
+    _totals,
+    _transfer,
+    _trials,
+)
+from skfairdp.model_selection._pareto import pareto_frontier
+from skfairdp.model_selection._search_base import PrivateScores
+from skfairdp.pate import _base_pate, _sfpate
+
+from .harness import killed_by, mutant
+
+
+@mutant(35, killed_by(tables_are_row_wise, kind=HidesIDP3), killed_by(tables_are_row_wise, kind=Standardises))
+def private_rows_predicted_in_one_call(patch):
+    """One record sold as one cell of a table, while the predictor's answers to others depend on it."""
+
+    def together(fitted, X, groups, *, at_once):
+        return np.asarray(_row_wise.predict_with_groups(fitted, X, groups))
+
+    patch.setattr(_search_base, "row_wise_predictions", together)
+
+
+@mutant(35, killed_by(idp3_is_refused))
+def idp3_scored_on_private_rows(patch):
+    """Refusals that depend on the groups and predictions of earlier rows, scored on private folds."""
+    for module in (_pareto_search, _private_search):
+        patch.setattr(module, "check_rows_alone", lambda models, owner: None)
+
+
+@mutant(36, killed_by(teachers_are_total, what="raise", n_jobs=1), killed_by(failures_never_choose))
+def teachers_that_raise(patch):
+    """A fit that private rows make fail: an error that names them, or a candidate that cannot win."""
+
+    def fit(constant, fallback, estimator=None, *arguments, **keywords):
+        return constant if constant is not None else estimator.fit(*arguments, **keywords)
+
+    patch.setattr(_classifiers, "total_fit", fit)
+
+
+@mutant(36, killed_by(teachers_are_total, what="negative", n_jobs=1),
+        killed_by(teachers_are_total, what="nan", n_jobs=1))  # fmt: skip
+def votes_outside_the_classes(patch):
+    """What a teacher predicts taken as it comes: a code of its own, or probabilities that are none."""
+
+    def as_it_comes(predicted, n_rows, n_classes):
+        with np.errstate(invalid="ignore"):
+            return np.asarray(predicted).astype(np.int64).astype(np.int32) % 7
+
+    patch.setattr(_classifiers, "_as_codes", as_it_comes)
+    patch.setattr(_classifiers, "_on_the_simplex", lambda proba: np.asarray(proba, dtype=float))
+
+
+@mutant(36, killed_by(failures_do_not_lose, method="composition"), killed_by(failures_do_not_lose, method="selection"))
+def trials_whose_failure_loses(patch):
+    """A failed fit swallowed by the selection: whoever can make fits fail decides who wins."""
+    real = _trials.Trials.make
+
+    def losing(self, index):
+        rank, result = real(self, index)
+        return ((-np.inf, -np.inf) if result[1] is None else rank), result
+
+    patch.setattr(_trials.Trials, "make", losing)
+    patch.setattr(_private_search.PrivateSearchCV, "fit", _without_failures(_private_search.PrivateSearchCV.fit))
+
+
+@mutant(36, killed_by(pareto_fails_closed, fails=(True, False), error_score=np.nan))
+def failed_fits_scored_as_nan(patch):
+    """A fit that fails after it was paid for becomes a row of nan, as error_score does in GridSearchCV."""
+    real = _run.score_fold
+
+    def swallowing(candidate, releases, *rest):
+        measured, kept, _ = real(candidate, releases, *rest)
+        for release, _, _ in releases:
+            for j, _ in release.members:
+                measured.setdefault(j, {o.name: np.nan for o in rest[3]})
+        return measured, kept, False
+
+    patch.setattr(_run, "score_fold", swallowing)
+
+
+def _without_failures(fit):
+    def ends_without_a_winner(self, *arguments, **keywords):
+        try:
+            return fit(self, *arguments, **keywords)
+        except RuntimeError:
+            return self
+
+    return ends_without_a_winner
+
+
+@mutant(None, killed_by(wrong_parameters_are_told, teacher=LogisticRegression(C=-1.0), message="'C' parameter"))
+def silent_typos(patch):
+    """Totality without a rehearsal: a wrong parameter becomes a hundred constant votes, sold at full price."""
+    patch.setattr(_base_pate, "rehearse_teacher", lambda *_, **__: None)
+    patch.setattr(_sfpate, "rehearse", lambda *_: None)
+
+
+@mutant(41, killed_by(teachers_are_silent, how="in turn", verbose=1),
+        killed_by(teachers_are_silent, how="fair", verbose=1))  # fmt: skip
+def bar_over_parts_with_two_classes(patch):
+    """A bar that leaves constant teachers out counts the parts with two classes, exactly."""
+    real = _parts.run_tasks
+
+    def trained_only(function, tasks, n_tasks, **keywords):
+        tasks = list(tasks)
+        return real(function, tasks, sum(task[0] is None for task in tasks), **keywords)
+
+    patch.setattr(_classifiers, "run_tasks", trained_only)
+    patch.setattr(_fair_teachers, "run_tasks", trained_only)
+
+
+@mutant(41, killed_by(teachers_are_silent, how="in turn", verbose=0),
+        killed_by(teachers_are_silent, how="threads", verbose=0))  # fmt: skip
+def teachers_that_talk(patch):
+    """Warnings, prints and log records of private learners let through: how many did not converge, on what."""
+    for module in (_classifiers, _parts, _teachers):
+        patch.setattr(module, "silence", contextlib.nullcontext)
+
+
+@mutant(44, killed_by(tables_are_of_the_test_part, name="pareto"),
+        killed_by(tables_are_of_the_test_part, name="private holdout"))  # fmt: skip
+def train_part_scored(patch):
+    """Scores of the rows that the model was fitted on, charged as those of the others."""
+    real = PrivateScores.release
+
+    def of_the_train_part(self, fitted, rows, test, source):
+        return real(self, fitted, rows, np.setdiff1d(np.arange(len(rows.y)), test), source)
+
+    patch.setattr(PrivateScores, "release", of_the_train_part)
+
+
+@mutant(None, killed_by(failed_attempts_count, ledger=None), killed_by(failed_attempts_count, ledger="given"))
+def total_of_finished_fits(patch):
+    """A total composed from what finished fits say of themselves: what failed was free."""
+
+    def finished(self, kind, delta, given, own):
+        said = [spent for spent, _ in self._fits if _totals._kind(spent) == kind]
+        spent = _totals.PrivacySpent.of(_totals.compose(*(s.event for s in said)), delta, protects=kind[0],
+                                        neighboring_relation=kind[1])  # fmt: skip
+        return {"protects": kind[0], "neighboring_relation": kind[1], "delta": delta,
+                "epsilon_total": spent.epsilon, "n_fits": len(said)}  # fmt: skip
+
+    patch.setattr(_totals.Totals, "_guarantee", finished)
+
+
+@mutant(None, killed_by(unlike_rows_in_a_frontier), killed_by(unlike_rows_in_a_transfer))
+def relations_not_told_apart(patch):
+    """Rows compared by what they protect alone: an ε for replaced records beaten by one for guests."""
+
+    def by_protection(frame):
+        marks = frame["protects"].eq("") & False
+        for _, part in frame.groupby(["dataset", "protects"], sort=False):
+            table = part[list(_frontier._MINIMIZE)].to_numpy(float)
+            marks[part.index] = pareto_frontier(table, list(_frontier._MINIMIZE.values()))
+        return marks
+
+    for place in (_frontier, _transfer):
+        patch.setattr(place, "mark_non_dominated", by_protection)
+    patch.setitem(unlike_rows_in_a_frontier.__globals__, "mark_non_dominated", by_protection)
+
+
+@mutant(None, killed_by(corner_of_both))
+def corner_of_the_source(patch):
+    """The worst point of the source as the corner of both volumes: worse points of the target count nothing."""
+    real = _transfer._worst
+    patch.setattr(_transfer, "_worst", lambda *tables: real(tables[0]))
