@@ -150,6 +150,16 @@ def test_nothing_but_the_winner_is_left():
     assert all(params["verbose"] == 0 for params in Toy.made)  # a progress bar would count the trials
 
 
+def test_the_report_does_not_tell_how_often_something_was_released():
+    """The number of tables is the number of trials: it varies from search to search, and what is shown does not."""
+    shown = set()
+    for _ in range(6):
+        Toy.made.clear()
+        search = fitted(validation=None, method="selection", score_epsilon=2.0)
+        shown.add((repr(search.privacy_), search.privacy_.performed, search.best_estimator_.privacy_.performed))
+    assert len(shown) == 1 and next(iter(shown))[1:] == ((), ())
+
+
 def test_a_search_prints_nothing(capsys):
     fitted(Toy(verbose=1))
     assert capsys.readouterr() == ("", "")

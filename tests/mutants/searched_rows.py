@@ -16,6 +16,9 @@ from test_pareto_search import (
 from test_private_search import (
     test_a_fit_that_fails_neither_loses_nor_tells_why as failures_do_not_lose,
 )
+from test_private_search import (
+    test_the_report_does_not_tell_how_often_something_was_released as report_hides_trials,
+)
 from test_search_rows import HidesIDP3, Standardises
 from test_search_rows import (
     test_idp3_is_refused_on_private_rows_before_anything_is_spent as idp3_is_refused,
@@ -181,6 +184,12 @@ def train_part_scored(patch):
         return real(self, fitted, rows, np.setdiff1d(np.arange(len(rows.y)), test), source)
 
     patch.setattr(PrivateScores, "release", of_the_train_part)
+
+
+@mutant(None, killed_by(report_hides_trials))
+def report_that_counts_trials(patch):
+    """The releases that a search made listed in its report: one table a trial, so the number of trials is shown."""
+    patch.setattr(_private_search.PrivateSearchCV, "_report", lambda self, spent: setattr(self, "privacy_", spent))
 
 
 @mutant(None, killed_by(failed_attempts_count, ledger=None), killed_by(failed_attempts_count, ledger="given"))
