@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, PublicPreprocessor
+from skfairdp.ensemble import _rehearsal
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.fairness import largest_disparity
 
@@ -269,13 +270,14 @@ class CountingTeacher(GaussianNB):
 @pytest.mark.parametrize("as_object", [False, True], ids=["path", "Memory"])
 def test_memory_trains_the_teachers_of_a_sweep_once(rows, tmp_path, as_object):
     CALLS.clear()
+    _rehearsal._PASSED.clear()
     memory = joblib.Memory(tmp_path, verbose=0) if as_object else str(tmp_path)
     ledger = PrivacyLedger()
     released = []
     for gamma in (0.05, 0.1, None):
         model = fair(teacher=CountingTeacher(), memory=memory, gamma=gamma, ledger=ledger)
         released.append(model.fit(rows.X, rows.y, X_public=rows.public).released_votes_)
-    # Ten parts of 40 rows, and one rehearsal on as many public ones.
+    # Ten parts of 40 rows, and one rehearsal on as many public ones: once, for all fits with the same public rows.
     assert len(CALLS) == 11 and sum(CALLS) == 440
     assert len(ledger.entries) == 3  # fresh noise each time, and each time paid for
     assert not np.array_equal(released[0], released[1])

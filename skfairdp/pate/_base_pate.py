@@ -97,7 +97,7 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
         rng = public_generator(self.random_state)
         n_teachers = self._count_teachers(len(features))
         queries = self._choose_queries(len(public.X), rng)
-        rehearse_teacher(self._teacher(), public.X[queries], n_rows=-(-len(features) // n_teachers),
+        rehearse_teacher(self._teacher(), public.X[np.sort(queries)], n_rows=-(-len(features) // n_teachers),
                          n_classes=len(classes), owner=type(self).__name__)  # fmt: skip
         plan = plan_votes(
             voting=self.voting,
