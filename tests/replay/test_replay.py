@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not 
 
 #: Leaks that are being mended elsewhere, by the beginning of the entry's name. An entry here may fail; none stays.
 KNOWN = {
-    "FairPATE-tree": "a teacher that fails ends the fit (search: teachers are total)",
     "FairDPSGD-held-out": "held-out groups take the type of private ones (inputs)",
     "FairPATE-held-out": "held-out groups take the type of private ones (inputs)",
 }
