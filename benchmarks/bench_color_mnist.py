@@ -39,7 +39,7 @@ FAIR_PATE, FAIR_SGD, S_PRE, S_IN, PATE, SGD_PLAIN = (
     "DP-SGD",
 )
 WITH_IDP3 = (FAIR_PATE, FAIR_SGD, S_PRE, S_IN)
-RELATION = {"PATE": "replace", "SGD": "add or remove"}
+RELATION = {"PATE": "replace", "SGD": "zero out"}
 # Table 1, ColorMNIST: ε as published (data-dependent for PATE), largest disparity, accuracy in %, coverage.
 PUBLISHED: dict[str, dict[str, tuple[float, float, float, float]]] = {
     "Fair": {

@@ -377,7 +377,7 @@ def fair_dpsgd_head() -> str:
     return blocks(
         "## FairDP-SGD and its peers",
         prose(
-            "The protocol is the one above; ε is certified for one private *record* added or removed.",
+            "The protocol is the one above; ε is certified for one private *record*, replaced by a null record.",
             "`FairDPSGDClassifier` has its defaults; parity is measured on public rows (their gradient is free) or,",
             "with `public=\"none\"`, on the private rows, inside the certified ε. λ weighs the term, or bounds the",
             "multipliers. *Opacus* is a network of the same size trained with as many steps of the same batches; its ε",
@@ -711,8 +711,8 @@ def pfguard_baselines(records: dict[str, Record], names: Sequence[str]) -> str:
             "The paper compares with reweighting, DP-SGD-F and DPSGD-Global-Adapt, put into GS-WGAN (below, on",
             "images). Here they are what they were made for: classifiers of the real private rows,",
             "`FairClippingClassifier`, a network of 64",
-            "units without the group among its features, at ε = 1 for one record added or removed (the generator's ε",
-            "is for one *replaced*, which is more). Noise is scaled to the largest weight or bound, and counts are",
+            "units without the group among its features, at ε = 1 for one record replaced by nothing (the generator's",
+            "ε is for one *replaced*, which is more). Noise is scaled to the largest weight or bound, and counts are",
             "paid for. They serve one task, synthetic rows any; and none of them aims at parity, so none has it.",
         ),
         table(
@@ -1245,9 +1245,9 @@ def color_mnist(record: Record) -> str:
             "covers that.",
         ),
         prose(
-            f"**ε is certified, at δ = {record['delta']:g}**: for a replaced record in PATE's rows, for one added or",
-            "removed in DP-SGD's. The published ε of PATE's rows (in italics) are data-dependent and do not hold: they",
-            "are functions of private votes, and a label that is rejected after its noisy argmax goes unpaid. The",
+            f"**ε is certified, at δ = {record['delta']:g}**: for a replaced record in PATE's rows, for one replaced",
+            "by nothing in DP-SGD's. The published ε of PATE's rows (in italics) are data-dependent and do not hold:",
+            "they are functions of private votes, and a label that is rejected after its noisy argmax goes unpaid. The",
             f"paper's own noise ({vote['sigma_threshold']:g} and {vote['sigma_gnmax']:g} votes, {vote['n_teachers']}",
             f"teachers) certifies ε = {vote['epsilon_of_all']:.1f} if all of its {vote['queries']:,} queries are",
             f"answered. If it asks no more than it answers, it can pay for {within} answers.",

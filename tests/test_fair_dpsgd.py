@@ -21,7 +21,14 @@ from skfairdp.inspection import noise_scale_interval
 from skfairdp.neural import DPStep, _dp_step, _dp_train, check_network, clipped_gradient_sum
 from skfairdp.neural._places import Places
 from skfairdp.neural._probe import vectorizes
-from skfairdp.privacy import NeighboringRelation, NoiseSource, PoissonSampledDpEvent, _noise, epsilon_of
+from skfairdp.privacy import (
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    PoissonSampledDpEvent,
+    _noise,
+    epsilon_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
@@ -305,6 +312,29 @@ def test_nothing_but_the_number_that_is_declared_follows_from_how_many_rows_ther
         seen.append((repr(public), repr(ledger.entries[0].event), ledger.entries[0].releases,
                      [line.split("[")[0] for line in bars]))
     assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("canary", [False, True])
+def test_the_weights_of_a_step_are_those_of_multiples_of_the_public_grid_in_either_world(canary):
+    """In double precision nothing is rounded away, so a weight shows the noisy sum to its last bit.
+
+    Without rounding of the sum, weights lay on the lattice of the noise if and only if nobody had moved that weight.
+    """
+    rng = np.random.default_rng(0)
+    X, y = np.zeros((64, 6)), rng.integers(0, 2, 64)
+    X[:, 0] = rng.normal(size=64)
+    if canary:
+        X[-1] = np.r_[0, rng.normal(size=5)]
+    net = nn.Linear(6, 2, bias=False).double()
+    nn.init.zeros_(net.weight)
+    model = FairDPSGDClassifier(epsilon=1.0, lam=0, module=net, epochs=1, batch_size=64, classes=[0, 1],
+                                average_last=0.0, lr=1.0, max_grad_norm=1.0).fit(X, y)
+    assert model.n_steps_ == 1 and model.net_.weight.dtype == torch.float64
+    grid = GaussianMechanism(model.noise_multiplier_).grid
+    weights_found = model.net_.weight.detach().numpy().ravel()
+    multiples = np.rint(weights_found * -64 / grid)
+    assert grid < model.noise_multiplier_ / 500 and len(set(multiples)) == 12
+    np.testing.assert_array_equal(weights_found, -(multiples * grid / 64))
 
 
 def test_a_place_is_as_likely_as_any_other_and_rows_keep_theirs_when_one_goes():
