@@ -64,8 +64,9 @@ def seen(make, given, tape):
     with warnings.catch_warnings(record=True) as caught, installed(tape):
         warnings.simplefilter("always")
         try:
-            X, y, s = given
-            model, error = make().fit(X, y, sensitive_features=s), None
+            X, y, s, *reference = given
+            options = {"X_reference": reference[0]} if reference else {}
+            model, error = make().fit(X, y, sensitive_features=s, **options), None
         except Exception as problem:
             model, error = None, problem
     out = {"warnings": [(w.category, str(w.message)) for w in caught], "error": (type(error), str(error))}
@@ -167,6 +168,46 @@ def test_no_cell_of_a_declared_column_shows_in_anything_but_releases(container, 
         others.append((build(changed), y, s))
     result = same(lambda: make(container in ("frame", "categories")), (build(table), y, s), *others)
     assert result["error"] == (type(None), "None")
+
+
+@pytest.mark.parametrize("column", ["count", "size", "kind", "flag"])
+@pytest.mark.parametrize("container", ["frame", "objects"])
+def test_no_cell_shows_where_a_reference_says_what_the_columns_are(container, column):
+    build, (table, y, s), others = CONTAINERS[container], columns(), []
+    reference = build(columns(1)[0])
+    for cell in CELLS:
+        others.append((build({**table, column: [*table[column][:7], cell, *table[column][8:]]}), y, s, reference))
+    result = same(
+        lambda: make(bounds=None, categories=None), (build(table), y, s, reference), *others
+    )
+    assert result["error"] == (type(None), "None") and "X_reference" in result["report"][1]
+    if container == "frame":
+        assert result["types"][0] == [repr(dtype) for dtype in reference.dtypes]
+
+
+@pytest.mark.parametrize("container", ["frame", "lists", "objects"])
+def test_groups_among_the_columns_show_in_releases_only(container):
+    build, (table, y, s) = CONTAINERS[container], columns()
+    frame = container == "frame"
+    names = ["sex", "old"] if frame else [4, 5]
+    domain = [(a, b) for a in ("f", "m", "a long name") for b in (0, 1)]
+
+    def single():
+        return make(frame, sensitive_columns=names, groups=domain)
+
+    def given(sexes, ages):
+        return build({**table, "sex": sexes, "old": ages}), y, None
+
+    old = [k % 2 for k in range(N)]
+    first = same(single, given(s, old), *(given([*s[:-1], rare], [*old[:-1], age]) for rare, age in (
+        ("a long name", 1), ("f", 1.0), ("m", True), ("f", np.float32(0)),
+    )))
+    assert first["error"] == (type(None), "None")
+    for bad in (SECRET, None, 7, ["f"]):
+        assert seen(single, given([*s[:-1], bad], old), Tape())["error"][1] == (
+            "sensitive_features of PFGuardGenerator holds a value that is not in 'groups'. Add it to 'groups', or drop "
+            "those rows."
+        )
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -279,6 +320,32 @@ def test_images_show_their_values_in_releases_only(dtypes):
     first = same(single, (images, y, s), *others)
     assert first["error"] == (type(None), "None")
     assert first["types"][-3] == np.dtype(dtypes or np.float64)
+
+
+def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused_in_one_way():
+    rng = np.random.default_rng(0)
+    images, y, s = rng.random((N, 2, 3)).tolist(), rng.integers(0, 2, N), ["f", "m"] * (N // 2)
+
+    def single():
+        return PFGuardGenerator(backend=NETWORKS["gs_wgan"], n_teachers=4, bounds=(0, 1), codec="units", classes=[0, 1],
+                                groups=["f", "m"], random_state=0)
+
+    cells = [cell for cell in CELLS if not isinstance(cell, np.ndarray)]
+    others = [([*images[:-1], [[cell, 0.5, 0.5], [0.5] * 3]], y, s) for cell in cells]
+    assert same(single, (images, y, s), *others)["error"] == (type(None), "None")
+    found = set()
+    for bad in ([[0.5]], [], 3.0, None, SECRET, [[0.5] * 3, [0.5] * 2], np.zeros((2, 2))):
+        for position in (0, N - 1):
+            rows = [*images[:position], bad, *images[position + 1 :]]
+            found.add(seen(single, (rows, y, s), Tape())["error"])
+    assert len(found) == 1 and "must have one entry per row, all of the same shape" in found.pop()[1]
+
+
+def test_an_array_of_bytes_says_that_it_is_one():
+    images = np.random.default_rng(0).integers(0, 256, (N, 2, 3), dtype=np.uint8)
+    model = PFGuardGenerator(backend=NETWORKS["gs_wgan"], n_teachers=4, balance=None, label_rates=None).fit(images)
+    assert model.sample(3).dtype == np.uint8
+    assert "that X is an array of bytes" in model.privacy_.public
 
 
 # ---- only what was released --------------------------------------------------------------------------------------

@@ -71,7 +71,8 @@ class ReadsRows(FairPrivateMixin):
         if units:
             if self.sensitive_columns is not None:
                 raise ValueError(f"'sensitive_columns' of {owner} names columns of a table; units have none.")
-            return Rows(X, None, plan_units(X.shape[1:], X.dtype, self.bounds, self.dtypes, owner), given, [])
+            units_codec = plan_units(X.shape[1:], X.dtype, self.bounds, self.dtypes, owner)
+            return Rows(X, None, units_codec, given, ["that X is an array of bytes"] if self.bounds is None else [])
         whole = read_table(X)
         taken = _positions(self.sensitive_columns, whole, owner)
         table, groups = whole.without(taken), whole.of(taken)

@@ -60,7 +60,7 @@ def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
         return X
     if hasattr(X, "__array__"):
         return np.asarray(X)
-    return as_matrix(X, owner) if table else np.array(X, dtype=object)
+    return as_matrix(X, owner) if table else as_cube(X, owner)
 
 
 def read_table(X: Any) -> Table:
@@ -87,6 +87,23 @@ def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
         for j, cell in enumerate(row or ()):
             out[i, j] = cell
     return out
+
+
+def as_cube(images: Any, owner: str) -> NDArray[np.object_]:
+    """Nested lists of numbers, each number as it is.
+
+    Raises
+    ------
+    ValueError
+        They do not all have the shape of the first.
+    """
+    try:
+        arrays = [np.array(image, dtype=object) for image in images]
+    except Exception:  # whatever numpy says of unlike shapes speaks of private ones
+        arrays = []
+    if len({array.shape for array in arrays}) != 1 or not arrays[0].ndim:
+        raise private_error("ragged", owner=owner, name="X")
+    return np.stack(arrays)
 
 
 def as_cells(column: Any) -> NDArray[np.object_]:
