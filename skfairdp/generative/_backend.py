@@ -87,9 +87,6 @@ class PrivateRows:
 class FittedModel(ABC):
     """What a backend leaves: released values only, picklable."""
 
-    def __repr__(self) -> str:  # without an address
-        return f"{type(self).__name__}()"
-
     @abstractmethod
     def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
         """Cells or units of shape (len(strata), n_columns), one row of each given stratum."""
