@@ -10,6 +10,7 @@ from skfairdp.inspection._audit import (
 )
 from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
 from skfairdp.inspection._audit_one_run import TradeOffAuditResult, audit_one_run_f_dp, audit_one_run_gaussian
+from skfairdp.inspection._audit_poison import poisoned_queries
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
 from skfairdp.inspection._group_columns import GroupColumns, columns_telling_the_group
@@ -51,5 +52,6 @@ __all__ = [
     "epsilon_text",
     "noise_scale_interval",
     "pate_data_dependent_epsilon",
+    "poisoned_queries",
     "sfpate_bounds",
 ]
