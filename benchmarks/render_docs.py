@@ -1105,8 +1105,8 @@ def audit_ratio(record: Record) -> str:
             f"{record['delta']:g}. A ratio above 1 would refute the certificate. Neighbours differ in a record made",
             "for the method. One whole fit is recorded on each, along the same path of outputs, and its mechanisms",
             f"then release {record['draws']:,} times in each world; randomised response is one fit with a canary in",
-            f"each row. All bounds of the three tables hold together at {record['confidence']:.0%} confidence. The noise",
-            "is seeded, so that the tables can be made again.",
+            f"each row. All bounds of the three tables hold together at {record['confidence']:.0%} confidence. The",
+            "noise is seeded, so that the tables can be made again.",
         ),
         table(
             ["method", *(f"ε = {epsilon:g}" for epsilon in epsilons), "assumes"],

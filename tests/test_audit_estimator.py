@@ -6,6 +6,8 @@ import pytest
 from audit_toys import ToyNB, ToyVotes, rows
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from statistical.watching import fixed_entropy
 
 from skfairdp import PATEClassifier, PrivacyLedger, PublicData
@@ -253,6 +255,22 @@ def test_result_says_what_it_found_and_that_it_is_not_private():
 def test_the_same_seed_gives_the_same_audit():
     given = {"n_runs": 30, "random_state": 5}
     assert audit(ToyNB(), X, Y, **given) == audit(ToyNB(), X, Y, **given)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_same_audit_as_one():
+    given = {"n_runs": 30, "random_state": 5, "canaries": [CORNER]}
+    assert audit(ToyNB(), X, Y, n_jobs=2, **given) == audit(ToyNB(), X, Y, **given)
+
+
+def test_a_pipeline_claims_what_its_last_step_claims():
+    broken = make_pipeline(FunctionTransformer(), ToyNB(epsilon=0.7, fault="no noise", random_state=0))
+    found = audit(broken, X, Y, n_runs=40, canaries=[CORNER], random_state=0)
+    assert found.claim == 0.7 and found.violates and found.estimator == "Pipeline"
+    sound = make_pipeline(FunctionTransformer(), ToyNB(epsilon=0.7, random_state=0))  # reseeded in each fit
+    assert not audit(sound, X, Y, n_runs=40, canaries=[CORNER], random_state=0).violates
+    with pytest.raises(ValueError, match="Leave out its 'noise_seed'"):
+        audit(make_pipeline(FunctionTransformer(), PATEClassifier(noise_seed=0)), X, Y)
 
 
 def test_a_claim_of_zero_is_refuted_by_any_bound():

@@ -24,6 +24,7 @@ from skfairdp.inspection._audit_worlds import (
     default_canaries,
     fit_and_see,
     make_world,
+    seeds_of_noise,
 )
 
 __all__ = ["Canary", "EstimatorAudit", "audit"]
@@ -163,8 +164,8 @@ def audit(
     Parameters
     ----------
     estimator : estimator
-        Not fitted; clones are fitted. Its noise must differ from fit to fit: where it has a ``random_state`` and no
-        ``noise_seed``, each fit gets another one.
+        Not fitted; clones are fitted. Its noise must differ from fit to fit: where it, or a part of it, has a
+        ``random_state`` and no ``noise_seed``, each fit gets another one.
     X : array-like or DataFrame of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
     canaries : sequence of Canary, default=None
@@ -257,8 +258,7 @@ class _Runner:
     ) -> None:
         self.estimator, self.world, self.fit_params = estimator, world, fit_params
         self.rng, self.n_jobs, self.attributes, self.score = rng, n_jobs, attributes, score
-        parameters = estimator.get_params(deep=False)
-        self.reseed = "random_state" in parameters and "noise_seed" not in parameters
+        self.reseed = bool(seeds_of_noise(estimator))
         self.n_fits = 0
 
     def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
@@ -405,10 +405,11 @@ def _check(estimator: Any, n_runs: int, method: str, confidence: float, relation
     if relation is not None and relation not in RELATIONS:
         raise ValueError(f"relation must be one of {RELATIONS}. Got {relation!r} instead.")
     _check_confidence(confidence)
-    parameters = estimator.get_params(deep=False)
-    if parameters.get("noise_seed") is not None:
+    parameters = estimator.get_params(deep=True)
+    given = {parameter.split("__")[-1] for parameter, value in parameters.items() if value is not None}
+    if "noise_seed" in given:
         raise ValueError(f"An audit of {name} needs noise that differs from fit to fit. Leave out its 'noise_seed'.")
-    if parameters.get("ledger") is not None:
+    if "ledger" in given:
         raise ValueError(f"An audit of {name} would charge its ledger for every run. Audit it without a 'ledger'.")
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-__all__ = ["RELATIONS", "Canary", "Seen", "World", "default_canaries", "fit_and_see", "make_world"]
+__all__ = ["RELATIONS", "Canary", "Seen", "World", "default_canaries", "fit_and_see", "make_world", "seeds_of_noise"]
 
 RELATIONS = ("replace one record", "add or remove one record", "replace one sensitive attribute")
 
@@ -152,7 +153,7 @@ def fit_and_see(
     """Fit a clone and look at it. An error is something that is seen, and so is the number of warnings."""
     model = clone(estimator)
     if seed is not None:
-        model.set_params(random_state=seed)
+        model.set_params(**dict.fromkeys(seeds_of_noise(model), seed))
     given = dict(fit_params)
     if world.groups is not None:
         given["sensitive_features"] = world.groups
@@ -168,8 +169,20 @@ def fit_and_see(
     return Seen(np.asarray(numbers, dtype=float).ravel(), f"{kinds} {signature}", claim_of(model))
 
 
+def seeds_of_noise(estimator: Any) -> list[str]:
+    """Names of the parameters that seed its noise: each ``random_state``, but of what has a ``noise_seed`` apart."""
+    names = estimator.get_params(deep=True)
+    apart = tuple(name.removesuffix("noise_seed") for name in names if name.split("__")[-1] == "noise_seed")
+    return [name for name in names if name.split("__")[-1] == "random_state" and not name.startswith(apart or ("\0",))]
+
+
 def claim_of(model: Any) -> tuple[float | None, float | None, str | None]:
-    """ε, δ and neighbours as a fitted model states them, in our words or in those of a parameter ``epsilon``."""
+    """ε, δ and neighbours as a fitted model states them, in our words or in those of a parameter ``epsilon``.
+
+    A pipeline states what its last step states.
+    """
+    if isinstance(model, Pipeline):
+        model = model[-1]
     spent: Any = getattr(model, "privacy_", None)
     if spent is not None and hasattr(spent, "neighboring_relation"):
         return float(spent.epsilon), float(spent.delta), str(spent.neighboring_relation)

@@ -65,7 +65,8 @@ def audit_one_run(
     open. Of r guesses on m canaries no more than v are right except with probability ``f(v) + 2 m δ max_i (f(v - i) -
     f(v)) / i``, where ``f(v) = P[Bin(r, e^ε / (1 + e^ε)) >= v]``; the bound is the smallest ε that this leaves
     possible. (Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run", Theorem 5.2.) It is far
-    below the true ε where that is large: use it as a smoke test of a whole training, and
+    below the true ε where that is large: use it as a smoke test of a whole training,
+    :func:`audit_one_run_f_dp` and :func:`audit_one_run_gaussian` where more is known of the noise, and
     :func:`audit_matched_filter` where a training can be repeated.
 
     Parameters
