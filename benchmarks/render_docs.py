@@ -1104,8 +1104,10 @@ def audit_ratio(record: Record) -> str:
             "Ratio of the lower bound to the certified ε, at δ =",
             f"{record['delta']:g}. A ratio above 1 would refute the certificate. Neighbours differ in a record made",
             "for the method. One whole fit is recorded on each, along the same path of outputs, and its mechanisms",
-            f"then release {record['draws']:,} times in each world; randomised response is one fit with a canary in",
-            f"each row. All bounds of the three tables hold together at {record['confidence']:.0%} confidence. The",
+            f"then release {record['draws']:,} times in each world. Some rows have no whole fit behind them: Poisson",
+            "batches come from the plan's own sampler and mechanism, the mean gradient and the bits from the mechanisms",
+            "at the worst pair of the accounting. Randomised response is one fit with a canary in each row. The winners",
+            f"of 10 queries are as many answers in all, which are few for ε = 1. All bounds of the three tables hold together at {record['confidence']:.0%} confidence. The",
             "noise is seeded, so that the tables can be made again.",
         ),
         table(
