@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV, KFold
@@ -32,8 +34,10 @@ from skfairdp.privacy import (
     PrivacyLedger,
     SelfComposedDpEvent,
     ThresholdBit,
+    compose,
     epsilon_of,
     gdp_epsilon,
+    gdp_mu,
     repeat,
 )
 
@@ -327,6 +331,20 @@ def test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond(kind
         assert ledger.epsilon_spent <= ceiling
 
 
+@settings(max_examples=25, deadline=None)
+@given(ceiling=st.floats(0.05, 20.0), fits=st.integers(1, 5), delta=st.sampled_from([1e-9, 1e-5, 1e-2]))
+def test_fits_calibrated_to_share_a_ceiling_fill_it_and_nothing_passes_it(ceiling, fits, delta):
+    noise = math.sqrt(fits) / gdp_mu(ceiling, delta)
+    ledger = PrivacyLedger(ceiling, delta)
+    for _ in range(fits):
+        charge(ledger, noise)
+    assert ceiling * (1 - 1e-6) <= ledger.epsilon_spent <= ceiling
+    tiny = noise * 1e3
+    assert epsilon_of(compose(repeat(GaussianDpEvent(noise), fits), GaussianDpEvent(tiny)), delta) > ceiling
+    with pytest.raises(BudgetExceededError):
+        charge(ledger, tiny)
+
+
 # ------------------------------------------------------------------ what may be charged
 
 
@@ -355,7 +373,7 @@ def test_what_is_not_well_formed_is_refused_and_leaves_no_entry(wrong, dry_run):
     with pytest.raises(ValueError):
         ledger.charge(**{"event": GaussianDpEvent(5.0), "label": "test", **RECORD, **wrong}, dry_run=dry_run)
     assert len(ledger.entries) == 1
-    assert ledger.epsilon_spent == gdp_epsilon(1 / 5, 1e-5)
+    assert ledger.epsilon_spent == epsilon_of(GaussianDpEvent(5.0), 1e-5)
 
 
 @pytest.mark.parametrize("relation", NeighboringRelation)
@@ -384,7 +402,7 @@ def test_frame_has_a_row_per_entry_with_its_epsilon_alone_and_the_total_of_its_k
     frame = two_kinds().to_frame()
     assert list(frame.index) == [1, 2, 3]
     assert list(frame["protects"]) == ["record", "sensitive attribute", "record"]
-    assert list(frame["epsilon"]) == [gdp_epsilon(1 / noise, 1e-5) for noise in (5.0, 4.0, 6.0)]
+    assert list(frame["epsilon"]) == [epsilon_of(GaussianDpEvent(noise), 1e-5) for noise in (5.0, 4.0, 6.0)]
     assert list(frame["epsilon_total"][:2]) == list(frame["epsilon"][:2])
     assert frame["epsilon_total"][3] == two_kinds().spent("record").epsilon
     assert frame["releases"][3] == "1 mean; 2 sums"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
+import attr
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,12 +45,15 @@ RDP_ORDERS.setflags(write=False)
 
 _GRID = 1e-4  # privacy-loss grid of Laplace, and the coarsest for bits and randomised response
 _SAMPLED_GRIDS = (1e-5, 2e-3)  # finest and coarsest for Poisson-sampled Gaussians, whose own scale decides
+_SMALLEST = 2.0**-1022  # no release with a signal is taken for one without, however much noise there is
+_LEAST_NOISE, _MOST_NOISE = 1e-2, 1e9  # of sampled releases; more than that is taken for that, which costs no less
+_WIDEST = 5_000_000  # grid points of one release; with losses beyond them, no bound is computed
 _STRIDE = 16  # orders per step of the coarse search: about the root of half their number
+_UP = 1 + 2.0**-48  # above the roundings of a sum of products of a few factors each
 _BITS = (ThresholdBit, ArgmaxBit)
 _SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian)
-_RENYI = (*_BITS, GaussianDpEvent, DiscreteGaussian, RandomizedResponseDpEvent)
+_LIBRARY = (GaussianDpEvent, DiscreteGaussian, PoissonSampledDpEvent)  # what dp-accounting's Rényi accountant is asked
 _NESTED = (WorstOf, RepeatAndSelectDpEvent)
-_KNOWN = (*_BITS, GaussianDpEvent, DiscreteGaussian, *_SAMPLED_OR_PURE, *_NESTED)
 
 
 def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> float:
@@ -111,32 +115,31 @@ def accountant_of(event: DpEvent, delta: float) -> str:
 
 def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) -> dict[str, float]:
     leaves = flatten(event)
-    elementary = set(_elementary(leaves))
-    if any(isinstance(leaf, NonPrivateDpEvent) for leaf in elementary):
+    if any(map(_is_bare, _elementary(leaves))):
         return {"none": math.inf}
-    for leaf in elementary:
-        if not isinstance(leaf, _KNOWN):
-            raise ValueError(f"No accountant here has a proof for a release of type {type(leaf).__name__}.")
-        if isinstance(leaf, PoissonSampledDpEvent) and not isinstance(leaf.event, GaussianDpEvent):
-            raise ValueError("Only Gaussian releases can be Poisson-sampled here.")
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
     if delta == 0:
         pure = _pure_bound(key, delta)
         if pure is None or "pure" not in kinds:
             raise ValueError("At delta = 0 only releases with a pure ε have one. Give a delta in (0, 1).")
-        return {"pure": pure}
+        return {"pure": _certain(pure)}
     bounds: dict[str, float] = {}
     for kind in kinds:
         # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
-        if not (accountant == "auto" and kind == "rdp" and "pld" in bounds):
+        if not (accountant == "auto" and kind == "rdp" and bounds.get("pld", math.inf) < math.inf):
             value = _pld_bound(key, delta, coarseness) if kind == "pld" else _ACCOUNTANTS[kind](key, delta)
             if value is not None:
-                bounds[kind] = value
+                bounds[kind] = _certain(value)
     if not bounds:
         names = sorted({type(leaf).__name__ for leaf in leaves})
         raise ValueError(f"The accountants tried ({', '.join(kinds)}) have no proof for {names} composed together.")
     return bounds
+
+
+def _certain(value: float) -> float:
+    """What is no number proves nothing: ``max(0, nan)`` is 0 in Python, and would be a release for free."""
+    return math.inf if math.isnan(value) else max(0.0, float(value))
 
 
 Leaves = tuple[tuple[DpEvent, int], ...]
@@ -150,6 +153,15 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
             yield from _elementary(flatten(inner))
 
 
+def _is_bare(leaf: DpEvent) -> bool:
+    """Whether a release has no noise at all."""
+    if isinstance(leaf, PoissonSampledDpEvent):
+        leaf = leaf.event
+    if isinstance(leaf, GaussianDpEvent | LaplaceDpEvent):
+        return leaf.noise_multiplier == 0
+    return isinstance(leaf, NonPrivateDpEvent) or pure_epsilon(leaf) == math.inf
+
+
 def _selects(leaf: DpEvent) -> bool:
     return isinstance(leaf, RepeatAndSelectDpEvent)
 
@@ -160,24 +172,27 @@ def _leaves_of(event: DpEvent) -> Leaves:
 
 def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
     mu_squared = _mu_squared(leaves)
-    return None if mu_squared is None else gdp_epsilon(math.sqrt(mu_squared), delta)
+    return None if mu_squared is None else gdp_epsilon(math.sqrt(mu_squared) * _UP, delta)
 
 
 @lru_cache(maxsize=1024)
 def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
-    if all(isinstance(leaf, _RENYI) for leaf, _ in leaves) or any(isinstance(leaf, _NESTED) for leaf, _ in leaves):
-        if not leaves:
-            return 0.0
+    if not leaves:
+        return 0.0
+    if not all(isinstance(leaf, _LIBRARY) for leaf, _ in leaves) or not any(_is_sampled(leaf) for leaf, _ in leaves):
         return _smallest_over_orders(leaves, delta)
-    if any(isinstance(leaf, _BITS) for leaf, _ in leaves):
-        return None  # dp-accounting's Rényi accountant does not know our bits; "pld" does
+    if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
+        return math.inf
     events = [
-        repeat(
-            dpa.ZCDpEvent(leaf.sensitivity**2 / (2 * leaf.sigma**2)) if isinstance(leaf, DiscreteGaussian) else leaf, n
+        dpa.SelfComposedDpEvent(
+            dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2) if isinstance(leaf, DiscreteGaussian)
+            else dpa.PoissonSampledDpEvent(leaf.sampling_probability, GaussianDpEvent(_noise_of(leaf)))
+            if _is_sampled(leaf) else leaf,
+            times,
         )
-        for leaf, n in leaves
+        for leaf, times in leaves
     ]
-    return dpa.rdp_epsilon(compose(*events), delta)
+    return dpa.rdp_epsilon(dpa.ComposedDpEvent(events), delta)
 
 
 def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
@@ -202,11 +217,15 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
     if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
         return None
+    if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
+        return math.inf
     grid = _grid(leaves, coarseness)
+    if max(map(_largest_loss, dict(leaves))) > _WIDEST * grid:
+        return math.inf
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
         return math.inf
-    parts = [dpa.gaussian_pld(1 / math.sqrt(mu_squared), grid)] if mu_squared else []
+    parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
     finite = 1.0
     for leaf, times in leaves:
         if isinstance(leaf, GaussianDpEvent) or pure_epsilon(leaf) == 0:
@@ -221,7 +240,7 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         elif isinstance(leaf, RandomizedResponseDpEvent):
             pld = dpa.randomized_response_pld(leaf.noise_parameter, leaf.num_buckets, grid)
         else:
-            pld = dpa.gaussian_pld(leaf.event.noise_multiplier, grid, leaf.sampling_probability)
+            pld = dpa.gaussian_pld(_noise_of(leaf), grid, leaf.sampling_probability)
         finite *= (1 - dpa.infinite_mass(pld)) ** times
         if 1 - finite > delta:
             # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
@@ -232,7 +251,7 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     total = parts[0]
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
-    return dpa.epsilon_from_pld(total, delta)
+    return dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves))
 
 
 def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | None:
@@ -250,6 +269,7 @@ def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | N
 
 
 def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
+    leaf = attr.evolve(leaf, noise_multiplier=_noise_of(leaf))
     if leaf.difference == 2:
         return dpa.replace_sampled_pld(leaf.noise_multiplier, grid, leaf.sampling_probability)
     half_width = math.ceil(largest_loss(leaf) / grid) + 1
@@ -262,7 +282,7 @@ def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     costs = [(_pure(leaf, delta), times) for leaf, times in leaves]
     if any(cost is None for cost, _ in costs):
         return None
-    return math.fsum(cost * times for cost, times in costs if cost is not None)
+    return math.fsum(cost * times for cost, times in costs if cost is not None)  # each is rounded up enough
 
 
 def _pure(leaf: DpEvent, delta: float) -> float | None:
@@ -290,18 +310,26 @@ def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     event : DpEvent
-        Made of bits, randomised response, Gaussian and discrete Gaussian releases.
+        Any event that an accountant here knows.
     orders : ndarray of shape (n_orders,)
         Each greater than 1.
+
+    Returns
+    -------
+    ndarray of shape (n_orders,)
+        Rounded up; inf for an event that is not private.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skfairdp.privacy import DiscreteGaussian, rdp_of
-    >>> rdp_of(DiscreteGaussian(sigma=10.0), np.array([2.0]))
+    >>> rdp_of(DiscreteGaussian(sigma=10.0), np.array([2.0])).round(9)
     array([0.01])
     """
-    return _rdp(tuple(flatten(event).items()), np.asarray(orders, dtype=float))
+    orders = np.asarray(orders, dtype=float)
+    if not np.all(orders > 1):
+        raise ValueError("Rényi orders must be greater than 1.")
+    return _rdp(tuple(flatten(event).items()), orders)
 
 
 def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -310,12 +338,11 @@ def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         if isinstance(leaf, _BITS):
             total += times * bit_rdp(leaf, orders)
         elif isinstance(leaf, GaussianDpEvent):
-            with np.errstate(divide="ignore"):
-                total += times * orders / (2 * np.float64(leaf.noise_multiplier) ** 2)
+            total += times * orders / 2 * _squared(1.0, leaf.noise_multiplier)
         elif isinstance(leaf, RandomizedResponseDpEvent):
             total += times * randomized_response_rdp(leaf, orders)
         elif isinstance(leaf, DiscreteGaussian):
-            total += times * orders * leaf.sensitivity**2 / (2 * leaf.sigma**2)
+            total += times * orders / 2 * _squared(leaf.sensitivity, leaf.sigma)
         elif isinstance(leaf, LaplaceDpEvent):
             total += times * laplace_rdp(leaf, orders)
         elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
@@ -328,8 +355,15 @@ def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
                 orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
             )
         else:
-            raise ValueError(f"No Rényi divergence is computed here for a release of type {type(leaf).__name__}.")
-    return total
+            total += np.inf  # a release without noise
+    return np.where(np.isnan(total), np.inf, total * _UP)
+
+
+def _squared(sensitivity: float, sigma: float) -> np.float64:
+    """Square of their ratio, inf without noise."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):  # inf and _SMALLEST are what they stand for
+        ratio = np.float64(sensitivity) / np.float64(sigma)
+        return np.maximum(ratio * ratio, _SMALLEST)
 
 
 @lru_cache(maxsize=256)
@@ -353,8 +387,33 @@ def _mu_squared(leaves: Leaves) -> float | None:
             continue
         else:
             return None
-        costs.append(times / scale**2 if scale > 0 else math.inf)
-    return math.fsum(costs)
+        costs.append(times / scale / scale if scale > 0 else math.inf)
+    return max(math.fsum(costs), _SMALLEST) if costs else 0.0
+
+
+def _is_sampled(leaf: DpEvent) -> bool:
+    return isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian)
+
+
+def _noise_of(leaf: DpEvent) -> float:
+    """Noise of a sampled release, or less."""
+    noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
+    return min(float(noise), _MOST_NOISE)
+
+
+def _largest_loss(leaf: DpEvent) -> float:
+    """About the largest loss of one release, but for a mass below ``TAIL_MASS``."""
+    if isinstance(leaf, LaplaceDpEvent | RandomizedResponseDpEvent):
+        return pure_epsilon(leaf) or 0.0
+    if isinstance(leaf, ReplaceSampledGaussian):
+        return _gaussian_loss(leaf.difference / _noise_of(leaf))
+    if isinstance(leaf, PoissonSampledDpEvent):
+        return _gaussian_loss(1 / _noise_of(leaf))
+    return 0.0  # Gaussians and bits: as wide as their accountant makes them
+
+
+def _gaussian_loss(mu: float) -> float:
+    return mu * mu / 2 + 9 * mu
 
 
 def _grid(leaves: Leaves, coarseness: int = 1) -> float:
@@ -371,8 +430,7 @@ def _grid(leaves: Leaves, coarseness: int = 1) -> float:
             typical = math.sqrt(float(divergence(leaf, np.array([2.0]))[0]))
             grids.append(min(max(typical / 40, 1e-6), _GRID))
         elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
-            noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
-            exponent = min(noise**-2, 700.0) if noise > 0 else 700.0
+            exponent = min(_noise_of(leaf) ** -2, 700.0)
             typical = leaf.sampling_probability * math.sqrt(math.expm1(exponent))
             finest, coarsest = _SAMPLED_GRIDS
             grids.append(coarseness * min(max(typical / 40, finest), coarsest))

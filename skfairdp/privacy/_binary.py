@@ -18,6 +18,9 @@ __all__ = ["bit_deltas", "bit_rdp", "max_loss"]
 
 Array = NDArray[np.float64]
 
+_UNIT = 2.0**-53
+_LOG = 64 * _UNIT  # relative error of a log-probability: log_ndtr, its argument and the sums below, with room
+
 
 def _discrete_gaussian_tails(sigma: float, low: int, high: int, *, difference: bool) -> tuple[Array, Array]:
     """Log P(N >= x) and log P(N < x) for integers x in low..high.
@@ -52,7 +55,11 @@ def _discrete_gaussian_tails(sigma: float, low: int, high: int, *, difference: b
 @lru_cache(maxsize=256)
 def _worst_pairs(event: ThresholdBit | ArgmaxBit) -> tuple[Array, Array, Array, Array]:
     """Log P(1), log P(0) on one vote count and on its neighbour, for all ordered neighbouring pairs."""
-    n = event.n_teachers
+    with np.errstate(over="ignore", divide="ignore"):
+        return _tables(event, int(event.n_teachers))
+
+
+def _tables(event: ThresholdBit | ArgmaxBit, n: int) -> tuple[Array, Array, Array, Array]:
     if isinstance(event, ThresholdBit):
         steps = [1]
         votes = np.arange(n + 1)
@@ -105,27 +112,37 @@ def bit_rdp(event: ThresholdBit | ArgmaxBit, orders: Array) -> Array:
     >>> bit_rdp(ThresholdBit(250, 200, 150), np.array([8.0])).round(9)
     array([0.00011318])
     """
-    p1, p0, q1, q0 = (column[:, None] for column in _worst_pairs(event))
+    # Rounded up: every term of the moment falls with p's error and grows with q's.
+    p1, p0, q1, q0 = (column[:, None] for column in _outward(event))
     orders = np.asarray(orders, dtype=float)
     if np.any(orders <= 1):
         raise ValueError("Rényi orders must be greater than 1.")
     out = np.empty(orders.shape)
     for start in range(0, len(orders), 64):  # blocks of orders keep the table in cache
         a = orders[None, start : start + 64]
-        log_moment = np.logaddexp(a * p1 + (1 - a) * q1, a * p0 + (1 - a) * q0)
-        out[start : start + 64] = (log_moment / (a - 1)).max(axis=0)
-    return np.maximum(out, 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            log_moment = np.logaddexp(a * p1 + (1 - a) * q1, a * p0 + (1 - a) * q0)
+        log_moment[np.isnan(log_moment)] = np.inf  # no noise to speak of: a probability that no float holds
+        out[start : start + 64] = ((log_moment + 8 * _UNIT) / (a - 1)).max(axis=0)
+    return np.maximum(out, 0.0) * (1 + 8 * _UNIT)
+
+
+def _outward(event: ThresholdBit | ArgmaxBit) -> tuple[Array, Array, Array, Array]:
+    """The table with its errors against us: log-probabilities of the one nearer 0, of the other further from it."""
+    p1, p0, q1, q0 = _worst_pairs(event)
+    up = [np.minimum(log_p * (1 - _LOG) + _LOG, 0.0) for log_p in (p1, p0)]
+    down = [log_q * (1 + _LOG) - _LOG for log_q in (q1, q0)]
+    return up[0], up[1], down[0], down[1]
 
 
 def bit_deltas(event: ThresholdBit | ArgmaxBit, epsilons: NDArray[np.floating]) -> Array:
     """Hockey-stick divergence of the bit at every ε (any sign), maximised over all neighbouring vote counts."""
-    columns = _worst_pairs(event)
-    p1, p0, q1, q0 = (np.exp(column)[:, None] for column in columns)
+    p1, p0, q1, q0 = (np.exp(column)[:, None] for column in _outward(event))
     out = np.empty(len(epsilons))
     for start in range(0, len(epsilons), 256):
-        gamma = np.exp(epsilons[None, start : start + 256])
+        gamma = np.exp(epsilons[None, start : start + 256]) * (1 - 4 * _UNIT)
         out[start : start + 256] = (np.maximum(p1 - gamma * q1, 0) + np.maximum(p0 - gamma * q0, 0)).max(axis=0)
-    return np.clip(out, 0.0, 1.0)
+    return np.clip(out * (1 + 8 * _UNIT), 0.0, 1.0)
 
 
 def max_loss(event: ThresholdBit | ArgmaxBit, tail_mass: float) -> float:

@@ -78,7 +78,7 @@ def _excess(
     delta: float,
     noise: float,
 ) -> float:
-    return epsilon_at(event_at(noise), delta) / epsilon - 1
+    return (epsilon_at(event_at(noise), delta) - epsilon) / epsilon  # a quotient could round an excess to 0
 
 
 def _search(excess: Callable[[float], float], guess: float, rtol: float, max_noise: float) -> float:

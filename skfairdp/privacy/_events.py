@@ -50,9 +50,11 @@ _DEEPEST = 128  # levels of a tree: every reader of one is recursive
 
 def _number(value: Any) -> bool:
     """A real number that a float holds, and that JSON gives back: no bool, no text, no array, no NaN."""
-    if isinstance(value, bool | np.bool_ | np.longdouble) and not isinstance(value, float):
-        return False
-    return isinstance(value, int | float | np.integer | np.floating) and not math.isnan(value)
+    if isinstance(value, float):
+        return value == value
+    if isinstance(value, np.floating):
+        return not isinstance(value, np.longdouble) and bool(value == value)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and abs(int(value)) < 2**1023
 
 
 def _must(what: str, holds: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
@@ -72,7 +74,7 @@ _count = _must("be a positive integer", lambda value: 1 <= value <= _MOST_RELEAS
 _probability = _must("lie in (0, 1]", lambda value: 0 < value <= 1)
 _share = _must("lie in [0, 1] (0 is no noise)", lambda value: 0 <= value <= 1)
 _at_most_two = _must("lie in (0, 2]", lambda value: 0 < value <= 2)
-_mean = _must("be finite and at least 1", lambda value: 1 <= value < math.inf)
+_mean = _must("lie in 1..2**53", lambda value: 1 <= value <= _MOST_RELEASES)
 _shape = _must("be greater than -1 (inf is the Poisson law)", lambda value: value > -1)
 
 
@@ -331,10 +333,23 @@ def _leaves(event: DpEvent) -> dict[DpEvent, int]:
                 node = WorstOf(tuple(sorted(options, key=repr)))
             elif isinstance(node, RepeatAndSelectDpEvent):
                 node = RepeatAndSelectDpEvent(_canonical(node.event), node.mean, node.shape)
+            node = _with_python_numbers(node)
             leaves[node] = leaves.get(node, 0) + times
 
     walk(event, 1)
     return leaves
+
+
+def _with_python_numbers(event: DpEvent) -> DpEvent:
+    """NumPy's scalars as plain ones: ε of ``float32`` noise is computed in double precision, from the same value."""
+    changed: dict[str, Any] = {}
+    for field in attr.fields(type(event)):
+        value = getattr(event, field.name)
+        if isinstance(value, np.generic):
+            changed[field.name] = value.item()
+        elif isinstance(value, DpEvent) and (plain := _with_python_numbers(value)) is not value:
+            changed[field.name] = plain
+    return attr.evolve(event, **changed) if changed else event
 
 
 def _canonical(event: DpEvent) -> DpEvent:

@@ -10,7 +10,8 @@ from skfairdp.privacy._dp_accounting import DpEvent, LaplaceDpEvent, RandomizedR
 
 __all__ = ["laplace_rdp", "pure_epsilon", "randomized_response_rdp"]
 
-_UP = 1 + 2.0**-49  # above the rounding errors of the expressions below
+_UP = 1 + 2.0**-49  # above the rounding errors of the expressions below, and of a sum of them
+_ABSOLUTE = 2.0**-49  # the same of a logarithm of a sum near 1
 
 
 def pure_epsilon(event: DpEvent) -> float | None:
@@ -26,24 +27,29 @@ def pure_epsilon(event: DpEvent) -> float | None:
 
 
 def randomized_response_rdp(event: RandomizedResponseDpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rényi divergence between the answers to two values, exactly: any two are alike."""
+    """Rényi divergence between the answers to two values, rounded up: any two are alike."""
     p, k = event.noise_parameter, event.num_buckets
     if k == 1 or p == 1:
         return np.zeros(len(orders))
     if p == 0:
         return np.full(len(orders), np.inf)
     truth, lie = math.log1p(-p * (k - 1) / k), math.log(p / k)
-    terms = [orders * truth + (1 - orders) * lie, orders * lie + (1 - orders) * truth]
+    # Logarithms are negative: nearer 0 where they are added, further from it where they are taken away.
+    terms = [
+        orders * truth / _UP + (1 - orders) * lie * _UP,
+        orders * lie / _UP + (1 - orders) * truth * _UP,
+    ]
     if k > 2:
-        terms.append(np.full(len(orders), math.log(k - 2) + lie))
-    return np.maximum(logsumexp(terms, axis=0), 0.0) / (orders - 1)
+        terms.append(np.full(len(orders), math.log(k - 2) + lie / _UP))
+    return (np.maximum(logsumexp(terms, axis=0), 0.0) + _ABSOLUTE) * _UP / (orders - 1)
 
 
 def laplace_rdp(event: LaplaceDpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rényi divergence of the Laplace mechanism with unit sensitivity, exactly (Mironov 2017, Proposition 6)."""
+    """Rényi divergence of the Laplace mechanism with unit sensitivity, rounded up (Mironov 2017, Proposition 6)."""
     b = event.noise_multiplier
     if b == 0:
         return np.full(len(orders), np.inf)
-    far = np.log(orders / (2 * orders - 1)) + (orders - 1) / b
-    near = np.log((orders - 1) / (2 * orders - 1)) - orders / b
-    return np.maximum(np.logaddexp(far, near), 0.0) / (orders - 1)
+    with np.errstate(over="ignore"):
+        far = np.log(orders / (2 * orders - 1)) + (orders - 1) / b * _UP
+        near = np.log((orders - 1) / (2 * orders - 1)) - orders / b / _UP
+        return (np.maximum(np.logaddexp(far, near), 0.0) + _ABSOLUTE) * _UP / (orders - 1)

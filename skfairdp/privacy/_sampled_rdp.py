@@ -1,5 +1,6 @@
 """Rényi divergences of Poisson-sampled Gaussian releases, by quadrature of the dominating pair."""
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,10 @@ __all__ = ["sampled_gaussian_rdp"]
 
 _LARGEST_ORDER = 256.0  # beyond it a divergence is taken as infinite, which is no less than it is
 _STEPS = 8  # nodes per noise standard deviation: the error of the trapezoidal rule falls faster than geometrically
-_UP = 1 + 1e-9  # above its rounding
+_UP = 1 + 1e-9  # above the error of the rule
+_UNIT = 2.0**-53
+_MOST_NOISE = 1e9  # more is taken for that, which costs no less
+_MOST_NODES = 1_000_000  # with noise so small that more were needed, a divergence is taken as infinite too
 
 
 def sampled_gaussian_rdp(
@@ -30,14 +34,15 @@ def sampled_gaussian_rdp(
     noise = event.noise_multiplier if replaced else event.event.noise_multiplier
     if not noise > 0:
         return np.full(len(orders), np.inf)
+    noise = min(noise, _MOST_NOISE)
     return np.array([_divergence(event.sampling_probability, noise, replaced, float(order)) for order in orders])
 
 
 @lru_cache(maxsize=4096)
 def _divergence(q: float, noise: float, replaced: bool, order: float) -> float:
-    if order > _LARGEST_ORDER:
-        return np.inf
     step = noise / _STEPS
+    if order > _LARGEST_ORDER or 2 * order + 30 * noise > _MOST_NODES * step:
+        return np.inf
     # The integrand peaks between the means and what the order extrapolates from them.
     x = np.arange(-2.0 - 14 * noise, 2 * order + 1.0 + 14 * noise, step)
 
@@ -47,6 +52,12 @@ def _divergence(q: float, noise: float, replaced: bool, order: float) -> float:
             return logsumexp(parts, axis=0, b=np.array([[1 - q], [q]]))
 
     other = mixture(-1.0) if replaced else -(x**2) / (2 * noise**2)
-    exponent = order * mixture(1.0) + (1 - order) * other
-    integral = logsumexp(exponent) + np.log(step / (noise * np.sqrt(2 * np.pi)))
-    return max(0.0, float(integral)) * _UP / (order - 1)
+    mixed = mixture(1.0)
+    exponent = order * mixed + (1 - order) * other
+    total = logsumexp(exponent)
+    # Rounding: of every exponent relative to what it is the difference of, weighed as the terms are; of the sum itself.
+    weights = np.exp(exponent - total)
+    terms = order * np.abs(mixed) + (order - 1) * np.abs(other)
+    rounding = _UNIT * (64 + 16 * float(weights @ np.where(np.isfinite(terms), terms, 0.0)))
+    integral = float(total) + math.log(step / (noise * math.sqrt(2 * math.pi)))
+    return (max(0.0, integral) * _UP + rounding) / (order - 1)

@@ -8,6 +8,8 @@ from scipy.optimize import brentq
 
 __all__ = ["selection_rdp", "stopping_parameter"]
 
+_UP = 1 + 2.0**-40  # above the rounding errors of the sums below, and of the root γ
+
 
 def stopping_parameter(mean: float, shape: float) -> float:
     """The γ in (0, 1) at which a truncated negative binomial law of this shape η has this mean (Definition 1).
@@ -57,10 +59,15 @@ def selection_rdp(
         all_orders, all_rdp = orders, rdp
     if math.isinf(shape):
         epsilons = np.log1p(1 / (orders - 1))
-        return rdp + mean * _deltas(epsilons, all_orders, all_rdp) + math.log(mean) / (orders - 1)
-    gamma = stopping_parameter(mean, shape)
+        return (rdp + mean * _deltas(epsilons, all_orders, all_rdp) + math.log(mean) / (orders - 1)) * _UP
+    if mean == 1:
+        return rdp  # one run, always
+    try:
+        gamma = stopping_parameter(mean, shape)
+    except (ValueError, OverflowError):  # a law so extreme that no γ is found for it
+        return np.full(len(orders), np.inf)
     constant = (1 + shape) * float(np.min((1 - 1 / all_orders) * all_rdp - math.log(gamma) / all_orders))
-    return rdp + constant + math.log(mean) / (orders - 1)
+    return (rdp + constant + math.log(mean) / (orders - 1)) * _UP
 
 
 def _deltas(
