@@ -411,7 +411,7 @@ def test_report_adds_like_guarantees_and_refuses_unlike_ones():
     total = spent() + spent()
     assert total.epsilon == pytest.approx(gdp_epsilon(ROOT2 / 4, 1e-5))
     for other in (
-        spent(protects="sensitive attribute"),
+        spent(protects="sensitive attribute", neighboring_relation="replace one sensitive attribute"),
         spent(neighboring_relation="add or remove one record"),
         spent(delta=1e-6),
     ):
