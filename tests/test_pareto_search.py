@@ -223,16 +223,16 @@ def test_one_changed_record_moves_no_other_between_folds():
 
 
 def test_where_records_come_and_go_each_row_draws_its_fold_in_secret():
-    first = fitted(ToyOfGuests(), refit=False)
+    first = fitted(ToyOfGuests(n_rows=3000), refit=False)
     sizes = [params["n"] for params in Toy.made[:3]]
-    fitted(ToyOfGuests(random_state=0), refit=False, random_state=0)
+    fitted(ToyOfGuests(n_rows=3000, random_state=0), refit=False, random_state=0)
     assert sizes != [params["n"] for params in Toy.made[9:12]]  # no seed brings them back
     assert abs(sum(sizes) / 3 - 2000) == 0 and len(set(sizes)) > 1
     assert {params["n_rows"] for params in Toy.made} == {2000}  # what the fit may know of its size
     # The table's sensitivity is 1, and it is accounted so.
     assert first.privacy_.epsilon == pytest.approx(gaussian((6, 0.01), (3, SCORE_MU**2)), rel=1e-6)
     with pytest.raises(ValueError, match="draws its fold by itself"):
-        fitted(ToyOfGuests(), cv=KFold(3))
+        fitted(ToyOfGuests(n_rows=3000), cv=KFold(3))
 
 
 @pytest.mark.parametrize("cv", [1, 5000, [], [(np.arange(10), np.arange(5, 20))], [([], [1])], "five"])
@@ -507,14 +507,35 @@ def test_pareto_table_feeds_the_display(split):
     assert isinstance(ParetoFrontierDisplay(table).frame, pd.DataFrame)
 
 
+@pytest.mark.parametrize("n_rows", [1, 5, 3000, 20_000])
+def test_where_records_come_and_go_the_plan_does_not_tell_how_many_there_are(n_rows):
+    """Cost and charges with folds drawn in secret, some of which may be empty, are those of any number of rows."""
+    from skfairdp.model_selection._splits import split_event
+
+    fits, score = [GaussianDpEvent(4.0 + j) for j in range(3)], GaussianDpEvent(9.0)
+    fold = np.random.default_rng(n_rows).integers(0, 3, n_rows)
+    splits = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(3)]
+    known = split_event([(np.r_[3:9], np.r_[0:3]), (np.r_[0:3, 6:9], np.r_[3:6]), (np.r_[0:6], np.r_[6:9])], fits,
+                        score, 2, n_rows=9)  # fmt: skip
+    assert epsilon_of(split_event(splits, fits, score, 2, n_rows=None), 1e-5) == epsilon_of(known, 1e-5)
+    assert split_event(splits, fits, score, 2, n_rows=None) == split_event(splits[::-1], fits, score, 2, n_rows=None)
+    holdout = split_event(splits[:1], fits[:1], score, 2, n_rows=None)
+    assert epsilon_of(holdout, 1e-5) == epsilon_of(compose(fits[0]), 1e-5)
+
+
 @pytest.mark.slow
-def test_dpsgd_is_searched_over_secret_folds(split):
-    model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1], random_state=0)
+@pytest.mark.parametrize("declared", [False, True])
+def test_dpsgd_is_searched_over_folds_of_its_relation(split, declared):
+    """Folds by position where the number of rows is public, drawn in secret where it is declared."""
+    n_rows = len(split.y) if declared else None
+    model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1], random_state=0, n_rows=n_rows)
     search = fit_on(ParetoSearchCV(model, {"lam": [0.0, 1.0]}, cv=2, n_jobs=None), split)
-    assert search.privacy_.neighboring_relation == "add or remove one record"
-    fit_event = model.set_params(n_rows=round(len(split.y) / 2))
-    fit_event = fit_event.planned_privacy(split.X, split.y, X_public=split.public).event
-    refit_event = model.set_params(n_rows=None).planned_privacy(split.X, split.y, X_public=split.public).event
+    relation = "add or remove one record" if declared else "replace one record by a null record"
+    assert search.privacy_.neighboring_relation == relation
+    refit_event = model.planned_privacy(split.X, split.y, X_public=split.public).event
+    half = len(split.y) // 2
+    model = model.set_params(n_rows=round(len(split.y) / 2)) if declared else model
+    fit_event = model.planned_privacy(split.X[:half], split.y[:half], X_public=split.public).event
     both = compose(repeat(fit_event, 2), refit_event, repeat(GaussianDpEvent(1 / SCORE_MU), 2))
     assert search.privacy_.epsilon == pytest.approx(epsilon_of(both, 1e-5), rel=1e-3)
 

@@ -282,11 +282,14 @@ def test_folds_that_look_at_private_labels_are_refused():
 
 
 def test_where_records_come_and_go_the_holdout_is_drawn_in_secret():
-    search = fitted(ToyOfGuests(), grid={"cut": [0.0]}, validation=None)
+    with pytest.raises(ValueError, match="no 'n_rows' is declared"):
+        fitted(ToyOfGuests(), grid={"cut": [0.0]}, validation=None)
+    Toy.made.clear()
+    search = fitted(ToyOfGuests(n_rows=3000), grid={"cut": [0.0]}, validation=None)
     assert Toy.made[0]["n_rows"] == 2400 and Toy.made[0]["n"] != 2400
     assert search.privacy_.neighboring_relation == "add or remove one record"
     with pytest.raises(ValueError, match="draws its fold by itself"):
-        fitted(ToyOfGuests(), validation=None, cv=KFold(3))
+        fitted(ToyOfGuests(n_rows=3000), validation=None, cv=KFold(3))
 
 
 def test_unlike_guarantees_in_one_grid_are_refused():

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._score_table import ScoreTable
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, flatten, planned_entry
+from skfairdp.privacy import DpEvent, LedgerEntry, flatten, planned_entry
 from skfairdp.utils import PRIVATE_ERRORS
 from skfairdp.utils._sklearn import take_rows
 
@@ -120,15 +120,16 @@ class Candidate:
 
         Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
         """
-        if table is None or table.relation is not NeighboringRelation.ADD_OR_REMOVE_ONE:
+        if table is None or table.public_size(len(rows.y)) is not None:
             return {}
-        if not self.has("n_rows"):
+        declared = self.parameter("n_rows")
+        if declared is None:
             raise ValueError(
                 f"Rows cannot be folded for {type(self.private_part(self.estimator)).__name__}, whose neighbours add "
-                "or remove a record and that has no 'n_rows'. Score on public rows: fit(..., validation=PublicData(X, "
-                "groups, y))."
+                "or remove a record and for which no 'n_rows' is declared: their number is secret. Declare it, or "
+                "score on public rows: fit(..., validation=PublicData(X, groups, y))."
             )
-        return {"n_rows": max(1, round((self.parameter("n_rows") or len(rows.y)) * share))}
+        return {"n_rows": max(1, round(declared * share))}
 
     def check_spent(self, fitted: Any, planned: DpEvent) -> None:
         """Stop where a fit says that it released something else than it had planned."""

@@ -137,7 +137,8 @@ class SearchRun:
         if isinstance(self.scores, PublicScores):
             return whole.event
         fits = [part.event for part in parts]
-        return split_event(self.splits, fits, self.scores.table.event, n_members, n_rows=len(self.rows.y))
+        return split_event(self.splits, fits, self.scores.table.event, n_members,
+                           n_rows=self.scores.table.public_size(len(self.rows.y)))  # fmt: skip
 
     def _charge(self, event: DpEvent, entry: LedgerEntry, reserve: DpEvent, releases: str) -> None:
         if self.ledger is not None:

@@ -53,6 +53,10 @@ class ScoreTable:
         """One table."""
         return self.mechanism.event
 
+    def public_size(self, n_rows: int) -> int | None:
+        """The number of rows, or None where it is nothing public: there records come and go."""
+        return None if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else n_rows
+
     def release(
         self,
         label_codes: NDArray[np.int64],

@@ -80,7 +80,7 @@ class PrivateScores:
     def release(self, fitted: Any, rows: Rows, test: NDArray[np.int64], source: NoiseSource) -> Answers:
         """The noisy table of the test part. Everything private of a score is in here."""
         groups = None if self.groups is None else self.groups[test]
-        fixed_size = self.table.relation is not NeighboringRelation.ADD_OR_REMOVE_ONE
+        fixed_size = self.table.public_size(len(rows.y)) is not None
         predicted = row_wise_predictions(fitted, take_rows(rows.X, test), groups, at_once=fixed_size)
         codes = None if self.group_codes is None else self.group_codes[test]
         return self.table.release(self.label_codes[test], codes, predicted, source)

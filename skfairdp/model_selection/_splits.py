@@ -47,7 +47,7 @@ def make_splits(
     n_rows = len(y)
     comes_and_goes = neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        if not 2 <= int(cv) <= n_rows:
+        if int(cv) < 2 or (not comes_and_goes and int(cv) > n_rows):  # where records come and go, n_rows is secret
             raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
         if not comes_and_goes:
             return _checked(KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
@@ -109,16 +109,21 @@ def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
 
 
 def split_event(
-    splits: Sequence[Split], fits: Sequence[DpEvent], score: DpEvent, n_scores: int, *, n_rows: int
+    splits: Sequence[Split], fits: Sequence[DpEvent], score: DpEvent, n_scores: int, *, n_rows: int | None
 ) -> DpEvent:
     """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
 
-    With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other.
+    With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other. ``n_rows`` is None
+    where splits were drawn in secret: what a record may pay is the same then whatever was drawn.
     """
-    member = np.zeros((n_rows, 2 * len(splits)), dtype=bool)
-    for j, (train, test) in enumerate(splits):
-        member[train, j] = True
-        member[test, len(splits) + j] = True
+    if n_rows is None:
+        places = np.eye(max(2, len(splits)), dtype=bool)[:, : len(splits)]
+        member = np.hstack([~places, places])
+    else:
+        member = np.zeros((n_rows, 2 * len(splits)), dtype=bool)
+        for j, (train, test) in enumerate(splits):
+            member[train, j] = True
+            member[test, len(splits) + j] = True
     options = []
     for pattern in np.unique(member, axis=0):
         trained, tested = pattern[: len(splits)], pattern[len(splits) :]

@@ -50,7 +50,8 @@ class Trials:
         def cost(parts: list[DpEvent], wholes: list[DpEvent], n_scores: int) -> DpEvent:
             if table is None:
                 return compose(*wholes)
-            return compose(split_event(self.splits, parts, table.event, n_scores, n_rows=n_rows), *wholes)
+            size = table.public_size(n_rows)
+            return compose(split_event(self.splits, parts, table.event, n_scores, n_rows=size), *wholes)
 
         kept = self.refits or not self.splits
         self.events = [cost(parts, [whole] if kept else [], 1) for whole, parts in fits]
