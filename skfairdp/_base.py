@@ -18,6 +18,8 @@ from skfairdp.privacy import (
     NeighboringRelation,
     PrivacyLedger,
     PrivacySpent,
+    PublicFact,
+    PublicReads,
     Spending,
     StatesPrivacy,
     planned_entry,
@@ -38,6 +40,7 @@ from skfairdp.utils import (
 __all__ = ["FairPrivateMixin", "PublicRows"]
 
 LARGEST_PUBLIC = 1e100
+_NUMBER_OF_ROWS = "number of private rows"
 
 
 class PublicRows:
@@ -154,18 +157,51 @@ class FairPrivateMixin(StatesPrivacy):
     ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
         """Numeric features and, with ``sensitive_columns``, the groups among them if they are wanted."""
         columns, owner = self.sensitive_columns, type(self).__name__  # type: ignore[attr-defined]
-        features, groups = X, None
+        features, groups, problem = X, None, None
         if columns is not None:
             features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=read_groups)
         try:
             if columns is None:
-                return validate_data(self, X, reset=reset, dtype=np.float64), None
-            features = check_array(features, dtype=np.float64, estimator=self, input_name="X")
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return features, groups
+                features = validate_data(self, X, reset=reset, dtype=np.float64)
+            else:
+                features = check_array(features, dtype=np.float64, estimator=self, input_name="X")
+                validate_data(self, X, reset=reset, skip_check_array=True)
         except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
             problem = without_values(error, owner=owner)
-        raise problem
+        if problem is not None:
+            raise problem
+        if reset:
+            self._start_reading(features)
+        return features, groups
+
+    def _start_reading(self, private: Any) -> None:
+        """Begin the list of public facts of a fit with the shape of its table."""
+        self._reads = PublicReads()
+        names = getattr(self, "feature_names_in_", None)
+        shape = getattr(self, "n_features_in_", None) if names is None else names
+        self._reads.note("columns of X", "read", shape, "their number and names are public")
+        self._note_rows(len(private))
+
+    def _note_rows(self, number: int) -> None:
+        """Where the relation makes it public; :meth:`_facts` takes it off the list elsewhere."""
+        self._note(_NUMBER_OF_ROWS, "read", number, "public, as neighbours have equally many")
+
+    def _note(self, name: str, how: Any, value: Any = None, consequence: str = "") -> None:
+        """Put a public value on the list of this fit: whoever reads one calls this."""
+        reads: PublicReads = self.__dict__.setdefault("_reads", PublicReads())
+        reads.note(name, how, value, consequence)
+
+    def _facts(self, relation: NeighboringRelation) -> tuple[PublicFact, ...]:
+        """All that was noted in this fit, which ends the list."""
+        reads: PublicReads = self.__dict__.pop("_reads", PublicReads())
+        declared = getattr(self, "n_rows", None)
+        if declared is not None:
+            reads.drop(_NUMBER_OF_ROWS)
+            reads.note("declared number of rows", "given", declared, "nothing follows the true number")
+        if relation.protects == "sensitive attribute" and "columns of X" in reads:
+            reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
+        reads.note("constructor parameters", "given", None, "public, and the budget among them")
+        return tuple(reads)
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         # Given classes settle what is a label; without them the kind of y is read along with its classes.
@@ -186,6 +222,7 @@ class FairPrivateMixin(StatesPrivacy):
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
+            self._note("classes", "read", classes, "from the private y, outside the guarantee")
             return classes, codes.astype(np.int64)
         labels = given_domain(given, owner=owner, parameter="classes").tolist()
         try:
@@ -194,6 +231,7 @@ class FairPrivateMixin(StatesPrivacy):
             classes = np.empty((0, 0))
         if classes.ndim != 1:
             raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
+        self._note("classes", "given", classes)
         return classes, encode_labels(y, classes, owner=owner, name="y", parameter="classes")
 
     def _public_classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -203,6 +241,7 @@ class FairPrivateMixin(StatesPrivacy):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise private_error("one class", owner=type(self).__name__)
+        self._note("classes", "read", classes, "from y, which is public here")
         return classes, codes.astype(np.int64)
 
     def _public_rows(
@@ -275,6 +314,15 @@ class FairPrivateMixin(StatesPrivacy):
             public = X[held_out]
             groups = None if groups is None else groups[held_out]
             X, y = X[kept], y[kept]
+            self._note(
+                "rows held out by 'public_size'",
+                "held out",
+                n_public,
+                f"nothing protects them; their positions follow random_state={self.random_state}",  # type: ignore[attr-defined]
+            )
+            self._note_rows(len(X))
+        if X_public is not None:
+            self._note("public rows", "given", len(public), f"{'without' if groups is None else 'with'} their groups")
         if np.abs(public).max() > LARGEST_PUBLIC:
             raise ValueError(
                 f"The public rows of {owner} hold numbers beyond {LARGEST_PUBLIC:g}, whose squares are no floats. "
@@ -311,6 +359,7 @@ class FairPrivateMixin(StatesPrivacy):
         given = self.groups  # type: ignore[attr-defined]
         if given is not None:
             domain = given_domain(given, owner=owner, parameter="groups")
+            self._note("names of the groups", "given", domain)
         else:
             domain = group_domain(groups_in_X)
             if len(domain) < 2:
@@ -321,6 +370,7 @@ class FairPrivateMixin(StatesPrivacy):
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
+            self._note("names of the groups", "read", domain, "from the private rows, outside the guarantee")
         codes = encode_labels(groups_in_X, domain, owner=owner, name="sensitive_features", parameter="groups")
         return codes, domain
 
@@ -333,8 +383,11 @@ class FairPrivateMixin(StatesPrivacy):
                     f"{type(self).__name__} found only one group in the public rows, so every fairness statement "
                     "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."
                 )
+            self._note("names of the groups", "read", domain, "from the public rows")
             return domain
-        return given_domain(given, owner=type(self).__name__, parameter="groups")
+        domain = given_domain(given, owner=type(self).__name__, parameter="groups")
+        self._note("names of the groups", "given", domain)
+        return domain
 
     # ------------------------------------------------------------------ budget
 
@@ -344,7 +397,7 @@ class FairPrivateMixin(StatesPrivacy):
         *,
         relation: NeighboringRelation,
         releases: Iterable[str],
-        public: Iterable[str],
+        public: Iterable[str] = (),
     ) -> Spending:
         """The budget of this fit: ``with self._spend(...) as noise`` hands out the only noise there is."""
         seed = self.noise_seed  # type: ignore[attr-defined]
@@ -370,6 +423,6 @@ class FairPrivateMixin(StatesPrivacy):
             ledger=ledger,
             noise_seed=seed,
             releases=releases,
-            public=public,
+            public=(*self._facts(relation), *public),
             report_to=partial(setattr, self, "privacy_"),
         )

@@ -438,10 +438,10 @@ def test_the_report_follows_from_the_declared_steps():
     assert (spent.protects, spent.neighboring_relation) == ("record", NeighboringRelation.ZERO_OUT)
     assert spent.event.count == model.n_steps_ == 50 and spent.event.event.sampling_probability == 0.1
     assert spent.accountant == "pld" and not spent.data_dependent
-    assert "number of private rows" in spent.public
+    assert "number of private rows" in {fact.name for fact in spent.public}
     declared = FairDPSGDClassifier(epsilon=2.0, classes=[0, 1], epochs=5, batch_size=20, hidden=(3,), n_rows=200)
     assert declared.fit(X[:190], y[:190], X_public=public).privacy_.event == spent.event
-    assert "number of private rows" not in declared.privacy_.public
+    assert "number of private rows" not in {fact.name for fact in declared.privacy_.public}
     assert declared.privacy_.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
 
 

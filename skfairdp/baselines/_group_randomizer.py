@@ -83,6 +83,9 @@ class GroupRandomizer(StatesPrivacy, BaseEstimator):
     # Budget and groups as in every estimator here; the rest of the mixin is for those that predict.
     _private_groups = FairPrivateMixin._private_groups
     _spend = FairPrivateMixin._spend
+    _note = FairPrivateMixin._note
+    _note_rows = FairPrivateMixin._note_rows
+    _facts = FairPrivateMixin._facts
 
     def __init__(
         self,
@@ -114,12 +117,12 @@ class GroupRandomizer(StatesPrivacy, BaseEstimator):
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
         codes, domain = self._private_groups(None, sensitive_features, n_rows)
+        self._note_rows(n_rows)
         mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
         spending = self._spend(
             mechanism.event,
             relation=RELATION,
             releases=(f"{n_rows} randomised groups",),
-            public=("number of rows", "all constructor parameters"),
         )
         with spending as noise:
             released = domain[mechanism.release(codes, noise)]

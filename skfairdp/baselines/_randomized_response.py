@@ -171,7 +171,6 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
             mechanism.event,
             relation=RELATION,
             releases=(f"{len(features)} randomised groups",),
-            public=("features and labels", "number of rows", "groups", "all constructor parameters"),
         )
         with spending as noise:
             answers = mechanism.release(groups, noise)

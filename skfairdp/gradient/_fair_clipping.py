@@ -250,18 +250,12 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
             relation=relation_for(self.n_rows),
         )
         releases = ("noisy sizes of the groups",) if sizes is not None else (f"{step.steps} noisy counts of a batch",)
+        self._note("sampling probability", "computed", step.sampling_probability)
+        self._note("number of steps", "computed", step.steps)
         spending = self._spend(
             step.event_with(beside),
             relation=step.relation,
             releases=(*releases, f"{step.steps} noisy clipped gradient sums"),
-            public=(
-                "sampling probability",
-                "number of steps",
-                *(() if self.n_rows is not None else ("number of private rows",)),
-                "classes",
-                *(("groups",) if grouped else ()),
-                "all constructor parameters",
-            ),
         )
         with spending as noise:
             rule, weights = self._rule(groups, domain, step, sizes, noise)

@@ -308,18 +308,12 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
         releases = [f"{step.steps} noisy clipped gradient sums"]
         if duals is not None:
             releases.append(f"{duals.releases} noisy tables of predictions by group")
+        self._note("sampling probability", "computed", step.sampling_probability)
+        self._note("number of steps", "computed", step.steps)
         spending = self._spend(
             step.event_with(beside),
             relation=step.relation,
             releases=releases,
-            public=(
-                "sampling probability",
-                "number of steps",
-                *(() if self.n_rows is not None else ("number of private rows",)),
-                "classes",
-                *(() if self.public == "none" else ("public rows and their groups",)),
-                "all constructor parameters",
-            ),
         )
         cost = spending.report.mechanism_epsilon
         if cost > self.epsilon:

@@ -305,7 +305,6 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             plan.event,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
             releases=("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations"),
-            public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
         )
         with spending as noise:
             counts = plan.release_counts(groups, constraints.strata.numpy(), constraints.n_strata, noise)
@@ -331,16 +330,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
                 f"X of {type(self).__name__} holds numbers beyond {LARGEST_PUBLIC:g}, whose squares are no floats. "
                 "Scale the features."
             )
-        target = self._check_target(y, len(features))
-        if self.classes is not None:
-            classes, codes = self._encode_classes(target)
-        else:  # labels are public here
-            classes, codes = np.unique(target, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(
-                    f"{type(self).__name__} can't train when only one class is present in y. If that is no mistake, "
-                    "give the classes with the 'classes' parameter."
-                )
+        classes, codes = self._public_classes(self._check_target(y, len(features)))
         groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
         return features, classes, codes.astype(np.int64), groups, domain
 

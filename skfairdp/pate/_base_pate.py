@@ -119,7 +119,6 @@ class BasePATE(AfterRelease, ClassifierMixin, BaseEstimator):
             plan.event,
             relation=NeighboringRelation.REPLACE_ONE,
             releases=plan.releases,
-            public=("number of rows", "classes", "public rows and their groups", "all constructor parameters"),
         )
         with spending as noise:
             self._check_groups(public)

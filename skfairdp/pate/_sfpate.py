@@ -270,7 +270,6 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
             plan.event,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
             releases=plan.releases,
-            public=("features and labels", "number of rows", "names of the groups", "all constructor parameters"),
         )
         with spending as noise:
             released = teach_and_vote(

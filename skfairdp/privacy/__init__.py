@@ -37,6 +37,7 @@ from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, Se
 from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
+from skfairdp.privacy._public_facts import PublicFact, PublicReads
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._relations import NeighboringRelation, Protects
 from skfairdp.privacy._report import PerformedRelease, PrivacySpent
@@ -74,6 +75,8 @@ __all__ = [
     "PrivacySpent",
     "PrivateSelection",
     "Protects",
+    "PublicFact",
+    "PublicReads",
     "RandomizedResponse",
     "RandomizedResponseDpEvent",
     "RepeatAndSelectDpEvent",
