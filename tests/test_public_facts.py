@@ -1,4 +1,4 @@
-"""``privacy_.public`` is noted by the code that reads: what a fit follows of public values is on the list, as it was."""
+"""``privacy_.public`` is noted by the code that reads: what a fit follows of public values is listed, as it was."""
 
 import pickle
 import warnings
@@ -168,7 +168,8 @@ def test_every_estimator_lists_facts_not_words(fit):
         warnings.simplefilter("ignore")
         model, rows = fit.make(), fit.rows()
         fitted = fit.fit(model, rows)
-    spent = (model if isinstance(fitted, tuple) else fitted).privacy_
+        fitted = model if isinstance(fitted, tuple) else fitted
+    spent = fitted.privacy_
     facts = {fact.name: fact for fact in spent.public}
     assert all(isinstance(fact, PublicFact) for fact in spent.public), spent.public
     assert "constructor parameters" in facts

@@ -131,7 +131,7 @@ def test_json_holds_every_figure_to_the_last_digit_and_no_constant_beyond_json()
 def test_markdown_names_unit_relation_releases_and_versions(fitted):
     text = fitted.privacy_statement().to_markdown()
     assert text.startswith("## Privacy statement: FairPATEClassifier\n")
-    for part in ("one record", "values of one record", "Gaussian noise", "dp-accounting", "number of rows"):
+    for part in ("one record", "values of one record", "Gaussian noise", "dp-accounting", "number of private rows"):
         assert part in text, part
     assert re.search(r"\| 0\.1% \| \d", text)
 

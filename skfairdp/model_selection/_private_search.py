@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import ParameterGrid
 
 from skfairdp.model_selection._candidate import Candidate, SearchFailedError
+from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._objectives import read_constraints, read_objectives
 from skfairdp.model_selection._row_wise import check_rows_alone
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
@@ -313,7 +314,9 @@ class PrivateSearchCV(SearchBase):
             ledger=trials.ledger,
             noise_seed=trials.seed,
             releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
-            public=("number of rows", "public rows", "the grid", "all constructor parameters"),
+            public=search_facts(
+                self, trials.candidate, trials.rows, trials.entry.neighboring_relation, trials.scores
+            ),
             report_to=self._report,
         )
 

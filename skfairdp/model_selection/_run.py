@@ -11,6 +11,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection._candidate import Candidate, Rows, SearchFailedError, UnplannedReleaseError
+from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._fold import Release, fit_release, score_fold
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._search_base import PrivateScores, PublicScores
@@ -207,7 +208,9 @@ class SearchRun:
             protects=first.protects,
             neighboring_relation=first.neighboring_relation,
             secret_noise=self.seed is None,
-            public=("number of rows", "public rows", "the grid", "all constructor parameters"),
+            public=search_facts(
+                self.owner, self.candidate, self.rows, first.neighboring_relation, self.scores
+            ),
         )
 
 

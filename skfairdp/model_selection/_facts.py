@@ -1,0 +1,70 @@
+"""What a search takes as public: its own list, as every private estimator has one."""
+
+from typing import Any
+
+from sklearn.model_selection import ParameterGrid
+
+from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.privacy import NeighboringRelation, PublicFact, PublicReads
+from skfairdp.utils import PublicData
+
+__all__ = ["search_facts"]
+
+
+def search_facts(
+    owner: Any, candidate: Candidate, rows: Rows, relation: str, scores: Any
+) -> tuple[PublicFact, ...]:
+    """Facts of all fits and of the scores.
+
+    Parameters
+    ----------
+    owner : estimator
+        The search.
+    candidate : Candidate
+    rows : Rows
+        Of which the number is read, where the relation makes it public.
+    relation : NeighboringRelation
+    scores : PublicScores or PrivateScores
+        Public rows to score on, or none.
+    """
+    reads, relation, validation = PublicReads(), NeighboringRelation(relation), getattr(scores, "rows", None)
+    inner = candidate.private_part(candidate.estimator)
+    shape = getattr(rows.X, "shape", (0, 0))
+    names = getattr(rows.X, "columns", None)
+    reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
+    declared = getattr(inner, "n_rows", None)
+    if declared is not None:
+        reads.note("declared number of rows", "given", declared, "nothing follows the true number")
+    else:
+        reads.note("number of private rows", "read", len(rows.y), "public, as neighbours have equally many")
+    _note_domains(reads, candidate, inner, relation)
+    public = rows.public.get("X_public")
+    if public is not None:
+        public = public.X if isinstance(public, PublicData) else public
+        reads.note("public rows", "given", len(public), "handed on to every fit")
+    held_out = getattr(inner, "public_size", None)
+    if public is None and held_out is not None:
+        reads.note("rows held out by 'public_size'", "held out", held_out, "this share; nothing protects it")
+    if validation is not None:
+        reads.note("public rows to score on", "given", len(validation.y), "with labels")
+    grid = len(ParameterGrid(owner.param_grid))
+    reads.note("candidates of the grid", "given", grid, "public, and the order of trying them")
+    reads.note("constructor parameters", "given", None, "public, and the budget among them")
+    return tuple(reads)
+
+
+def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation: NeighboringRelation) -> None:
+    """Classes and groups: given, or read from rows, and what that means."""
+    of_attribute = relation is NeighboringRelation.REPLACE_ATTRIBUTE
+    if of_attribute:
+        reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
+    for name, parameter in (("classes", "classes"), ("names of the groups", "groups")):
+        if parameter not in inner.get_params(deep=False):
+            continue
+        given = candidate.domain(parameter)
+        if given is not None:
+            reads.note(name, "given", given)
+        elif of_attribute and parameter == "classes":
+            reads.note(name, "read", None, "from y, which is public here")
+        else:
+            reads.note(name, "read", None, "from the rows: outside the guarantee where those are private")
