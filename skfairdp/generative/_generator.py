@@ -304,7 +304,6 @@ class PFGuardGenerator(ReadsRows, BaseEstimator):
             budget.event_at(multiplier),
             relation=RELATION,
             releases=budget.releases,
-            public=self._public(given, classes, domain),
         )
         with spending as noise:
             if isinstance(codec, TableCodec) and budget.ranges is not None:

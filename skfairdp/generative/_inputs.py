@@ -26,7 +26,7 @@ __all__ = ["ReadsRows"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Private rows, what turns them into cells or units, public rows, and what of all that was read from private ones.
+    """Private rows, what turns them into cells or units, and public rows.
 
     Parameters
     ----------
@@ -35,15 +35,12 @@ class Rows:
         The columns that ``sensitive_columns`` names.
     codec : TableCodec or UnitCodec
     reference : Table, ndarray or None
-    read : list of str
-        In words: what follows from private values outside the guarantee.
     """
 
     private: Any
     groups: Table | None
     codec: TableCodec | UnitCodec
     reference: Any
-    read: list[str]
 
 
 class ReadsRows(FairPrivateMixin):
@@ -67,12 +64,19 @@ class ReadsRows(FairPrivateMixin):
         given = X_reference.X if isinstance(X_reference, PublicData) else X_reference
         units = self.codec == "units" or (self.codec == "auto" and getattr(X, "ndim", 2) > 2)
         X = self._checked(X, units, reset=True)
-        given = None if given is None else self._checked(given, units, reset=False)
+        self._start_reading(X)
+        self._note("container of X", "read", type(X).__name__, "samples come back in it")
+        if given is not None:
+            given = self._checked(given, units, reset=False)
+            self._note("public rows X_reference", "given", len(given))
         if units:
             if self.sensitive_columns is not None:
                 raise ValueError(f"'sensitive_columns' of {owner} names columns of a table; units have none.")
             units_codec = plan_units(X.shape[1:], X.dtype, self.bounds, self.dtypes, owner)
-            return Rows(X, None, units_codec, given, ["that X is an array of bytes"] if self.bounds is None else [])
+            self._note("shape of a unit", "read", [*X.shape[1:]], "of the array, no value")
+            if self.bounds is None:
+                self._note("that X is an array of bytes", "read", None, "its dtype, no value")
+            return Rows(X, None, units_codec, given)
         whole = read_table(X)
         taken = _positions(self.sensitive_columns, whole, owner)
         table, groups = whole.without(taken), whole.of(taken)
@@ -91,8 +95,9 @@ class ReadsRows(FairPrivateMixin):
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        words = [f"type or categories of column {name!r} (read from the private rows)" for name in read]
-        return Rows(table, groups if taken else None, codec, reference, words)
+        for name in read:
+            self._note(f"type or categories of column {name!r}", "read", None, "outside the guarantee")
+        return Rows(table, groups if taken else None, codec, reference)
 
     def _checked(self, X: Any, units: bool, *, reset: bool) -> Any:
         """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
@@ -126,6 +131,7 @@ class ReadsRows(FairPrivateMixin):
         codes = codes_of_cells(cells, classes.tolist(), missing=-1, other=-1)
         if (codes < 0).any():
             raise private_error("unknown value", owner=owner, name="y", parameter="classes")
+        self._note("classes", "given", classes)
         return codes, classes
 
     def _declared_classes(self) -> NDArray[Any]:
@@ -167,15 +173,8 @@ class ReadsRows(FairPrivateMixin):
         codes = codes_of_cells(cells, domain.tolist(), missing=-1, other=-1)
         if (codes < 0).any():
             raise private_error("unknown value", owner=owner, name="sensitive_features", parameter="groups")
+        self._note("names of the groups", "given", domain)
         return codes, domain
-
-    def _public(self, rows: Rows, classes: Any, domain: Any) -> tuple[str, ...]:
-        """What the guarantee takes as public, in words; also what was read from private rows for want of it."""
-        leaks = [name for name, found in (("classes", classes), ("groups", domain)) if found is not None]
-        leaks = [f"{name} (read from the private rows)" for name in leaks if getattr(self, name) is None]
-        reference = () if rows.reference is None else ("X_reference",)
-        return ("number of rows", "names of columns and kinds of containers", *reference, "all parameters",
-                *rows.read, *leaks)
 
     def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float, domain: Any) -> None:
         """Say where balance rests on too few rows, by released counts only."""
