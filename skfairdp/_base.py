@@ -195,8 +195,9 @@ class FairPrivateMixin(StatesPrivacy):
         """All that was noted in this fit, which ends the list."""
         reads: PublicReads = self.__dict__.pop("_reads", PublicReads())
         declared = getattr(self, "n_rows", None)
-        if declared is not None:
+        if not relation.number_is_public:
             reads.drop(_NUMBER_OF_ROWS)
+        if declared is not None:
             reads.note("declared number of rows", "given", declared, "nothing follows the true number")
         if relation.protects == "sensitive attribute" and "columns of X" in reads:
             reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
