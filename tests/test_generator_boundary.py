@@ -345,7 +345,7 @@ def test_an_array_of_bytes_says_that_it_is_one():
     images = np.random.default_rng(0).integers(0, 256, (N, 2, 3), dtype=np.uint8)
     model = PFGuardGenerator(backend=NETWORKS["gs_wgan"], n_teachers=4, balance=None, label_rates=None).fit(images)
     assert model.sample(3).dtype == np.uint8
-    assert "that X is an array of bytes" in model.privacy_.public
+    assert "that X is an array of bytes" in {fact.name for fact in model.privacy_.public}
 
 
 # ---- only what was released --------------------------------------------------------------------------------------
