@@ -545,6 +545,7 @@ REFUSED = {
     "a flat image": ({"module": "cnn", "image_shape": (2, 2)}, PUBLIC, "'image_shape'"),
     "another network": ({"module": "rnn"}, PUBLIC, "'module' parameter"),
     "no layer": ({"hidden": (0,)}, PUBLIC, "'hidden' parameter"),
+    "a bound that is no float when squared": ({"max_grad_norm": 1e-200}, PUBLIC, "between 1e-100 and 1e100"),
     "hold-out by a private number": ({"public_size": 0.1, "n_rows": 10}, None, "'n_rows' together with 'public_size'"),
     "no device": ({"device": "abacus"}, PUBLIC, "'device' parameter"),
     "group without public rows": ({"groups": [0, 1, 2]}, PUBLIC, "have no public row"),

@@ -344,6 +344,20 @@ def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
     assert len(notions) > 1 or best >= 0.99
 
 
+def test_tables_of_sums_are_exact_however_many_rows_there_are():
+    """Rows that reach 2^16 with the first one of them, and then small ones: sums in sequence round those otherwise."""
+    n = 2**17
+    features = np.ones((n, 2))
+    features[2**16 :] = 1.25 * 2.0**-37
+    plan, source = half_noisy(2), ZeroNoise()
+    groups = np.ones(n, dtype=int)
+    whole = plan.release_moments(features, groups, source)[1]
+    groups[0] = 0
+    part = plan.release_moments(features, groups, source)[1]
+    declared = plan.moment_noise(features) / plan.sigma_primal
+    assert 0.99 < float(np.linalg.norm(whole - part)) / declared <= 1
+
+
 @pytest.mark.parametrize("kind", ["fused", "not fused"])
 @pytest.mark.parametrize("everyone", [True, False])
 def test_rounding_does_not_take_a_sum_past_what_is_declared(monkeypatch, kind, everyone):

@@ -74,6 +74,11 @@ class DPStep:
         ):
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
+        if not 1e-100 <= self.max_grad_norm <= 1e100:
+            raise ValueError(
+                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, where sums of squares are floats. "
+                f"Got {self.max_grad_norm!r} instead."
+            )
         if self.sampling_probability > 1:
             raise ValueError(
                 f"sampling_probability of DPStep must be at most 1. Got {self.sampling_probability!r} instead."

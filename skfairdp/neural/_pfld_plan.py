@@ -196,6 +196,7 @@ class PFLDPlan:
 
     def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
         """Noisy sums of public features over each group, shape (n_groups, n_features)."""
+        features = _exactly_summable(features)
         moved = self._moved * _longest_row(features)
         return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
 
@@ -229,7 +230,7 @@ class PFLDPlan:
             bounds[c] = np.abs(centred).max(initial=0.0)
             if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
                 violations[rows, cells[:, c], c] = centred / bounds[c]
-        flat = violations.reshape(n, -1)
+        flat = _exactly_summable(violations.reshape(n, -1))
         moved = self._moved * _longest_row(flat)
         released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), moved, source)
         used = np.zeros((n_cells, k), dtype=bool)
@@ -250,6 +251,18 @@ class PFLDPlan:
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups
+
+
+def _exactly_summable(values: Array) -> Array:
+    """Public values rounded to multiples of a public power of two, so that any sum of rows is exact in any order.
+
+    Every partial sum is then a multiple of that power, below 2^53 times it. What a row moves follows from the rounded.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return values
+    step = math.ldexp(1.0, max(math.frexp(largest)[1] + math.ceil(math.log2(len(values) + 1)) - 52, -1074))
+    return np.rint(values / step) * step
 
 
 def _longest_row(values: Array) -> float:

@@ -52,6 +52,9 @@ from test_fair_dpsgd import (
 from test_pfld import (
     test_rounding_does_not_take_a_sum_past_what_is_declared as rounding_of_constraints,
 )
+from test_pfld import (
+    test_tables_of_sums_are_exact_however_many_rows_there_are as tables_are_exact,
+)
 from test_signed_loss import (
     test_steps_and_rates_together_cost_at_most_epsilon as rates_are_charged,
 )
@@ -82,6 +85,7 @@ from skfairdp.neural import (
     WeightsByGroup,
     _clipping,
     _dp_step,
+    _pfld_plan,
     _wide_sums,
 )
 from skfairdp.neural._wide_sums import LayerRows
@@ -247,6 +251,12 @@ def _in_the_precision_of_the_module(patch, method):
 def sums_in_the_precision_of_the_module(patch):
     """Found: float32 sums in sequence moved by up to 513 C for one row; half precision by 1.13 to 2.63 C."""
     _in_the_precision_of_the_module(patch, "weighted_sum")
+
+
+@mutant(39, killed_by(tables_are_exact))
+def tables_of_rows_summed_in_sequence(patch):
+    """Double precision, too, rounds small terms up or down by what came before them."""
+    patch.setattr(_pfld_plan, "_exactly_summable", lambda values: values)
 
 
 @mutant(39, killed_by(norms_are_seen, width=2, bound=1e-4, fused=True))
