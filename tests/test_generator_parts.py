@@ -1,8 +1,10 @@
 """Parts of the marginals backend against brute force: simplex, cells, trees, laws, strata."""
 
 import itertools
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from skfairdp.generative._fair_rates import fair_rates
 from skfairdp.generative._law import on_simplex, tilted_rates
 from skfairdp.generative._marginals import MarginalsModel
 from skfairdp.generative._strata import drawn_strata
+from skfairdp.generative._tables import as_cells, as_numbers, codes_of_cells
 from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_strata
 
 
@@ -194,3 +197,55 @@ def test_strata_are_drawn_as_often_as_their_shares_say_up_to_one_row(shares, n_s
     drawn = drawn_strata(law, n_samples, np.random.default_rng(0))
     assert len(drawn) == n_samples
     assert (np.abs(np.bincount(drawn, minlength=len(law)) - law * n_samples) < 2).all()
+
+
+# ---- cells -----------------------------------------------------------------------------------------------------
+class Touchy:
+    """Raises at everything a reader might try."""
+
+    def __init__(self, *attempts):
+        self.attempts = attempts
+
+    def __hash__(self):
+        if "hash" in self.attempts:
+            raise RuntimeError("hash")
+        return hash("a")
+
+    def __eq__(self, other):
+        raise RuntimeError("eq")
+
+
+STRANGE = [
+    pd.NA, pd.NaT, np.float32(0.1), np.int8(3), np.bool_(True), np.str_("a"), np.longdouble(1) / 3, 10**400, -(10**400),
+    "1e400", "inf", "nan", " 7 ", "\ud800", np.array(1.0), np.array([1, 2]), np.timedelta64(3, "D"), pd.Timestamp(0),
+    Decimal("sNaN"), Decimal("1e999999"), pd.Series([1.0]), Touchy(), Touchy("hash"), "a", 1, 1.0, 0,
+]
+CELLS = st.one_of(
+    st.integers(), st.floats(), st.booleans(), st.text(max_size=4), st.binary(max_size=3), st.none(),
+    st.complex_numbers(), st.decimals(), st.fractions(), st.datetimes(), st.tuples(st.integers()),
+    st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=1), st.integers(), max_size=1),
+)
+
+
+@given(st.lists(CELLS, max_size=4), st.lists(st.integers(0, len(STRANGE) - 1), min_size=1, max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_what_a_cell_is_read_as_depends_on_that_cell_alone(values, strange):
+    """So that a replaced row changes the cells of that row, whatever it does to the type of its column."""
+    values = [*values, *(STRANGE[k] for k in strange)]  # by position: hypothesis hashes what it draws
+    cells = as_cells(values)
+    labels = ["a", 1, 0, ("x", 1), 2.5]
+    codes = codes_of_cells(cells, labels, missing=7, other=9)
+    for container in (cells, pd.Series(cells, dtype=object)):
+        np.testing.assert_array_equal(
+            as_numbers(container), np.concatenate([as_numbers(as_cells([value])) for value in values])
+        )
+    alone = [int(codes_of_cells(as_cells([value]), labels, missing=7, other=9)[0]) for value in values]
+    assert codes.tolist() == alone
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64", "bool", "Int64", "Float32", "boolean",
+                                   "category", "Sparse[float64]", "longdouble"])
+def test_numbers_are_the_same_in_a_column_of_any_type(dtype):
+    typed = pd.Series([0, 1, 1, 0, 1]).astype(dtype)
+    np.testing.assert_array_equal(as_numbers(typed), [0, 1, 1, 0, 1])
+    np.testing.assert_array_equal(codes_of_cells(as_cells(typed), [0, 1], missing=7, other=9), [0, 1, 1, 0, 1])

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import repeat
 from numbers import Real
 from typing import Any
 
@@ -19,8 +20,6 @@ from numpy.typing import NDArray
 from skfairdp.utils import private_error
 
 __all__ = ["Table", "as_cells", "as_container", "as_numbers", "codes_of_cells", "read_table"]
-
-_MISSING = object()  # equal to no label
 
 
 @dataclass(frozen=True)
@@ -149,12 +148,22 @@ def codes_of_cells(cells: NDArray[np.object_], labels: Sequence[Any], *, missing
     Equality is Python's, so that 1, 1.0 and True are one label. No cell raises an error.
     """
     index = {label: code for code, label in enumerate(labels)}
+    listed = cells.tolist()
     try:
-        codes, distinct = pd.factorize(cells, use_na_sentinel=True)
-    except Exception:  # some cell cannot be hashed, so that it equals no label
-        codes, distinct = pd.factorize(as_cells([_hashable(cell) for cell in cells]), use_na_sentinel=True)
-    known = [_place(index, value, other) for value in distinct.tolist()]
-    return np.array([*known, missing], dtype=np.int64)[codes]
+        codes = list(map(index.get, listed, repeat(other)))
+    except Exception:  # some cell cannot be hashed or compared, so that it equals no label
+        codes = [_place(index, cell, other) for cell in listed]
+    return np.where(_missing(cells), missing, np.array(codes, dtype=np.int64))
+
+
+def _missing(cells: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which cells are missing; one that cannot say (a signalling NaN) is."""
+    try:
+        return np.asarray(pd.isna(cells))
+    except Exception:
+        if len(cells) == 1:
+            return np.array([True])
+        return np.concatenate([_missing(cells[[i]]) for i in range(len(cells))])
 
 
 def _place(index: dict[Any, int], value: Any, other: int) -> int:
@@ -162,11 +171,3 @@ def _place(index: dict[Any, int], value: Any, other: int) -> int:
         return index.get(value, other)
     except Exception:
         return other
-
-
-def _hashable(cell: Any) -> Any:
-    try:
-        hash(cell)
-    except Exception:
-        return _MISSING
-    return cell
