@@ -15,6 +15,7 @@ class Toy(ClassifierMixin, BaseEstimator):
 
     made: list = []
     guarantee = RECORD
+    predicts_rows_alone = True
 
     def __init__(self, cut=0.0, noise=10.0, delta=1e-5, classes=(0, 1), groups=(0, 1), noise_seed=None,
                  random_state=None, ledger=None, fails=False, verbose=0):  # fmt: skip

@@ -34,7 +34,13 @@ from skfairdp.model_selection._score_table import ScoreTable
 X, Y, Z = make_rows(240)
 
 
-class Standardises(Toy):
+class Unknown(Toy):
+    """Predicts row by row and does not say so."""
+
+    predicts_rows_alone = None
+
+
+class Standardises(Unknown):
     """Scales by the rows of the call."""
 
     def predict(self, X):
@@ -42,7 +48,7 @@ class Standardises(Toy):
         return self.classes_[(first > first.mean()).astype(int)]
 
 
-class Counts(Toy):
+class Counts(Unknown):
     """Answers differently after every row above zero that it has seen."""
 
     seen_ = 0
@@ -55,7 +61,7 @@ class Counts(Toy):
         return np.array(out)
 
 
-class DrawsGlobally(Toy):
+class DrawsGlobally(Unknown):
     """Takes as many draws from the global generators as there are rows above zero."""
 
     def predict(self, X):
@@ -65,42 +71,42 @@ class DrawsGlobally(Toy):
         return self.classes_[(np.array(drawn) > 0.5).astype(int)]
 
 
-class Raises(Toy):
+class Raises(Unknown):
     def predict(self, X):
         if (np.asarray(X)[:, 0] > 3.0).any():
             raise ValueError("a private value: 42")
         return super().predict(X)
 
 
-class Exits(Toy):
+class Exits(Unknown):
     def predict(self, X):
         return [[1]] if (np.asarray(X)[:, 0] > 3.0).any() else super().predict(X)
 
 
-class OutsideItsClasses(Toy):
+class OutsideItsClasses(Unknown):
     def predict(self, X):
         return np.where(np.asarray(X)[:, 0] > 3.0, 7, super().predict(X))
 
 
-class AnswersNaN(Toy):
+class AnswersNaN(Unknown):
     def predict(self, X):
         return np.where(np.asarray(X)[:, 0] > 3.0, np.nan, super().predict(X))
 
 
-class WrongLength(Toy):
+class WrongLength(Unknown):
     def predict(self, X):
         answers = super().predict(X)
         return answers[:-1] if (np.asarray(X)[:, 0] > 3.0).any() else answers
 
 
-class Unhashable(Toy):
+class Unhashable(Unknown):
     def predict(self, X):
         out = np.empty(len(X), dtype=object)
         out[:] = [[] if value > 3.0 else 1 for value in np.asarray(X)[:, 0]]
         return out
 
 
-class HidesIDP3(Toy):
+class HidesIDP3(Unknown):
     """A wrapper whose parameters do not show that a gate stands between the model and its answers."""
 
     def predict(self, X, sensitive_features=None):
@@ -110,7 +116,7 @@ class HidesIDP3(Toy):
         return gate.transform(predicted, sensitive_features=sensitive_features)
 
 
-STRANGE = [Toy, Standardises, Counts, DrawsGlobally, Raises, Exits, OutsideItsClasses, AnswersNaN, WrongLength,
+STRANGE = [Toy, Unknown, Standardises, Counts, DrawsGlobally, Raises, Exits, OutsideItsClasses, AnswersNaN, WrongLength,
            Unhashable, HidesIDP3]  # fmt: skip
 
 
@@ -215,7 +221,8 @@ class RowsAlone(Toy):
      CalibratedClassifierCV(LogisticRegression(), cv=2), KNeighborsClassifier(), make_pipeline(OneHotEncoder()),
      VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]), PFLDClassifier(),
      FrozenEstimator(SFPATEClassifier()), FairDPSGDClassifier(), FairnessCalibrator(PATEClassifier()),
-     PATEClassifier(teacher=Toy()), PATEClassifier(student=DecisionTreeClassifier()), RowsAlone(), IDP3(gamma=None)],
+     PATEClassifier(teacher=Unknown()), PATEClassifier(student=DecisionTreeClassifier()), RowsAlone(),
+     IDP3(gamma=None)],
 )  # fmt: skip
 def test_what_is_known_to_be_row_wise_may_predict_in_one_call(model):
     assert known_row_wise(model)
@@ -223,10 +230,11 @@ def test_what_is_known_to_be_row_wise_may_predict_in_one_call(model):
 
 @pytest.mark.parametrize(
     "model",
-    [Toy(), make_pipeline(StandardScaler(), Toy()), CalibratedClassifierCV(Toy()), FrozenEstimator(Toy()),
-     PATEClassifier(student=Toy()), make_pipeline(FunctionTransformer(np.cumsum), LogisticRegression()),
+    [Unknown(), make_pipeline(StandardScaler(), Unknown()), CalibratedClassifierCV(Unknown()),
+     FrozenEstimator(Unknown()), PATEClassifier(student=Unknown()),
+     make_pipeline(FunctionTransformer(np.cumsum), LogisticRegression()),
      KNeighborsClassifier(weights=lambda d: d), FairDPSGDClassifier(module=nn.Linear(2, 2)), IDP3(RowsAlone()),
-     VotingClassifier([("a", LogisticRegression()), ("b", Toy())]), IDP3(Toy(), gamma=None),
+     VotingClassifier([("a", LogisticRegression()), ("b", Unknown())]), IDP3(Unknown(), gamma=None),
      type("Subclass", (LogisticRegression,), {})(), type("Subclass", (PATEClassifier,), {})()],
 )  # fmt: skip
 def test_what_is_not_known_to_be_row_wise_is_asked_row_by_row(model):
@@ -240,12 +248,19 @@ def test_one_call_where_it_is_known_and_the_size_is_public_else_a_call_for_each_
     assert RowsAlone.calls == [240]
     one_by_one = row_wise_predictions(model, X, None, at_once=False)
     assert RowsAlone.calls[1:] == [1] * 240 and at_once.tolist() == one_by_one.tolist() == Y.tolist()
-    guests = ToyOfGuests().fit(X, Y)
-    ToyOfGuests.predicts_rows_alone = True
-    try:
-        assert known_row_wise(guests)
-    finally:
-        del ToyOfGuests.predicts_rows_alone
+
+
+def test_where_records_come_and_go_each_row_is_asked_alone_whoever_predicts():
+    """The shape of a call follows the number of rows, and the last bits of sums may follow the shape."""
+    sizes = []
+
+    class Guests(ToyOfGuests):
+        def predict(self, X):
+            sizes.append(len(X))
+            return super().predict(X)
+
+    ParetoSearchCV(Guests(n_rows=240), {"cut": [0.0]}, cv=2, refit=False).fit(X, Y, sensitive_features=Z)
+    assert sizes == [1] * 240
 
 
 def test_a_known_predictor_that_one_row_makes_fail_answers_the_others_as_before():
@@ -268,7 +283,7 @@ def test_the_predictor_and_the_global_generators_stay_as_they_were():
 
 
 def test_predictions_of_private_rows_are_made_in_silence(capfd):
-    class Talks(Toy):
+    class Talks(Unknown):
         def predict(self, X):
             import logging
             import sys
@@ -288,7 +303,7 @@ def test_predictions_of_private_rows_are_made_in_silence(capfd):
 def scored_rows(search, monkeypatch):
     """For every score table: the rows whose predictions it holds, and those that the model before it was fitted on."""
 
-    class Marks(Toy):
+    class Marks(Unknown):
         def fit(self, X, y, *, sensitive_features=None):
             super().fit(X, y)
             if self.ledger is None:
