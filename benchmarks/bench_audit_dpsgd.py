@@ -66,8 +66,8 @@ def watched_tables(X: np.ndarray, groups: np.ndarray) -> Iterator[Tables]:
     seen, release = Tables(), DualPlan.release
     rows, codes = torch.tensor(X, dtype=torch.float32), torch.tensor(groups)
 
-    def watching(plan: Any, module: nn.Module, *given: Any) -> Any:
-        table = release(plan, module, *given)
+    def watching(plan: Any, module: nn.Module, *given: Any, **more: Any) -> Any:
+        table = release(plan, module, *given, **more)
         others, canary = (
             plan.exact(module, rows[part], codes[part], 2) for part in (slice(-1), slice(-1, None))
         )
