@@ -348,30 +348,29 @@ def test_fits_calibrated_to_share_a_ceiling_fill_it_and_nothing_passes_it(ceilin
 # ------------------------------------------------------------------ what may be charged
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"protects": "person"},
-        {"protects": "sensitive attribute"},  # which this relation does not protect
-        {"protects": None},
-        {"neighboring_relation": "swap two records"},
-        {"neighboring_relation": "replace one sensitive attribute"},
-        {"label": 3},
-        {"releases": "one string"},
-        {"releases": (1, 2)},
-        {"event": GaussianDpEvent(-5.0)},
-        {"event": GaussianDpEvent(math.nan)},
-        {"event": SelfComposedDpEvent(GaussianDpEvent(5.0), -1)},
-        {"event": None},
-    ],
-    ids=str,
-)
+WRONG = {
+    "unknown unit": {"protects": "person"},
+    "unit of another relation": {"protects": "sensitive attribute"},
+    "no unit": {"protects": None},
+    "unknown relation": {"neighboring_relation": "swap two records"},
+    "relation of another unit": {"neighboring_relation": "replace one sensitive attribute"},
+    "label": {"label": 3},
+    "releases in one string": {"releases": "one string"},
+    "releases in numbers": {"releases": (1, 2)},
+    "negative noise": {"event": GaussianDpEvent(-5.0)},
+    "no number": {"event": GaussianDpEvent(math.nan)},
+    "negative count": {"event": SelfComposedDpEvent(GaussianDpEvent(5.0), -1)},
+    "no event": {"event": None},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_what_is_not_well_formed_is_refused_and_leaves_no_entry(wrong, dry_run):
     ledger = PrivacyLedger()
     charge(ledger)
     with pytest.raises(ValueError):
-        ledger.charge(**{"event": GaussianDpEvent(5.0), "label": "test", **RECORD, **wrong}, dry_run=dry_run)
+        ledger.charge(**{"event": GaussianDpEvent(5.0), "label": "test", **RECORD, **WRONG[wrong]}, dry_run=dry_run)
     assert len(ledger.entries) == 1
     assert ledger.epsilon_spent == epsilon_of(GaussianDpEvent(5.0), 1e-5)
 

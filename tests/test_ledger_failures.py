@@ -429,8 +429,7 @@ def test_a_promoted_ledger_is_private_to_its_user_and_goes_with_its_process():
 # ------------------------------------------------------------------ damage
 
 
-@pytest.fixture
-def three(tmp_path):
+def three_entries(tmp_path):
     """A file with three entries that are told apart by their noise."""
     ledger = PrivacyLedger(path=tmp_path / "ledger.jsonl")
     for noise in (5.0, 6.0, 7.0):
@@ -466,7 +465,8 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not(damage, three, monkeypatch):
+def test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not(damage, tmp_path, monkeypatch):
+    three = three_entries(tmp_path)
     copy = pickle.dumps(three)
     lines = DAMAGES[damage](lines_of(three))
     three.path.write_bytes(b"".join(lines))
@@ -485,7 +485,9 @@ def test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_whatever_byte_is_changed_or_cut_no_entry_is_refunded(data, three):
+def test_whatever_byte_is_changed_or_cut_no_entry_is_refunded(data, tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    three = PrivacyLedger(path=path) if path.exists() else three_entries(tmp_path)
     whole = three.path.read_bytes()
     position = data.draw(st.integers(0, len(whole) - 1))
     if data.draw(st.booleans()):
@@ -501,7 +503,8 @@ def test_whatever_byte_is_changed_or_cut_no_entry_is_refunded(data, three):
     assert entries == three.entries
 
 
-def test_a_file_rolled_back_is_noticed_by_objects_pickles_and_notes(three, monkeypatch):
+def test_a_file_rolled_back_is_noticed_by_objects_pickles_and_notes(tmp_path, monkeypatch):
+    three = three_entries(tmp_path)
     old = three.path.read_bytes()
     charge(three, 8.0)
     note, copy = three.head, pickle.dumps(three)
@@ -520,7 +523,8 @@ def test_a_file_rolled_back_is_noticed_by_objects_pickles_and_notes(three, monke
     assert newcomer.continues(newcomer.head) and newcomer.continues(f"0:{newcomer._chain.hashes[0]}")
 
 
-def test_a_file_replaced_by_a_fresh_one_is_noticed(three, monkeypatch):
+def test_a_file_replaced_by_a_fresh_one_is_noticed(tmp_path, monkeypatch):
+    three = three_entries(tmp_path)
     copy = pickle.dumps(three)
     three.path.unlink()
     PrivacyLedger(path=three.path)
@@ -531,7 +535,8 @@ def test_a_file_replaced_by_a_fresh_one_is_noticed(three, monkeypatch):
         charge(pickle.loads(copy), 1e6)
 
 
-def test_a_file_that_is_restored_is_the_ledger_again(three, tmp_path):
+def test_a_file_that_is_restored_is_the_ledger_again(tmp_path):
+    three = three_entries(tmp_path)
     three.path.rename(tmp_path / "elsewhere")
     assert three.epsilon_spent == math.inf
     with pytest.raises(BudgetExceededError, match="no longer exists"):
@@ -543,7 +548,8 @@ def test_a_file_that_is_restored_is_the_ledger_again(three, tmp_path):
     assert len(three.entries) == 4
 
 
-def test_a_lost_newline_refunds_nothing(three):
+def test_a_lost_newline_refunds_nothing(tmp_path):
+    three = three_entries(tmp_path)
     three.path.write_bytes(three.path.read_bytes()[:-1])
     other = fresh(three)
     assert len(other.entries) == len(three.entries) == 3
@@ -552,8 +558,9 @@ def test_a_lost_newline_refunds_nothing(three):
     assert [entry.event.noise_multiplier for entry in three.entries] == [5.0, 6.0, 7.0, 8.0]
 
 
-def test_a_whole_line_beyond_the_count_counts_and_a_torn_one_was_never_charged(three):
+def test_a_whole_line_beyond_the_count_counts_and_a_torn_one_was_never_charged(tmp_path):
     """What a killed process leaves: the header's count is raised only when the line is on disk."""
+    three = three_entries(tmp_path)
     three_on_file = three.path.read_bytes()
     charge(three, 8.0)
     header, line = three_on_file.split(b"\n")[0], lines_of(three)[-1]
@@ -595,8 +602,9 @@ def test_a_file_of_another_format_is_refused_and_says_what_to_do(tmp_path):
     ],
     ids=str,
 )
-def test_a_line_that_was_written_for_its_hash_still_has_to_make_sense(change, three):
+def test_a_line_that_was_written_for_its_hash_still_has_to_make_sense(change, tmp_path):
     """The chain is no signature: somebody can compute it. What is in the line is checked as in ``charge``."""
+    three = three_entries(tmp_path)
     import hashlib
 
     header, first, second, third = lines_of(three)
@@ -615,7 +623,8 @@ def test_a_line_that_was_written_for_its_hash_still_has_to_make_sense(change, th
 
 
 @pytest.mark.parametrize("room", [0, 1, 30, 200])
-def test_a_disk_that_is_full_in_the_middle_of_a_line_charges_nothing(room, three):
+def test_a_disk_that_is_full_in_the_middle_of_a_line_charges_nothing(room, tmp_path):
+    three = three_entries(tmp_path)
     before = three.path.read_bytes()
     with file_size_limit(len(before) + room), pytest.raises(LedgerError, match="nothing was released"):
         charge(three, 8.0)
@@ -627,7 +636,8 @@ def test_a_disk_that_is_full_in_the_middle_of_a_line_charges_nothing(room, three
 
 @pytest.mark.parametrize("name", ["write", "fsync", "ftruncate"])
 @pytest.mark.parametrize("call", range(4))
-def test_a_failing_disk_refunds_nothing(name, call, three, monkeypatch):
+def test_a_failing_disk_refunds_nothing(name, call, tmp_path, monkeypatch):
+    three = three_entries(tmp_path)
     real, calls = getattr(os, name), []
 
     def failing(*args):

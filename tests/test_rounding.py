@@ -54,6 +54,7 @@ def true_delta(epsilon, mu):
 
 
 @pytest.mark.parametrize("delta", DELTAS)
+@mp.workdps(80)
 def test_epsilon_of_a_gaussian_never_lies_below_the_truth(delta):
     for mu in map(float, MUS):
         epsilon = gdp_epsilon(mu, delta)

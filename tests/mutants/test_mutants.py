@@ -8,6 +8,7 @@ from . import (  # noqa: F401  (importing registers the mutants)
     generators,
     gradient,
     lagrangian,
+    ledgers,
     noise,
     partition,
     randomized,
