@@ -12,7 +12,7 @@ import test_rounding
 from filelock import FileLock
 
 from skfairdp.exceptions import LedgerError
-from skfairdp.privacy import PrivacyLedger, _accountants, _events, _gdp, _ledger, _ledger_chain, _ledger_file
+from skfairdp.privacy import PrivacyLedger, _accountants, _events, _gdp, _ledger_chain, _ledger_file
 
 from .harness import killed_by, mutant, replace_everywhere
 
@@ -25,13 +25,13 @@ from .harness import killed_by, mutant, replace_everywhere
 def a_ledger_in_memory_is_copied_by_fork(patch):
     """Found: every forked child counts on a copy of its own. Right: one ledger, or a refusal."""
     patch.setattr(PrivacyLedger, "_before_fork", lambda self: None)
-    patch.setattr(_ledger.os, "getpid", lambda: 1)
+    patch.setattr(PrivacyLedger, "_owner", property(lambda self: os.getpid(), lambda self, value: None), raising=False)
 
 
 @mutant(40, killed_by(failures.test_a_child_whose_parent_had_no_room_for_a_file_is_refused_and_the_parent_still_counts))
 def a_child_trusts_the_memory_of_its_parent(patch):
     """The same where the disk is full at the fork: a child that could not share must not count alone."""
-    patch.setattr(_ledger.os, "getpid", lambda: 1)
+    patch.setattr(PrivacyLedger, "_owner", property(lambda self: os.getpid(), lambda self, value: None), raising=False)
 
 
 @mutant(
