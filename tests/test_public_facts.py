@@ -70,6 +70,7 @@ def test_domains_read_from_rows_are_listed_with_what_follows():
 
 def test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones():
     facts = facts_of(fair(public_size=0.3), X, Y, sensitive_features=G)
+    assert "rows held out by 'public_size'" in facts
     held_out = facts["rows held out by 'public_size'"]
     assert (held_out.how, held_out.value) == ("held out", 24) and "nothing protects them" in held_out.consequence
     assert "random_state=0" in held_out.consequence

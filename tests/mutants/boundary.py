@@ -10,9 +10,15 @@ from test_private_errors import (
 from test_private_errors import (
     test_the_warning_of_small_groups_follows_released_counts_alone as warnings_follow_releases,
 )
+from test_public_facts import (
+    test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones as held_out_rows_are_listed,
+)
+from test_public_facts import (
+    test_two_fits_with_one_list_of_facts_release_under_one_event as the_event_follows_listed_facts,
+)
 
 from skfairdp.generative import PFGuardGenerator
-from skfairdp.privacy import GaussianMechanism
+from skfairdp.privacy import GaussianMechanism, PublicReads
 from skfairdp.utils import encode_labels
 
 from .harness import killed_by, mutant, replace_everywhere
@@ -55,3 +61,29 @@ def small_groups_are_told_by_their_true_sizes(patch):
 
     patch.setattr(GaussianMechanism, "release", release)
     patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)
+
+
+@mutant(
+    None,
+    killed_by(the_event_follows_listed_facts, name="dp_sgd"),
+    killed_by(the_event_follows_listed_facts, name="pate"),
+)
+def the_number_of_rows_is_used_and_not_listed(patch):
+    """Found: lists of public values written by hand, eight times. Right: whoever reads a value notes it."""
+    _forget_facts(patch, "number of private rows", "sampling probability", "number of steps")
+
+
+@mutant(None, killed_by(held_out_rows_are_listed))
+def rows_held_out_as_public_go_unmentioned(patch):
+    """Found: rows that nothing protects, of which the report said nothing. Right: their number, and how drawn."""
+    _forget_facts(patch, "rows held out by 'public_size'")
+
+
+def _forget_facts(patch, *names):
+    honest = PublicReads.note
+
+    def note(self, name, *rest):
+        if name not in names:
+            honest(self, name, *rest)
+
+    patch.setattr(PublicReads, "note", note)
