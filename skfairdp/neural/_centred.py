@@ -23,7 +23,7 @@ _PIECE = 1024
 class RowGradients(Protocol):
     """Gradients of several columns of numbers at each row of a batch, kept in whatever form is cheapest.
 
-    All arithmetic is of double precision.
+    Arithmetic is of double precision, but for sums that are public.
     """
 
     def squared_norms(self) -> Tensor:
@@ -32,10 +32,11 @@ class RowGradients(Protocol):
     def squared_sizes(self) -> Tensor:
         """The same, had nothing cancelled between the positions of a row: what rounding follows."""
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0) -> Tensor:
+    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
         """Σ over rows and columns of weight times gradient; weights of shape (n_rows, n_columns), result flat.
 
-        Over as many rows as there are weights, from row ``start``.
+        Over as many rows as there are weights, from row ``start``. Where all of it is ``public``, rounding tells
+        nothing, and the precision of the layers is enough.
         """
 
     def inner(self, column: int, gradient: Tensor) -> Tensor:
@@ -132,14 +133,15 @@ class _Fused:
             return self.squared_norms()
         return torch.stack([base.squared_sizes() for base in self._bases], dim=1) * self._factors.square()
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0) -> Tensor:
+    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
         scaled = weights * self._factors[start : start + len(weights)]
         per_base = scaled.sum(1, keepdim=True) if len(self._bases) == 1 else scaled
         total: dict[str, Tensor] = {}
         for b, base in enumerate(self._bases):
             if len(self._bases) > 1 and not per_base[:, b].any():
                 continue
-            for key, value in base.weighted_sum(per_base[:, b], start=start).items():
+            found = base.public_sum(per_base[:, b]) if public else base.weighted_sum(per_base[:, b], start=start)
+            for key, value in found.items():
                 total[key] = total[key] + value if key in total else value
         return torch.cat([
             total[name].flatten() if name in total else scaled.new_zeros(shape.numel())
@@ -175,7 +177,7 @@ class _Dense:
 
     squared_sizes = squared_norms
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0) -> Tensor:
+    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
         sums = [column.weighted_sum(weights[:, c], start=start) for c, column in enumerate(self._columns)]
         return torch.stack([torch.cat([value.flatten() for value in one.values()]) for one in sums]).sum(0)
 

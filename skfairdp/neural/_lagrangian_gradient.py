@@ -129,7 +129,8 @@ class ConstraintGradient:
         mine = self._of_group(weights, self.groups[both[size:]], cells[size:]) - middle[size:]
         mine = mine / self.plan.sampling_probability * factors[size:]
         of_loss = [1 / size, 0.0] if with_loss else []
-        total = rows.weighted_sum(_with_column(open_part, *of_loss[:1])) - _mean_part(open_part, cells[:size], means)
+        open_sum = rows.weighted_sum(_with_column(open_part, *of_loss[:1]), public=True)
+        total = open_sum - _mean_part(open_part, cells[:size], means)
         secret = rows.weighted_sum(_with_column(mine, *of_loss[1:]), start=size)
         return self._released(total + secret - _mean_part(mine, cells[size:], means), radius, module)
 
@@ -177,7 +178,7 @@ class ConstraintGradient:
             for (rows, cells), here in zip(parts, inside, strict=True):
                 weights = torch.zeros(len(cells), n_columns, dtype=torch.float64, device=cells.device)
                 weights[:, c] = here / size
-                value = rows.weighted_sum(weights)
+                value = rows.weighted_sum(weights, public=True)
                 total = value if total is None else total + value
             assert total is not None
             means[c, cell] = total
@@ -252,8 +253,8 @@ class _Rows:
     def squared_sizes(self) -> Tensor:
         return self._get().squared_sizes()
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0) -> Tensor:
-        return self._get().weighted_sum(weights, start=start)
+    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
+        return self._get().weighted_sum(weights, start=start, public=public)
 
     def inner(self, column: int, gradient: Tensor) -> Tensor:
         return self._get().inner(column, gradient)

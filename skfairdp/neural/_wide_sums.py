@@ -158,6 +158,15 @@ class LayerRows:
                     totals.setdefault(f"{name}.{parameter}" if name else parameter, Total()).add(value)
         return {name: total.value for name, total in totals.items()}
 
+    def public_sum(self, weights: Tensor) -> dict[str, Tensor]:
+        """The same over the first rows, in the precision of the layers: where weights and gradients are all public."""
+        totals: dict[str, Tensor] = {}
+        for name, (rule, parts) in self._prepared.items():
+            first = tuple(part[: len(weights)] for part in parts)
+            for parameter, value in rule.weighted_sum(self._layers[name], first, weights.to(parts[-1].dtype)).items():
+                totals[f"{name}.{parameter}" if name else parameter] = value.double()
+        return totals
+
     def inner(self, given: dict[str, dict[str, Tensor]]) -> Tensor:
         """Inner products of each row's gradient with one given by layer and parameter, shape (n_rows,)."""
         return self._summed(lambda name, rule, parts: rule.inner(self._layers[name], parts, given.get(name, {})))
