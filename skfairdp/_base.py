@@ -34,6 +34,7 @@ from skfairdp.utils import (
     private_error,
     public_generator,
     split_sensitive_columns,
+    without_types,
     without_values,
 )
 
@@ -313,7 +314,7 @@ class FairPrivateMixin(StatesPrivacy):
             order = public_generator(self.random_state).permutation(len(X))  # type: ignore[attr-defined]
             held_out, kept = np.sort(order[:n_public]), np.sort(order[n_public:])
             public = X[held_out]
-            groups = None if groups is None else groups[held_out]
+            groups = None if groups is None else without_types(groups[held_out])
             X, y = X[kept], y[kept]
             self._note(
                 "rows held out by 'public_size'",

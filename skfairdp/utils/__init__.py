@@ -6,6 +6,7 @@ from skfairdp.utils._groups import (
     given_domain,
     group_domain,
     split_sensitive_columns,
+    without_types,
 )
 from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
 from skfairdp.utils._progress import progress_bar
@@ -31,5 +32,6 @@ __all__ = [
     "public_generator",
     "silence",
     "split_sensitive_columns",
+    "without_types",
     "without_values",
 ]
