@@ -70,6 +70,7 @@ def _coming_and_going(entry: Fit) -> Iterator[Pair]:
     yield Pair("the first row missing", rows, _without(rows, 0), times=None)
     yield Pair("one extreme row more", rows, _with_row(rows, HUGE))
     yield Pair("one tiny row more", rows, _with_row(rows, TINY))
+    yield Pair("one large row more", rows, _with_row(rows, (40.0, -40.0, 7.0, 30.0)))
 
 
 def _replaced(entry: Fit) -> Iterator[Pair]:

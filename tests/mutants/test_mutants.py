@@ -12,6 +12,7 @@ from . import (  # noqa: F401  (importing registers the mutants)
     noise,
     partition,
     randomized,
+    replay,
     searched_rows,
     searching,
 )

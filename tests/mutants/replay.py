@@ -1,0 +1,188 @@
+"""Leaks past the noise, each of which the replay test must tell: kinds that were found once, planted again."""
+
+import logging
+import warnings
+from functools import partial
+
+import numpy as np
+from _tools.catalogue import by_name
+from _tools.neighbours import pairs, refused
+from _tools.observing import observed
+from _tools.replay import Recording, Tape, recorded
+from sklearn.exceptions import ConvergenceWarning
+
+from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
+from skfairdp.neural import _dp_step as dp_step
+from skfairdp.pate import _base_pate as base_pate
+from skfairdp.privacy import NoisyVotes, PoissonSample
+from skfairdp.utils import encode_labels
+
+from .harness import killed_by, mutant, replace_everywhere
+
+
+# ---- the replay test, one pair at a time and nothing kept -----------------------------------------------------------
+def neighbours_look_the_same(entry, pair, same_secrets=True):
+    """As in tests/replay: a fit and its replay on one of the catalogue's pairs."""
+    fit = by_name(entry)
+    (chosen,) = (candidate for candidate in pairs(fit) if candidate.name == pair)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        recording = Recording(fit.make, fit.fit, chosen.data, lambda fitted: fit.probe(fitted, chosen.data))
+        seen = recording.on(chosen.neighbour, same_secrets=same_secrets)
+    assert seen.original.error is None
+    assert not seen.differences(times=chosen.times if same_secrets else None)
+
+
+def refusals_are_constant(entry, cause):
+    """As in tests/replay: two data sets that must be refused are refused in the same words."""
+    fit = by_name(entry)
+    (chosen,) = ((one, more) for name, one, more in refused(fit) if name == cause)
+    with recorded(Tape()):
+        first, second = (observed(fit.make, partial(fit.fit, rows=rows)) for rows in chosen)
+    assert first.error is not None
+    assert not first.differences(second)
+
+
+same = partial(killed_by, neighbours_look_the_same)
+
+
+def after_fit(patch, cls, look):
+    """Let ``look`` see the fitted estimator and the arguments of its fit."""
+    honest = cls.fit
+
+    def fit(self, X, y=None, **given):
+        honest(self, X, y, **given)
+        look(self, X, y, **given)
+        return self
+
+    patch.setattr(cls, "fit", fit)
+
+
+def beside_teachers(patch, look):
+    """Let ``look`` see the private rows and the parts before the teachers are trained."""
+    honest = base_pate.fit_teachers
+
+    def fit_teachers(teacher, X, y, assignment, **options):
+        look(np.asarray(X), np.asarray(y), np.asarray(assignment))
+        return honest(teacher, X, y, assignment, **options)
+
+    patch.setattr(base_pate, "fit_teachers", fit_teachers)
+
+
+# ---- the mutants -----------------------------------------------------------------------------------------------
+@mutant(None, same(entry="PFGuard-marginals", pair="y in a list, and one float"))
+def type_of_private_labels_kept(patch):
+    """Found: samples in the dtype that numpy infers from private labels. Right: in that of the declared classes."""
+    after_fit(patch, PFGuardGenerator, lambda self, X, y, **given: setattr(self, "_type", np.asarray(y).dtype))
+
+
+@mutant(None, killed_by(refusals_are_constant, entry="PATE-soft-2", cause="a label outside the domain in y"))
+def number_of_unknown_labels_in_the_error(patch):
+    """Found: "133 row(s) whose value is not among the known ones". Right: a constant text."""
+
+    def planted(values, domain, **names):
+        unknown = len(set(values.tolist()) - set(domain.tolist()))
+        if unknown:
+            rows = sum(value not in set(domain.tolist()) for value in values.tolist())
+            raise ValueError(f"{rows} row(s) hold a value that is not known")
+        return encode_labels(values, domain, **names)
+
+    replace_everywhere(patch, encode_labels, planted)
+
+
+@mutant(None, same(entry="FairPATE-soft-2", pair="the only one of its kind in y"))
+def parts_with_two_classes_are_printed(patch):
+    """Found: a progress bar over the parts that hold two classes. Right: over all parts."""
+
+    def look(X, y, assignment):
+        print(sum(len(np.unique(y[assignment == part])) > 1 for part in np.unique(assignment)), "teachers")
+
+    beside_teachers(patch, look)
+
+
+@mutant(None, same(entry="PATE-confident-2", pair="huge numbers in the first row"))
+def warnings_of_teachers_pass(patch):
+    """Found: a teacher that does not converge says so. Right: teachers are silent, whatever their rows."""
+
+    def look(X, y, assignment):
+        if np.abs(X).max() > 1e30:
+            warnings.warn("lbfgs failed to converge", ConvergenceWarning)
+
+    beside_teachers(patch, look)
+
+
+@mutant(None, same(entry="FairPATE-gnmax-2", pair="huge numbers in the first row"))
+def one_failing_teacher_ends_the_fit(patch):
+    """Found: one part on which the teacher raises ends the fit. Right: that part votes a constant."""
+
+    def look(X, y, assignment):
+        if np.abs(X).max() > 1e30:
+            raise FloatingPointError("overflow in a part")
+
+    beside_teachers(patch, look)
+
+
+@mutant(None, same(entry="PATE-soft-2", pair="all of a row in the middle"))
+def votes_go_round_the_mechanism(patch):
+    """Found: noise is drawn, and the exact votes are used. Right: what is used is what was released."""
+    patch.setattr(NoisyVotes, "release", lambda self, votes, source: (source.release(self, votes), votes)[1])
+
+
+@mutant(None, same(entry="PFGuard-gs-wgan", pair="the only one of its kind in groups"))
+def a_warning_of_exact_counts(patch):
+    """Found: a warning of small groups from exact counts. Right: from released ones."""
+
+    def look(self, X, y, sensitive_features):
+        if min(np.bincount(sensitive_features, minlength=2)) == 0:
+            warnings.warn("a group is empty", UserWarning)
+
+    after_fit(patch, PFGuardGenerator, look)
+
+
+@mutant(None, same(entry="RandomizedResponse-logistic", pair="the group of the first row"))
+def how_many_groups_were_randomised_is_kept(patch):
+    """Found: the number of answers that are lies, kept for a report. Right: only the answers."""
+
+    def look(self, X, y, sensitive_features):
+        self._lies = int(np.count_nonzero(self.released_groups_ != sensitive_features))
+
+    after_fit(patch, RandomizedResponseClassifier, look)
+
+
+@mutant(None, same(entry="FairDPSGD-declared-rows", pair="the last row missing"))
+def the_rate_follows_the_rows(patch):
+    """Found: "add or remove one record", and a rate and a divisor from len(X). Right: from the declared number."""
+    honest = FairDPSGDClassifier.fit
+
+    def fit(self, X, y, **given):
+        declared, self.n_rows = self.n_rows, len(X)
+        try:
+            return honest(self, X, y, **given)
+        finally:
+            self.n_rows = declared
+
+    patch.setattr(FairDPSGDClassifier, "fit", fit)
+
+
+@mutant(None, same(entry="FairDPSGD-declared-rows", pair="one large row more"))
+def clipped_to_twice_the_bound(patch):
+    """Found: sums that one row moves by more than the bound. Right: by C at most, which the true values show."""
+    honest = dp_step.clipped_gradient_sum
+    patch.setattr(
+        dp_step,
+        "clipped_gradient_sum",
+        lambda module, loss, X, y, bound, **options: honest(module, loss, X, y, 2 * bound, **options),
+    )
+
+
+@mutant(None, same(entry="FairDPSGD-plain", pair="all of a row in the middle", same_secrets=False))
+def sizes_of_secret_batches_are_logged(patch):
+    """Found: the realised size of a Poisson batch in a log. Right: nothing of a secret sample is told."""
+    honest = PoissonSample.draw
+
+    def draw(self, n_rows, source):
+        positions = honest(self, n_rows, source)
+        logging.getLogger("training").info("a batch of %d rows", len(positions))
+        return positions
+
+    patch.setattr(PoissonSample, "draw", draw)
