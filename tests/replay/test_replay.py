@@ -16,16 +16,9 @@ from skfairdp.utils import PRIVATE_ERRORS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 
-#: Leaks that are being mended elsewhere, by the beginning of the entry's name. An entry here may fail; none stays.
-KNOWN: dict[str, str] = {}
-
-
 def marked(entry):
-    """The entry as a parameter: in ``make test`` or in ``make test-all`` only, and whether a leak of it is known."""
-    marks = [pytest.mark.slow] if entry.slow else []
-    reasons = [reason for name, reason in KNOWN.items() if entry.name.startswith(name)]
-    marks += [pytest.mark.xfail(reason=reason, strict=False) for reason in reasons]
-    return pytest.param(entry, id=entry.name, marks=marks)
+    """The entry as a parameter: in ``make test``, or in ``make test-all`` only."""
+    return pytest.param(entry, id=entry.name, marks=[pytest.mark.slow] if entry.slow else [])
 
 
 each_fit = pytest.mark.parametrize("entry", [marked(entry) for entry in REPLAYED])
