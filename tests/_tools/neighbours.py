@@ -70,7 +70,8 @@ def _coming_and_going(entry: Fit) -> Iterator[Pair]:
     yield Pair("the first row missing", rows, _without(rows, 0), times=None)
     yield Pair("one extreme row more", rows, _with_row(rows, HUGE))
     yield Pair("one tiny row more", rows, _with_row(rows, TINY))
-    yield Pair("one large row more", rows, _with_row(rows, (40.0, -40.0, 7.0, 30.0)))
+    # Large, and of the class that such rows do not have: its gradient reaches the bound whenever it is drawn.
+    yield Pair("one large row more", rows, _with_row(rows, (40.0, 40.0, 7.0, 30.0), label=rows.y.min()))
 
 
 def _replaced(entry: Fit) -> Iterator[Pair]:
@@ -241,10 +242,9 @@ def _without(rows: Rows, i: int) -> Rows:
     return rows.but(**{name: shorter(getattr(rows, name)) for name in ("X", "y", "groups")})
 
 
-def _with_row(rows: Rows, values: Any) -> Rows:
-    return rows.but(
-        X=np.vstack([rows.X, values]), y=np.append(rows.y, rows.y[0]), groups=np.append(rows.groups, rows.groups[0])
-    )
+def _with_row(rows: Rows, values: Any, label: Any = None) -> Rows:
+    y = np.append(rows.y, rows.y[0] if label is None else label)
+    return rows.but(X=np.vstack([rows.X, values]), y=y, groups=np.append(rows.groups, rows.groups[0]))
 
 
 def _bumped(X: Any, i: int, by: float) -> Any:
