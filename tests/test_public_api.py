@@ -146,12 +146,19 @@ def generators_made_at_import(tree):
     return [dotted(call.func) for call in calls if dotted(call.func).split(".")[-1] in OWN]
 
 
+#: A stranger's predictor may draw from the global generators: each private row is asked with the same state, so that no
+#: row can tell another how much it drew. The state is put back afterwards (tests/test_search_rows.py).
+PUT_BACK = {
+    "model_selection/_row_wise.py": {"import random.None", "np.random.get_state", "np.random.set_state", "np.random.RandomState"}
+}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_private_sklearn_names_and_no_global_randomness(path):
     tree = ast.parse(path.read_text())
     if path != PACKAGE / "utils" / "_sklearn.py":
         assert private_sklearn_names(tree) == []
-    assert global_randomness(tree) == []
+    assert set(global_randomness(tree)) <= PUT_BACK.get(str(path.relative_to(PACKAGE)), set())
     assert generators_made_at_import(tree) == []
 
 
