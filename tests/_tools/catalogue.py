@@ -430,6 +430,8 @@ def _plain_fits() -> list[Fit]:
         of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
         of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
            _calibrated(gamma=0.05, group_at_prediction=True), answers_with_groups),
+        Fit("IDP3-over-dpsgd", lambda **given: IDP3(dpsgd(lam=0.0)(**given), groups=[0, 1], gamma=0.1, min_count=3),
+            with_private_groups, answers_with_groups, NULL, ("X", "y", "groups")),
         Fit("Calibrator-fine-tuned", dpsgd(lam=0.0), _fine_tuned, answers, NULL, ("X", "y")),
         of("ParityFilter", partial(DemographicParityFilter, gamma=0.05, min_count=10), _filtered,
            lambda kept, rows: {"kept": kept[0].sample_indices_, "y": kept[2]}),

@@ -53,7 +53,8 @@ def frozen(entry: Fit) -> dict[str, Any]:
             ledger = PrivacyLedger()
             _fitted(entry, ledger=ledger)
             found["ledger"] = [_entry(charge) for charge in ledger.entries]
-            spent = getattr(fitted, "privacy_", None) or fitted[0].privacy_
+            reports = fitted[0] if isinstance(fitted, tuple) else fitted
+            spent = (reports if hasattr(reports, "privacy_") else reports.estimator_).privacy_
             found["privacy"] = {
                 "epsilon": str(spent.epsilon),
                 "mechanism_epsilon": _digits(spent.mechanism_epsilon),
