@@ -40,6 +40,7 @@ from skfairdp.privacy import (
     gdp_mu,
     repeat,
 )
+from skfairdp.privacy._report import rounded_up
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 ATTRIBUTE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
@@ -417,7 +418,7 @@ def test_page_is_self_contained_escaped_and_says_what_the_frame_says(tmp_path):
     assert "&lt;b&gt;&amp;x&lt;/b&gt;" in page and "<b>" not in page
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
     for _, row in ledger.to_frame().iterrows():
-        assert f"{row.epsilon:.4g}" in page and f"{row.epsilon_total:.4g}" in page and row["hash"] in page
+        assert rounded_up(row.epsilon) in page and rounded_up(row.epsilon_total) in page and row["hash"] in page
     assert ledger._repr_html_() in page and "<html" not in ledger._repr_html_()
 
 

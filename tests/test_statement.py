@@ -116,6 +116,10 @@ def test_printed_figures_are_rounded_up():
     for spent in (GAUSSIAN, SAMPLED):
         shown = float(re.search(r"ε = ([\d.]+) at", spent.statement().summary)[1])
         assert spent.epsilon <= shown < spent.epsilon * 1.0005
+        assert spent.epsilon <= float(re.match(r"epsilon=([\d.]+) at", str(spent))[1]) < spent.epsilon * 1.0015
+        rows = dict(re.findall(r"^\| ([\de.-]+) \| ([\d.]+) \|$", spent.statement().to_markdown(), re.MULTILINE))
+        for delta, epsilon in spent.statement().curve:
+            assert epsilon <= float(rows[f"{delta:.5g}"]) <= epsilon * 1.001
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------

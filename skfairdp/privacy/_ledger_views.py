@@ -9,6 +9,7 @@ from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
 from skfairdp.privacy._ledger_chain import Chain
+from skfairdp.privacy._report import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,4 +79,4 @@ def _cell(item: tuple[str, Any]) -> str:
         return f'<td><code title="{value}">{value[:12]}</code></td>'
     if isinstance(value, str):
         return f"<td>{escape(value)}</td>"
-    return f'<td class="n">{value:.4g}</td>'
+    return f'<td class="n">{rounded_up(value)}</td>' if isinstance(value, float) else f'<td class="n">{value}</td>'

@@ -1,7 +1,9 @@
 """What a fit guarantees, in one immutable object."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
@@ -12,7 +14,7 @@ from skfairdp.privacy._relations import NeighboringRelation, Protects
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
 
-__all__ = ["PROTECTS", "PerformedRelease", "PrivacySpent"]
+__all__ = ["PROTECTS", "PerformedRelease", "PrivacySpent", "rounded_up"]
 
 PROTECTS = tuple(Protects)
 
@@ -73,7 +75,7 @@ class PrivacySpent:
     >>> event = GaussianDpEvent(4.0)
     >>> spent = PrivacySpent.of(event, 1e-5, protects="record", neighboring_relation="replace one record")
     >>> print(spent)
-    epsilon=0.9263 at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
+    epsilon=0.9264 at delta=1e-05, protecting one record (replace one record); certified by exact Gaussian accounting
     """
 
     epsilon: float
@@ -178,10 +180,11 @@ class PrivacySpent:
         seeded = (
             ""
             if self.epsilon == self.mechanism_epsilon
-            else (f" [noise was seeded: epsilon is inf; with secret noise it would be {self.mechanism_epsilon:.4g}]")
+            else " [noise was seeded: epsilon is inf; with secret noise it would be "
+            f"{rounded_up(self.mechanism_epsilon)}]"
         )
         return (
-            f"epsilon={self.epsilon:.4g} at delta={self.delta:g}, protecting one {self.protects} "
+            f"epsilon={rounded_up(self.epsilon)} at delta={self.delta:g}, protecting one {self.protects} "
             f"({self.neighboring_relation}); certified by {how}{seeded}"
         )
 
@@ -191,3 +194,18 @@ def _member(kind: Any, value: Any, name: str) -> Any:
         return kind(value)
     except ValueError:
         raise ValueError(f"{name} must be one of {[str(member) for member in kind]}. Got {value!r} instead.") from None
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """The figure with so many significant digits, never below the certified one.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy._report import rounded_up
+    >>> rounded_up(0.92631), rounded_up(1.0), rounded_up(1234.5)
+    ('0.9264', '1', '1235')
+    """
+    if not math.isfinite(value):
+        return f"{value:g}"
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
+    return f"{float(up):.{digits}g}"

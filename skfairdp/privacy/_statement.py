@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
 from skfairdp.privacy._events import compose, event_to_dict, flatten
+from skfairdp.privacy._report import rounded_up
 
 __all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]
 
@@ -284,10 +285,10 @@ class PrivacyStatement:
         content = self.content
         sections: list[tuple[str, Any]] = []
         if content["curve"]:
-            points = [(_bound(point["delta"]), _figure(point["epsilon"])) for point in content["curve"]]
+            points = [(_figure(point["delta"]), _bound(point["epsilon"])) for point in content["curve"]]
             sections.append(("How ε depends on δ", [("δ", "ε"), *points]))
         tests = [
-            (f"{point['false_positive_rate']:.1%}", f"{_up(_number(point['true_positive_rate']), 4):.2%}")
+            (f"{point['false_positive_rate']:.1%}", f"{float(rounded_up(_number(point['true_positive_rate']), 4)):.2%}")
             for point in content["attack"]
         ]
         sections.append((
@@ -437,14 +438,6 @@ def _number(value: Any) -> float:
     return math.inf if value == "inf" else float(value)
 
 
-def _up(value: float, digits: int) -> float:
-    """Rounded up: a printed figure must not lie below the certified one."""
-    if not math.isfinite(value) or value == 0:
-        return value
-    scale = 10.0 ** (digits - 1 - math.floor(math.log10(abs(value))))
-    return math.ceil(value * scale * (1 - 1e-13)) / scale
-
-
 def _figure(value: Any) -> str:
     if value is None:
         return "-"
@@ -454,7 +447,7 @@ def _figure(value: Any) -> str:
 
 def _bound(value: Any) -> str:
     """A certified figure, rounded up."""
-    return _figure(_plain(_up(_number(value), 5)))
+    return rounded_up(_number(value), 5).replace("inf", "∞")
 
 
 def _cell(text: Any) -> str:
