@@ -253,7 +253,7 @@ def test_group_randomizer_refuses_what_it_cannot_use():
         GroupRandomizer().weights([0])
     with pytest.raises(ValueError, match="at least two groups"):
         GroupRandomizer(groups=["only"]).release(["only"])
-    with pytest.raises(ValueError, match="not among") as error:
+    with pytest.raises(ValueError, match="not in 'groups'") as error:
         GroupRandomizer(groups=["a", "b"]).release(["a", "secret"])
     assert "secret" not in str(error.value)
     with pytest.raises(ValueError, match="'epsilon'"):

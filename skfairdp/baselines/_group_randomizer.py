@@ -66,7 +66,7 @@ class GroupRandomizer(StatesPrivacy, BaseEstimator):
     >>> from skfairdp.baselines import GroupRandomizer
     >>> randomizer = GroupRandomizer(epsilon=1.0, groups=["a", "b"])
     >>> released = randomizer.release(["a", "b", "b"])
-    >>> released.shape, randomizer.weights(released).shape, randomizer.privacy_.protects
+    >>> released.shape, randomizer.weights(released).shape, str(randomizer.privacy_.protects)
     ((3,), (3, 2), 'sensitive attribute')
     """
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import RELATION
-from skfairdp.generative._gan_releases import MeanGradient
+from skfairdp.generative._gan_releases import MeanGradient, at_least
 from skfairdp.generative._gs_wgan_plans import MeanGSWGANPlan
-from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose, repeat
+from skfairdp.privacy import DpEvent, GaussianDpEvent, GaussianMechanism, NoiseSource, compose, repeat
 
 __all__ = ["CountsOfRows", "FairlyClippedPlan"]
 
@@ -43,12 +42,12 @@ class CountsOfRows:
     @property
     def _vector(self) -> GaussianMechanism:
         sensitivity = math.sqrt((2 if self.two_sided else 1) * sum(size**2 for size in self.sizes))
-        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
+        return at_least(self.noise_multiplier, sensitivity)
 
     @property
     def event(self) -> DpEvent:
         """One step."""
-        return self._vector.event
+        return GaussianDpEvent(self.noise_multiplier)
 
     def release(self, counts: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
         """Noisy counts."""

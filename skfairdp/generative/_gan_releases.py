@@ -134,12 +134,12 @@ class MeanGradient:
     @property
     def _vector(self) -> GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size) / self.n_discriminators
-        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
+        return at_least(self.noise_multiplier, sensitivity)
 
     @property
     def event(self) -> DpEvent:
         """One step."""
-        return self._vector.event
+        return GaussianDpEvent(self.noise_multiplier)
 
     def mean(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
         """Mean of gradients of norm at most C.
@@ -161,6 +161,12 @@ class MeanGradient:
     def release(self, gradients: NDArray[np.floating], source: NoiseSource) -> NDArray[np.float64]:
         """Noisy mean of clipped gradients (batch_size, n_features)."""
         return self._vector.release(self.mean(gradients), source)
+
+
+def at_least(noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
+    """The mechanism whose noise over its sensitivity is what a plan declares for every step, or a rounding more."""
+    sigma = math.nextafter(noise_multiplier * sensitivity, math.inf)
+    return GaussianMechanism(sigma, sensitivity=sensitivity, relation=RELATION)
 
 
 def clipped_rows(gradients: NDArray[np.floating], clip: float) -> NDArray[np.float64]:
