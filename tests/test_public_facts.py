@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from _tools.catalogue import CATALOGUE
+from _tools.catalogue import CATALOGUE, what_spent
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -169,7 +169,7 @@ def test_every_estimator_lists_facts_not_words(fit):
         warnings.simplefilter("ignore")
         model, rows = fit.make(), fit.rows()
         fitted = fit.fit(model, rows)
-        fitted = model if isinstance(fitted, tuple) else fitted
+        fitted = what_spent(model, fitted)
     spent = fitted.privacy_
     facts = {fact.name: fact for fact in spent.public}
     assert all(isinstance(fact, PublicFact) for fact in spent.public), spent.public

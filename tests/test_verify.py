@@ -7,7 +7,7 @@ import math
 import warnings
 
 import pytest
-from _tools.catalogue import CATALOGUE
+from _tools.catalogue import CATALOGUE, what_spent
 
 import skfairdp.__main__ as cli
 from skfairdp import PATEClassifier
@@ -146,7 +146,7 @@ def test_the_statement_of_every_estimator_holds(fit, verified):
         warnings.simplefilter("ignore")
         model = fit.make()
         fitted = fit.fit(model, fit.rows())
-    stated = model if isinstance(fitted, tuple) else fitted
+    stated = what_spent(model, fitted)
     statement = stated.privacy_statement()
     assert statement.epsilon == stated.privacy_.epsilon < math.inf
     document = json.loads(statement.to_json())

@@ -509,3 +509,9 @@ def by_name(name: str) -> Fit:
     """The entry of that name."""
     (found,) = (entry for entry in CATALOGUE if entry.name == name)
     return found
+
+
+def what_spent(model: Any, fitted: Any) -> Any:
+    """The estimator that states the guarantee of a fit: itself, or the one inside a post-processor, whose ε it is."""
+    stated = model if isinstance(fitted, tuple) else fitted
+    return stated.estimator_ if isinstance(stated, IDP3) else stated
