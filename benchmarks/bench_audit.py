@@ -81,8 +81,16 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
     teacher = case.parameters.get("variant") == "teacher"
     student = {"student": DummyClassifier(strategy="uniform", random_state=0)} if teacher else {}
     model = SFPATEClassifier(
-        epsilon=epsilon, delta=DELTA, classes=[0, 1], groups=[0, 1], n_teachers=N_TEACHERS, student_rows=n_queries,
-        fair_estimator=GroupsAnswer(), random_state=seed, **case.parameters, **student,
+        epsilon=epsilon,
+        delta=DELTA,
+        classes=[0, 1],
+        groups=[0, 1],
+        n_teachers=N_TEACHERS,
+        student_rows=n_queries,
+        fair_estimator=GroupsAnswer(),
+        random_state=seed,
+        **case.parameters,
+        **student,
     )
     n = (3 if teacher else 1) * N_TEACHERS
     X = np.zeros((n, 1))

@@ -68,9 +68,7 @@ def watched_tables(X: np.ndarray, groups: np.ndarray) -> Iterator[Tables]:
 
     def watching(plan: Any, module: nn.Module, *given: Any, **more: Any) -> Any:
         table = release(plan, module, *given, **more)
-        others, canary = (
-            plan.exact(module, rows[part], codes[part], 2) for part in (slice(-1), slice(-1, None))
-        )
+        others, canary = (plan.exact(module, rows[part], codes[part], 2) for part in (slice(-1), slice(-1, None)))
         seen.score += float(((table - others) * canary).sum())
         seen.scale = plan.noise
         return table

@@ -68,8 +68,13 @@ def gaussian(fits: Callable[[float], tuple[Callable[[], Any], Callable[[], Any]]
         residuals = np.concatenate([release.residuals for release in releases])
         known = audit_known_shift(shift, residuals, confidence=setting.confidence)
         return Found(
-            certified, gdp_epsilon(shift, DELTA), sharp.epsilon_lower(DELTA), "Gaussian scores", setting.n_draws,
-            free.epsilon_lower(DELTA), known.epsilon_lower(DELTA),
+            certified,
+            gdp_epsilon(shift, DELTA),
+            sharp.epsilon_lower(DELTA),
+            "Gaussian scores",
+            setting.n_draws,
+            free.epsilon_lower(DELTA),
+            known.epsilon_lower(DELTA),
             {"releases": len(releases), "residuals": residuals.size, "mu_hat": sharp.mu_hat, "shift": shift},
         )
 
@@ -89,8 +94,13 @@ def votes(n_classes: int, voting: str = "soft") -> Callable[[float], Any]:
     def fits(epsilon: float) -> Any:
         def make(label: int) -> Callable[[], Any]:
             model = PATEClassifier(
-                epsilon=epsilon, delta=DELTA, classes=list(range(n_classes)), n_teachers=11, voting=voting,
-                student=DummyClassifier(strategy="uniform", random_state=0), random_state=0,
+                epsilon=epsilon,
+                delta=DELTA,
+                classes=list(range(n_classes)),
+                n_teachers=11,
+                voting=voting,
+                student=DummyClassifier(strategy="uniform", random_state=0),
+                random_state=0,
             )
             labels = np.append(np.arange(10) % 2, label)
             public = PublicData(np.zeros((40, 1)), np.arange(40) % 2)
@@ -117,8 +127,13 @@ def poisoned_votes(epsilon: float) -> Any:
         table, labels = X.copy(), y.copy()
         table[canary.row], labels[canary.row] = record[:2]
         model = PATEClassifier(
-            epsilon=epsilon, delta=DELTA, classes=[0, 1], n_teachers=12, teacher=KNeighborsClassifier(1),
-            student=DummyClassifier(strategy="uniform", random_state=0), random_state=0,
+            epsilon=epsilon,
+            delta=DELTA,
+            classes=[0, 1],
+            n_teachers=12,
+            teacher=KNeighborsClassifier(1),
+            student=DummyClassifier(strategy="uniform", random_state=0),
+            random_state=0,
         )
         return lambda: model.fit(table, labels, X_public=PublicData(queries, np.arange(40) % 2))
 
@@ -133,8 +148,15 @@ def fair_votes(epsilon: float) -> Any:
 
     def make(group: int) -> Callable[[], Any]:
         model = SFPATEClassifier(
-            epsilon=epsilon, delta=DELTA, classes=[0, 1], groups=[0, 1], n_teachers=11, student_rows=11,
-            fair_estimator=GroupsAnswer(), voting="soft", random_state=0,
+            epsilon=epsilon,
+            delta=DELTA,
+            classes=[0, 1],
+            groups=[0, 1],
+            n_teachers=11,
+            student_rows=11,
+            fair_estimator=GroupsAnswer(),
+            voting="soft",
+            random_state=0,
         )
         groups = np.append(np.arange(10) % 2, group)
         return lambda: model.fit(np.zeros((11, 1)), np.arange(11) % 2, sensitive_features=groups)
@@ -156,8 +178,19 @@ def private_sgd(lam: float = 0.0, **options: Any) -> Callable[[float], Any]:
     def fits(epsilon: float) -> Any:
         def make(rows: int) -> Callable[[], Any]:
             model = FairDPSGDClassifier(
-                epsilon=epsilon, delta=DELTA, hidden=(), classes=[0, 1], n_rows=n, batch_size=n, epochs=10, lr=SLOW,
-                average_last=0.0, max_grad_norm=CLIP, random_state=0, lam=lam, **options,
+                epsilon=epsilon,
+                delta=DELTA,
+                hidden=(),
+                classes=[0, 1],
+                n_rows=n,
+                batch_size=n,
+                epochs=10,
+                lr=SLOW,
+                average_last=0.0,
+                max_grad_norm=CLIP,
+                random_state=0,
+                lam=lam,
+                **options,
             )
             return lambda: model.fit(X[:rows], y[:rows], X_public=public)
 
@@ -181,7 +214,13 @@ def lagrangian(primal: str) -> Callable[[float], Any]:
     def fits(epsilon: float) -> Any:
         def make(group: int) -> Callable[[], Any]:
             model = PFLDClassifier(
-                epsilon=epsilon, delta=DELTA, classes=[0, 1], groups=[0, 1], primal=primal, epochs=4, random_state=0,
+                epsilon=epsilon,
+                delta=DELTA,
+                classes=[0, 1],
+                groups=[0, 1],
+                primal=primal,
+                epochs=4,
+                random_state=0,
                 budget_split=None if primal == "group_model" else (0.02, 0.08, 0.9),
             )
             given = np.append(group, groups[1:])
@@ -205,8 +244,13 @@ def marginals(structure: str) -> Callable[[float], Any]:
     def fits(epsilon: float) -> Any:
         def make(record: Any) -> Callable[[], Any]:
             model = PFGuardGenerator(
-                backend=MarginalsBackend(structure=structure), epsilon=epsilon, delta=DELTA, bounds=(-2.0, 2.0),
-                classes=[0, 1], groups=[0, 1], random_state=0,
+                backend=MarginalsBackend(structure=structure),
+                epsilon=epsilon,
+                delta=DELTA,
+                bounds=(-2.0, 2.0),
+                classes=[0, 1],
+                groups=[0, 1],
+                random_state=0,
             )
             X, y, s = table.copy(), labels.copy(), groups.copy()
             X[0], y[0], s[0] = record
@@ -268,8 +312,13 @@ def bits(make: Callable[[float], Any]) -> Callable[..., Found]:
             for method in ("bits", "band")
         )
         return Found(
-            certified, bits_epsilon(p_0, p_1, n_queries, DELTA), sharp.epsilon_lower(DELTA), "independent answers",
-            n_runs, free.epsilon_lower(DELTA), more={"queries": n_queries, "probabilities": [p_0, p_1]},
+            certified,
+            bits_epsilon(p_0, p_1, n_queries, DELTA),
+            sharp.epsilon_lower(DELTA),
+            "independent answers",
+            n_runs,
+            free.epsilon_lower(DELTA),
+            more={"queries": n_queries, "probabilities": [p_0, p_1]},
         )
 
     return audit
@@ -280,9 +329,20 @@ def plan_of(voting: str, epsilon: float, n_teachers: int, n_queries: int) -> Any
     from skfairdp.privacy import NeighboringRelation
 
     return plan_votes(
-        voting=voting, epsilon=epsilon, delta=DELTA, n_queries=n_queries, n_teachers=n_teachers, n_classes=2,
-        threshold=0.6, noise="gaussian", owner="an audit", accounting="auto", sigma_threshold=None, sigma_gnmax=None,
-        max_gnmax=n_queries, relation=NeighboringRelation.REPLACE_ONE,
+        voting=voting,
+        epsilon=epsilon,
+        delta=DELTA,
+        n_queries=n_queries,
+        n_teachers=n_teachers,
+        n_classes=2,
+        threshold=0.6,
+        noise="gaussian",
+        owner="an audit",
+        accounting="auto",
+        sigma_threshold=None,
+        sigma_gnmax=None,
+        max_gnmax=n_queries,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
 
 
@@ -321,8 +381,9 @@ def confident(n_teachers: int) -> Callable[[float], Any]:
         wins = norm.cdf((2 * ones - n_teachers) / (np.sqrt(2) * plan.gnmax.sigma))
         law = np.column_stack([1 - asked, asked * (1 - wins), asked * wins])
         events = [np.array(event) for event in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))]
-        pairs = [(v, v + step, event) for v in ones for step in (-1, 1) if 0 <= v + step <= n_teachers
-                 for event in events]
+        pairs = [
+            (v, v + step, event) for v in ones for step in (-1, 1) if 0 <= v + step <= n_teachers for event in events
+        ]
 
         def strength(pair: Any) -> float:
             low, high = (float(law[v, pair[2]].sum()) for v in pair[:2])
@@ -379,9 +440,7 @@ def poisson_sgd(epsilon: float, setting: Setting) -> Found:
     from skfairdp.neural import DPStep
     from skfairdp.privacy import NoiseSource, PoissonSample
 
-    step = DPStep.calibrated(
-        epsilon=epsilon, delta=DELTA, n_rows=20, batch_size=4, epochs=2, max_grad_norm=CLIP
-    )
+    step = DPStep.calibrated(epsilon=epsilon, delta=DELTA, n_rows=20, batch_size=4, epochs=2, max_grad_norm=CLIP)
     q, source = step.sampling_probability, NoiseSource(setting.seed)
     scores = np.zeros((2, setting.n_draws))
     for world in (0, 1):
@@ -395,7 +454,12 @@ def poisson_sgd(epsilon: float, setting: Setting) -> Found:
     rates = rates_of_band(scores[0], scores[1], setting.confidence)
     certified, lower = _smallest_refuted_noise(step, rates)
     return Found(
-        certified, certified, lower, "the curve of sampled Gaussians", setting.n_draws, rates_epsilon(rates, DELTA),
+        certified,
+        certified,
+        lower,
+        "the curve of sampled Gaussians",
+        setting.n_draws,
+        rates_epsilon(rates, DELTA),
         more={"steps": step.steps, "sampling_probability": q},
     )
 
@@ -447,8 +511,19 @@ def one_fit(epsilon: float, confidence: float, seed: int, n_canaries: int) -> di
     included = np.random.default_rng([seed, 1]).random(n_canaries) < 0.5  # not the stream of the noise
     labels = np.arange(n_canaries) % 2
     model = FairDPSGDClassifier(
-        epsilon=epsilon, delta=DELTA, lam=0.0, module=Tokens(n_canaries), classes=[0, 1], n_rows=n_canaries // 2,
-        batch_size=n_canaries, epochs=1, lr=1.0, average_last=0.0, max_grad_norm=CLIP, random_state=0, noise_seed=seed,
+        epsilon=epsilon,
+        delta=DELTA,
+        lam=0.0,
+        module=Tokens(n_canaries),
+        classes=[0, 1],
+        n_rows=n_canaries // 2,
+        batch_size=n_canaries,
+        epochs=1,
+        lr=1.0,
+        average_last=0.0,
+        max_grad_norm=CLIP,
+        random_state=0,
+        noise_seed=seed,
     )
     model.fit(np.flatnonzero(included)[:, None].astype(float), labels[included])
     weight = model.net_.table.weight.detach().numpy()
@@ -459,8 +534,12 @@ def one_fit(epsilon: float, confidence: float, seed: int, n_canaries: int) -> di
         "f_dp": audit_one_run_f_dp(scores, included, delta=DELTA, confidence=each).epsilon_lower,
         "gaussian": audit_one_run_gaussian(scores, included, confidence=each).epsilon_lower(DELTA),
     }
-    return {"epsilon": epsilon, "n_canaries": n_canaries, "epsilon_certified": model.privacy_.mechanism_epsilon,
-            "epsilon_lower": lower}
+    return {
+        "epsilon": epsilon,
+        "n_canaries": n_canaries,
+        "epsilon_certified": model.privacy_.mechanism_epsilon,
+        "epsilon_lower": lower,
+    }
 
 
 # ---------------------------------------------------------------- the table
@@ -510,10 +589,21 @@ def main() -> None:
             found = audit(epsilon, setting)
             best = max(found.lower, found.recorded or 0.0, found.free or 0.0)
             rows.append(
-                {"method": name, "epsilon": epsilon, "epsilon_certified": found.certified, "epsilon_pair": found.pair,
-                 "epsilon_lower": found.lower, "ratio": found.lower / found.certified, "assumes": found.assumes,
-                 "n_runs": found.n_runs, "epsilon_lower_free": found.free, "epsilon_lower_recorded": found.recorded,
-                 "largest_ratio": best / found.certified, "cpu_seconds": time.process_time() - clock, **found.more}
+                {
+                    "method": name,
+                    "epsilon": epsilon,
+                    "epsilon_certified": found.certified,
+                    "epsilon_pair": found.pair,
+                    "epsilon_lower": found.lower,
+                    "ratio": found.lower / found.certified,
+                    "assumes": found.assumes,
+                    "n_runs": found.n_runs,
+                    "epsilon_lower_free": found.free,
+                    "epsilon_lower_recorded": found.recorded,
+                    "largest_ratio": best / found.certified,
+                    "cpu_seconds": time.process_time() - clock,
+                    **found.more,
+                }
             )
             print(f"{name}, ε = {epsilon:g}: {found.lower:.3f} of {found.certified:.3f}", flush=True)
     level = 1 - 3 * (1 - setting.confidence)  # its three bounds share what three bounds of a cell have
@@ -522,9 +612,16 @@ def main() -> None:
     common.print_table(
         ["method", "ε certified", "of the pair", "at least", "ratio", "distribution-free", "one fit", "assumes"],
         [
-            [row["method"], f"{row['epsilon_certified']:.3f}", f"{row['epsilon_pair']:.3f}",
-             f"{row['epsilon_lower']:.3f}", f"{row['ratio']:.2f}", _figure(row["epsilon_lower_free"]),
-             _figure(row["epsilon_lower_recorded"]), row["assumes"]]
+            [
+                row["method"],
+                f"{row['epsilon_certified']:.3f}",
+                f"{row['epsilon_pair']:.3f}",
+                f"{row['epsilon_lower']:.3f}",
+                f"{row['ratio']:.2f}",
+                _figure(row["epsilon_lower_free"]),
+                _figure(row["epsilon_lower_recorded"]),
+                row["assumes"],
+            ]
             for row in rows
         ],
     )
@@ -534,9 +631,17 @@ def main() -> None:
     print(f"largest ratio {worst:.3f} (never above 1)")
     common.save(
         arguments,
-        {"noise": "seeded", "seeds": [arguments.seed], "revision": revision(),
-         "draws": n_draws, "delta": DELTA, "confidence": CONFIDENCE,
-         "rows": rows, "one_fit": single, "to_reach": {"ratio_at_most": 1.0, "ratio_at_least": 0.8}},
+        {
+            "noise": "seeded",
+            "seeds": [arguments.seed],
+            "revision": revision(),
+            "draws": n_draws,
+            "delta": DELTA,
+            "confidence": CONFIDENCE,
+            "rows": rows,
+            "one_fit": single,
+            "to_reach": {"ratio_at_most": 1.0, "ratio_at_least": 0.8},
+        },
         started=started,
     )
 

@@ -61,9 +61,7 @@ def log_q_scalar(histogram: list[int], sigma: float) -> float:
     """Proposition 7 for one query, with math."""
     largest = max(histogram)
     plurality = histogram.index(largest)
-    union = sum(
-        math.erfc((largest - votes) / (2 * sigma)) / 2 for k, votes in enumerate(histogram) if k != plurality
-    )
+    union = sum(math.erfc((largest - votes) / (2 * sigma)) / 2 for k, votes in enumerate(histogram) if k != plurality)
     return math.log(min(union, 1 - 1 / len(histogram)))
 
 

@@ -60,8 +60,14 @@ def opacus_step(mode: str) -> Callable[[torch.Tensor, torch.Tensor], None]:
     optimizer = torch.optim.SGD(module.parameters(), lr=LEARNING_RATE)
     rows = torch.utils.data.TensorDataset(torch.zeros(ROWS, FEATURES), torch.zeros(ROWS, dtype=torch.long))
     loader = torch.utils.data.DataLoader(rows, batch_size=BATCH)
-    given: dict[str, Any] = {"module": module, "optimizer": optimizer, "data_loader": loader, "noise_multiplier": 1.0,
-                             "max_grad_norm": 1.0, "grad_sample_mode": mode}
+    given: dict[str, Any] = {
+        "module": module,
+        "optimizer": optimizer,
+        "data_loader": loader,
+        "noise_multiplier": 1.0,
+        "max_grad_norm": 1.0,
+        "grad_sample_mode": mode,
+    }
     if mode == "ghost":
         module, optimizer, criterion, _ = PrivacyEngine().make_private(criterion=nn.CrossEntropyLoss(), **given)
     else:

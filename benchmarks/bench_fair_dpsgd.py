@@ -30,9 +30,7 @@ def estimator(parity: str, lam: float, epsilon: float, groups: list[Any], seed: 
     from skfairdp import FairDPSGDClassifier
 
     where = {"public": "none", "groups": groups} if parity == "private rows" else {}
-    return FairDPSGDClassifier(
-        epsilon=epsilon, delta=DELTA, lam=lam, classes=list(CLASSES), random_state=seed, **where
-    )
+    return FairDPSGDClassifier(epsilon=epsilon, delta=DELTA, lam=lam, classes=list(CLASSES), random_state=seed, **where)
 
 
 def private_points(split: Any, seed: int, epsilons: tuple[float, ...], lams: dict[str, tuple]) -> Iterator[dict]:
@@ -64,8 +62,13 @@ def peer_points(split: Any, seed: int) -> Iterator[dict]:
 
     started = time.perf_counter()
     model, epsilon = opacus_network(split, seed)
-    point = {"epsilon": PEER_EPSILON, "epsilon_certified": epsilon, "gamma": None, "idp3": None,
-             "seconds": time.perf_counter() - started}
+    point = {
+        "epsilon": PEER_EPSILON,
+        "epsilon_certified": epsilon,
+        "gamma": None,
+        "idp3": None,
+        "seconds": time.perf_counter() - started,
+    }
     yield point | {"method": "Opacus"} | measure(model.predict(split.X_test), split)
     adjusted = ThresholdOptimizer(
         estimator=model, constraints="demographic_parity", prefit=True, predict_method="predict_proba"
@@ -90,8 +93,13 @@ def opacus_network(split: Any, seed: int) -> tuple[Any, float]:
         loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X, y), batch_size=512)
         engine = PrivacyEngine()
         private, optimizer, loader = engine.make_private_with_epsilon(
-            module=net, optimizer=optimizer, data_loader=loader, target_epsilon=PEER_EPSILON, target_delta=DELTA,
-            epochs=20, max_grad_norm=1.0,
+            module=net,
+            optimizer=optimizer,
+            data_loader=loader,
+            target_epsilon=PEER_EPSILON,
+            target_delta=DELTA,
+            epochs=20,
+            max_grad_norm=1.0,
         )
         for _ in range(20):
             for rows, labels in loader:
@@ -138,7 +146,9 @@ def bars_reached(table: list[dict]) -> list[dict]:
                 "accuracy_at_least": least,
                 "disparity_at_most": largest,
                 "coverage_at_least": coverage,
-                "best": None if best is None else {
+                "best": None
+                if best is None
+                else {
                     "method": best["method"],
                     "lam": best["gamma"],
                     "idp3": best["idp3"],
@@ -174,8 +184,10 @@ def main() -> None:
             except ImportError:
                 print("opacus or fairlearn is not installed: the peers are left out")
         points += [{"seed": seed, **point} for point in made]
-        print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
-              flush=True)
+        print(
+            f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
+            flush=True,
+        )
     table = summarise(points)
     print()
     common.print_table(

@@ -63,8 +63,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=30)
     arguments = parser.parse_args()
     started = time.perf_counter()
-    chosen = arguments.data or (["synthetic"] if common.default_data() == "synthetic" else
-                                ["credit", "adult-race", "bank", "parkinsons"])
+    chosen = arguments.data or (
+        ["synthetic"] if common.default_data() == "synthetic" else ["credit", "adult-race", "bank", "parkinsons"]
+    )
     lams, teachers = (LAMS[::4], (20, 40)) if arguments.quick else (LAMS, TEACHERS)
     repeats = 3 if arguments.quick else arguments.repeats
     rows = []
@@ -72,8 +73,13 @@ def main() -> None:
         by_lam, by_k, correlations, above = [], [], [], []
         for seed in common.seeds_of(arguments):
             split = common.load_split(data, seed, share=0.1 if arguments.quick else 1.0)
-            given = (split.X, split.y, np.asarray(split.X_test, dtype=float)[:PUBLIC],
-                     split.sensitive_features_test[:PUBLIC], np.asarray(split.y_test)[:PUBLIC])
+            given = (
+                split.X,
+                split.y,
+                np.asarray(split.X_test, dtype=float)[:PUBLIC],
+                split.sensitive_features_test[:PUBLIC],
+                np.asarray(split.y_test)[:PUBLIC],
+            )
             k = min(K, len(split.y) // 20)
             over_lam = [analyse(given, k, lam, repeats, seed) for lam in lams]
             over_k = [analyse(given, k, LAM, repeats, seed) for k in teachers]
@@ -82,42 +88,61 @@ def main() -> None:
             correlations.append({" ~ ".join(pair): rank for pair, rank in middle.items()})
             by_lam.append(curve(over_lam))
             by_k.append(curve(over_k))
-        rows.append({
-            "data": data,
-            "lams": list(lams),
-            "teachers": list(teachers),
-            "over_lam": mean_of(by_lam),
-            "over_k": mean_of(by_k),
-            "correlations": {name: common.summary([c[name] for c in correlations]) for name in correlations[0]},
-            "directions": {
-                over: {what: common.summary([direction(tuple(xs), c[what]) for c in curves]) for what in DIRECTED}
-                for over, xs, curves in (("lam", lams, by_lam), ("k", teachers, by_k))
-            },
-            "soft_over_hard": {
-                over: {what: common.summary([np.mean(c[f"{what}_soft"]) / np.mean(c[what]) for c in curves])
-                       for what in ("sensitivity", "risk_gap")}
-                for over, curves in (("lam", by_lam), ("k", by_k))
-            },
-            "least_bound_over_measured": min(above),
-        })
+        rows.append(
+            {
+                "data": data,
+                "lams": list(lams),
+                "teachers": list(teachers),
+                "over_lam": mean_of(by_lam),
+                "over_k": mean_of(by_k),
+                "correlations": {name: common.summary([c[name] for c in correlations]) for name in correlations[0]},
+                "directions": {
+                    over: {what: common.summary([direction(tuple(xs), c[what]) for c in curves]) for what in DIRECTED}
+                    for over, xs, curves in (("lam", lams, by_lam), ("k", teachers, by_k))
+                },
+                "soft_over_hard": {
+                    over: {
+                        what: common.summary([np.mean(c[f"{what}_soft"]) / np.mean(c[what]) for c in curves])
+                        for what in ("sensitivity", "risk_gap")
+                    }
+                    for over, curves in (("lam", by_lam), ("k", by_k))
+                },
+                "least_bound_over_measured": min(above),
+            }
+        )
         row = rows[-1]
         common.print_table(
             ["data", "over", "sensitivity", "risk gap", "accuracy", "flips", "soft/hard sensitivity", "soft/hard gap"],
             [
-                [data, name, *(f"{direction(xs, c[what]):+.2f}" for what in
-                               ("sensitivity", "risk_gap", "accuracy", "flipping_probability")),
-                 f"{np.mean(c['sensitivity_soft']) / np.mean(c['sensitivity']):.2f}",
-                 f"{np.mean(c['risk_gap_soft']) / np.mean(c['risk_gap']):.2f}"]
+                [
+                    data,
+                    name,
+                    *(
+                        f"{direction(xs, c[what]):+.2f}"
+                        for what in ("sensitivity", "risk_gap", "accuracy", "flipping_probability")
+                    ),
+                    f"{np.mean(c['sensitivity_soft']) / np.mean(c['sensitivity']):.2f}",
+                    f"{np.mean(c['risk_gap_soft']) / np.mean(c['risk_gap']):.2f}",
+                ]
                 for name, xs, c in (("λ", lams, row["over_lam"]), ("k", teachers, row["over_k"]))
             ],
         )
         means = {name: round(found["mean"], 2) for name, found in row["correlations"].items()}
-        print(f"{data}: correlations {means}; the bound is at least {min(above):.1f} times the measured "
-              "sensitivity", flush=True)
+        print(
+            f"{data}: correlations {means}; the bound is at least {min(above):.1f} times the measured sensitivity",
+            flush=True,
+        )
         common.save(  # after each data set, so that a run that is cut off leaves what it has
             arguments,
-            {"seeds": common.seeds_of(arguments), "repeats": repeats, "sigma": SIGMA, "lam": LAM, "n_teachers": K,
-             "n_public": PUBLIC, "rows": rows},
+            {
+                "seeds": common.seeds_of(arguments),
+                "repeats": repeats,
+                "sigma": SIGMA,
+                "lam": LAM,
+                "n_teachers": K,
+                "n_public": PUBLIC,
+                "rows": rows,
+            },
             started=started,
         )
 

@@ -338,7 +338,12 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
     for _ in range(repeats):
         for name, balance in (("balanced", "group_and_label"), ("as it is", None)):
             generator = PFGuardGenerator(
-                backend=backend, balance=balance, label_rates=None, n_teachers=10, classes=[0, 1], groups=groups,
+                backend=backend,
+                balance=balance,
+                label_rates=None,
+                n_teachers=10,
+                classes=[0, 1],
+                groups=groups,
                 random_state=0,
             )
             started = time.perf_counter()

@@ -230,8 +230,14 @@ def class_points(
         rows = make_class_bias(small[private], labels[private], minority=RARE, level=level, random_state=seed)
         for name, balance in (("balanced", "group"), ("as it is", None)):
             generator = PFGuardGenerator(
-                epsilon=EPSILON, delta=DELTA, bounds=(0, 1), groups=list(range(10)), balance=balance,
-                label_rates=None, random_state=seed, **settings,
+                epsilon=EPSILON,
+                delta=DELTA,
+                bounds=(0, 1),
+                groups=list(range(10)),
+                balance=balance,
+                label_rates=None,
+                random_state=seed,
+                **settings,
             )
             generator.fit(flat(rows.data) if backend is None else rows.data, sensitive_features=rows.target)
             made, digit = generator.sample(1000 if quick else 10_000, return_sensitive=True, random_state=seed)

@@ -33,8 +33,13 @@ def points(data: str, seed: int, share: float, n_synthetic: int) -> list[dict[st
         seconds = time.perf_counter() - started
         X, y = generator.sample_labels(n_synthetic, random_state=seed)
         out += [
-            {"method": structure, "learner": learner, "fit_seconds": seconds,
-             "epsilon_certified": generator.privacy_.epsilon, **ours.scores_of(model, X, y, test)}
+            {
+                "method": structure,
+                "learner": learner,
+                "fit_seconds": seconds,
+                "epsilon_certified": generator.privacy_.epsilon,
+                **ours.scores_of(model, X, y, test),
+            }
             for learner, model in ours.learners().items()
         ]
     return out
@@ -56,8 +61,12 @@ def main() -> None:
     common.print_table(
         ["structure", "learner", *ours.MEASURES, "fit s"],
         [
-            [row["method"], row["learner"], *(common.plus_minus(row[name]) for name in ours.MEASURES),
-             common.plus_minus(row["fit_seconds"], 1)]
+            [
+                row["method"],
+                row["learner"],
+                *(common.plus_minus(row[name]) for name in ours.MEASURES),
+                common.plus_minus(row["fit_seconds"], 1),
+            ]
             for row in rows
         ],
     )

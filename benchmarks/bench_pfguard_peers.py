@@ -234,7 +234,12 @@ def main() -> None:
             + [
                 common.plus_minus(row[name])
                 for name in (
-                    "auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy", "kl", "fit_seconds"
+                    "auroc",
+                    "equalized_odds_disparity",
+                    "demographic_disparity",
+                    "accuracy",
+                    "kl",
+                    "fit_seconds",
                 )
             ]
             for row in rows

@@ -33,9 +33,7 @@ def estimator(epsilon: float | None, lam: float, groups: list[Any], seed: int, *
     """Return PF-LD with its defaults: only ε and the largest multiplier are given."""
     from skfairdp import PFLDClassifier
 
-    return PFLDClassifier(
-        epsilon=epsilon, delta=DELTA, lam_max=lam, groups=groups, random_state=seed, **settings
-    )
+    return PFLDClassifier(epsilon=epsilon, delta=DELTA, lam_max=lam, groups=groups, random_state=seed, **settings)
 
 
 class DebiasedNetwork:
@@ -61,8 +59,14 @@ class DebiasedNetwork:
         self.epsilon_certified = randomizer.privacy_.epsilon
         X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=np.int64)
         training = LagrangianTraining(
-            epochs=like.epochs, batch_size=like.batch_size, lr=like.lr, weight_decay=like.weight_decay,
-            lam_max=self.lam, dual_step=like.dual_step, average_last=like.average_last, violations=like.violations,
+            epochs=like.epochs,
+            batch_size=like.batch_size,
+            lr=like.lr,
+            weight_decay=like.weight_decay,
+            lam_max=self.lam,
+            dual_step=like.dual_step,
+            average_last=like.average_last,
+            violations=like.violations,
             seed=self.seed,
         )
         network = prepare_network(
@@ -92,8 +96,14 @@ def points_of(
     def measured(method: str, epsilon: float | None, knob: float, make: Any) -> dict:
         started = time.perf_counter()
         model, certified = make()
-        point = {"method": method, "epsilon": epsilon, "epsilon_certified": certified, "gamma": knob, "idp3": None,
-                 "seconds": time.perf_counter() - started}
+        point = {
+            "method": method,
+            "epsilon": epsilon,
+            "epsilon_certified": certified,
+            "gamma": knob,
+            "idp3": None,
+            "seconds": time.perf_counter() - started,
+        }
         return point | measure(model.predict(split.X_test), split)
 
     def ours(epsilon: float | None, lam: float, **settings: Any) -> Any:
@@ -168,8 +178,10 @@ def main() -> None:
         split = common.load_split(data, seed, share=share)
         majority[seed] = float(max(np.mean(np.asarray(split.y_test) == label) for label in CLASSES))
         points += [{"seed": seed, **point} for point in points_of(split, seed, epsilons, lams, bounds, gradients)]
-        print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
-              flush=True)
+        print(
+            f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
+            flush=True,
+        )
     table = summarise(points)
     volumes = hypervolumes(points, majority)
     print()

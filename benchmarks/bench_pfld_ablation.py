@@ -49,11 +49,18 @@ def main() -> None:
                 begun = time.perf_counter()
                 model = estimator(arguments.epsilon, lam, groups, seed, **(settings | shorter))
                 model.fit(split.X, split.y, sensitive_features=split.sensitive_features)
-                points.append({
-                    "seed": seed, "method": name, "epsilon": arguments.epsilon,
-                    "epsilon_certified": model.privacy_.epsilon, "gamma": lam, "idp3": None,
-                    "seconds": time.perf_counter() - begun, **measure(model.predict(split.X_test), split),
-                })
+                points.append(
+                    {
+                        "seed": seed,
+                        "method": name,
+                        "epsilon": arguments.epsilon,
+                        "epsilon_certified": model.privacy_.epsilon,
+                        "gamma": lam,
+                        "idp3": None,
+                        "seconds": time.perf_counter() - begun,
+                        **measure(model.predict(split.X_test), split),
+                    }
+                )
         print(f"seed {seed} done", flush=True)
     table = [row for row in summarise(points) if row["gamma"] == lams[-1]]
     volumes = {row["method"]: row["hypervolume"] for row in hypervolumes(points, majority)}
@@ -61,7 +68,9 @@ def main() -> None:
         ["variant", "ε certified", "accuracy", "gap", "hypervolume × 1000", "seconds"],
         [
             [
-                row["method"], f"{row['epsilon_certified']:.3f}", common.plus_minus(row["accuracy"]),
+                row["method"],
+                f"{row['epsilon_certified']:.3f}",
+                common.plus_minus(row["accuracy"]),
                 common.plus_minus(row["disparity"]),
                 common.plus_minus({key: value and 1000 * value for key, value in volumes[row["method"]].items()}, 2),
                 common.plus_minus(row["seconds"], 1),
@@ -72,8 +81,12 @@ def main() -> None:
     common.save(
         arguments,
         {
-            "data": data, "seeds": common.seeds_of(arguments), "delta": DELTA, "epsilon": arguments.epsilon,
-            "lams": list(lams), "protects": "sensitive attribute (change the group of one record)",
+            "data": data,
+            "seeds": common.seeds_of(arguments),
+            "delta": DELTA,
+            "epsilon": arguments.epsilon,
+            "lams": list(lams),
+            "protects": "sensitive attribute (change the group of one record)",
             "rows": [{**row, "hypervolume": volumes[row["method"]]} for row in table],
         },
         started=started,

@@ -52,8 +52,9 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     nothing = PFLDPlan.without_privacy(n_groups=n_groups, primal_steps=1, dual_steps=0)
     return {
         "plain": run(nothing, np.eye(n_groups)[groups]),
-        "F-LD, group model": run(PFLDPlan.without_privacy(n_groups=n_groups, primal_steps=1, dual_steps=duals),
-                                 np.eye(n_groups)[groups]),
+        "F-LD, group model": run(
+            PFLDPlan.without_privacy(n_groups=n_groups, primal_steps=1, dual_steps=duals), np.eye(n_groups)[groups]
+        ),
         "Poisson, ten gradients": run(private(gradients), None),
         "Poisson, a gradient every step": run(private(steps), None),
     }
@@ -84,8 +85,16 @@ def main() -> None:
                     for name, values in seconds.items()
                 }
                 plain, fair, private = PAPER[n_layers, batch_size]
-                rows.append({"layers": n_layers, "batch_size": batch_size, "groups": n_groups, "seconds": medians,
-                             "ratios": ratios, "paper": {"F-LD": fair / plain, "PF-LD": private / plain}})
+                rows.append(
+                    {
+                        "layers": n_layers,
+                        "batch_size": batch_size,
+                        "groups": n_groups,
+                        "seconds": medians,
+                        "ratios": ratios,
+                        "paper": {"F-LD": fair / plain, "PF-LD": private / plain},
+                    }
+                )
                 print(rows[-1], flush=True)
     common.save(arguments, {"rows": rows, "n_rows": n_rows, "n_features": N_FEATURES, "width": WIDTH}, started=started)
 

@@ -28,8 +28,16 @@ ROWS = 200  # of the paper's student
 SFS, SFT, SFS_PAPER, SFT_PAPER = "SFS", "SFT", "SFS, paper", "SFT, paper"
 M, DEBIASED, PFLD, FLD = "M", "M, debiased", "PF-LD", "F-LD"
 GENERALIZED = "generalized_demographic_parity"
-MEASURED = ("accuracy", "disparity", "eo_disparity", "wasserstein", "hypervolume", "seconds", "group_accuracy",
-            "epsilon_certified")
+MEASURED = (
+    "accuracy",
+    "disparity",
+    "eo_disparity",
+    "wasserstein",
+    "hypervolume",
+    "seconds",
+    "group_accuracy",
+    "epsilon_certified",
+)
 Key = tuple[str, float | None, str]
 Points = dict[Key, dict[int, dict[str, Any]]]
 
@@ -97,9 +105,7 @@ def point(key: Key, split: Any, seed: int) -> dict[str, Any]:
     majority = float(max(np.mean(np.asarray(split.y_test) == label) for label in CLASSES))
     return found | {
         "wasserstein": wasserstein_disparity(None, scores, sensitive_features=split.sensitive_features_test),
-        "hypervolume": hypervolume(
-            [(found["accuracy"], 1 - found["disparity"])], (majority, FAIREST), minimize=False
-        ),
+        "hypervolume": hypervolume([(found["accuracy"], 1 - found["disparity"])], (majority, FAIREST), minimize=False),
         "seconds": seconds,
         "group_accuracy": group_accuracy(model, split.sensitive_features),
         "epsilon_certified": None if epsilon is None else model.privacy_.epsilon,
@@ -198,8 +204,19 @@ def main() -> None:
         )
         print(f"seed {seed}: {len(split.y):,} private, {len(split.y_test):,} test rows", flush=True)
     common.print_table(
-        ["constraint", "method", "ε", "seeds", "certified", "accuracy", "gap", "Wasserstein", "hypervolume",
-         "groups right", "seconds"],
+        [
+            "constraint",
+            "method",
+            "ε",
+            "seeds",
+            "certified",
+            "accuracy",
+            "gap",
+            "Wasserstein",
+            "hypervolume",
+            "groups right",
+            "seconds",
+        ],
         [
             [
                 "gdp" if row["constraint"] == GENERALIZED else "dp",

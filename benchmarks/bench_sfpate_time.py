@@ -54,8 +54,9 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     started = time.perf_counter()
-    chosen = arguments.data or (["synthetic"] if common.default_data() == "synthetic" else
-                                ["bank", "parkinsons", "adult-race", "credit"])
+    chosen = arguments.data or (
+        ["synthetic"] if common.default_data() == "synthetic" else ["bank", "parkinsons", "adult-race", "credit"]
+    )
     epochs, turns = (1, 1) if arguments.quick else (arguments.epochs, arguments.turns)
     run("network", common.load_split("synthetic", 0, share=0.01), 1, 0)  # what is loaded once is not counted
     rows = []
@@ -67,17 +68,28 @@ def main() -> None:
                 seconds[method].append(run(method, split, epochs, turn))
         medians = {method: float(np.median(values)) for method, values in seconds.items()}
         # The sides of a ratio were measured in the same turn: what slows the machine down slows both.
-        ratios = {
-            method: float(np.median(np.divide(seconds[method], seconds["network"]))) for method in METHODS
-        }
-        rows.append({
-            "data": data, "n_rows": len(split.y), "cpu_seconds": medians, "by_turn": seconds, "ratios": ratios,
-        })
+        ratios = {method: float(np.median(np.divide(seconds[method], seconds["network"]))) for method in METHODS}
+        rows.append(
+            {
+                "data": data,
+                "n_rows": len(split.y),
+                "cpu_seconds": medians,
+                "by_turn": seconds,
+                "ratios": ratios,
+            }
+        )
         common.print_table(["data", *METHODS], [[data, *(f"{rows[-1]['ratios'][m]:.2f}" for m in METHODS)]])
         common.save(  # after each data set, so that a run that is cut off leaves what it has
             arguments,
-            {"epochs": epochs, "turns": turns, "batch_size": BATCH, "hidden": list(HIDDEN), "n_teachers": TEACHERS,
-             "to_reach": {"SFS on bank, of one network": 3.0, "SFS": "faster than M"}, "rows": rows},
+            {
+                "epochs": epochs,
+                "turns": turns,
+                "batch_size": BATCH,
+                "hidden": list(HIDDEN),
+                "n_teachers": TEACHERS,
+                "to_reach": {"SFS on bank, of one network": 3.0, "SFS": "faster than M"},
+                "rows": rows,
+            },
             started=started,
         )
 

@@ -48,8 +48,16 @@ def parts_of(assignment, n_teachers):
 
 def fit_mlp_classifier(X, y, epochs, seed):
     # Neither early stopping nor a penalty: the same steps as the other sides.
-    model = MLPClassifier((64, 64), alpha=0.0, batch_size=SETTINGS["batch_size"], learning_rate_init=SETTINGS["lr"],
-                          max_iter=epochs, tol=0.0, n_iter_no_change=epochs + 1, random_state=seed)
+    model = MLPClassifier(
+        (64, 64),
+        alpha=0.0,
+        batch_size=SETTINGS["batch_size"],
+        learning_rate_init=SETTINGS["lr"],
+        max_iter=epochs,
+        tol=0.0,
+        n_iter_no_change=epochs + 1,
+        random_state=seed,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
         return model.fit(X, y)
@@ -65,9 +73,17 @@ def fit_skorch(X, y, epochs, seed):
         bound = p.shape[-1] ** -0.5
         torch.nn.init.uniform_(p, -bound, bound, generator=generator)
     net = skorch.NeuralNetClassifier(
-        module, criterion=torch.nn.CrossEntropyLoss, optimizer=torch.optim.Adam, lr=SETTINGS["lr"],
-        optimizer__weight_decay=SETTINGS["weight_decay"], batch_size=SETTINGS["batch_size"], max_epochs=epochs,
-        iterator_train__shuffle=True, iterator_train__generator=generator, train_split=None, verbose=0,
+        module,
+        criterion=torch.nn.CrossEntropyLoss,
+        optimizer=torch.optim.Adam,
+        lr=SETTINGS["lr"],
+        optimizer__weight_decay=SETTINGS["weight_decay"],
+        batch_size=SETTINGS["batch_size"],
+        max_epochs=epochs,
+        iterator_train__shuffle=True,
+        iterator_train__generator=generator,
+        train_split=None,
+        verbose=0,
     )
     return net.fit(X, y)
 
@@ -114,8 +130,10 @@ def bench_mlp(args):
             torch.set_num_threads(threads)
 
     def sklearn_joblib():
-        tasks = (joblib.delayed(fit_mlp_classifier)(X[rows], y[rows], args.epochs, k)
-                 for k, rows in enumerate(parts[:n_sklearn]))
+        tasks = (
+            joblib.delayed(fit_mlp_classifier)(X[rows], y[rows], args.epochs, k)
+            for k, rows in enumerate(parts[:n_sklearn])
+        )
         return joblib.Parallel(n_jobs=2)(tasks)
 
     # Imports and worker processes are started outside the clock.
@@ -125,11 +143,28 @@ def bench_mlp(args):
     seconds, fitted = in_turn({"batched": batched, "skorch": skorch_loop, "sklearn": sklearn_joblib}, args.repeats)
     ours = accuracy(fitted["batched"].predict(queries), answers)
     return [
-        row(args, "mlp", f"skorch loop, {args.epochs} epochs", seconds["batched"], seconds["skorch"], n_skorch,
-            target=30, ours=ours, theirs=accuracy([m.predict(queries) for m in fitted["skorch"]], answers)),
-        row(args, "mlp", f"MLPClassifier, joblib n_jobs=2, {args.epochs} epochs", seconds["batched"],
-            seconds["sklearn"], n_sklearn, target=6, ours=ours,
-            theirs=accuracy([m.predict(queries) for m in fitted["sklearn"]], answers)),
+        row(
+            args,
+            "mlp",
+            f"skorch loop, {args.epochs} epochs",
+            seconds["batched"],
+            seconds["skorch"],
+            n_skorch,
+            target=30,
+            ours=ours,
+            theirs=accuracy([m.predict(queries) for m in fitted["skorch"]], answers),
+        ),
+        row(
+            args,
+            "mlp",
+            f"MLPClassifier, joblib n_jobs=2, {args.epochs} epochs",
+            seconds["batched"],
+            seconds["sklearn"],
+            n_sklearn,
+            target=6,
+            ours=ours,
+            theirs=accuracy([m.predict(queries) for m in fitted["sklearn"]], answers),
+        ),
     ]
 
 
@@ -154,8 +189,18 @@ def bench_logistic(args):
     votes = fitted["batched"].predict(queries)
     theirs = np.array([model.predict(queries) for model in fitted["loop"]])
     agree = float(np.mean(votes[:n_loop] == theirs))
-    return [row(args, "logistic", f"LogisticRegression loop (same votes: {agree:.2%})", seconds["batched"],
-                seconds["loop"], n_loop, ours=accuracy(votes, answers), theirs=accuracy(theirs, answers))]
+    return [
+        row(
+            args,
+            "logistic",
+            f"LogisticRegression loop (same votes: {agree:.2%})",
+            seconds["batched"],
+            seconds["loop"],
+            n_loop,
+            ours=accuracy(votes, answers),
+            theirs=accuracy(theirs, answers),
+        )
+    ]
 
 
 def bench_dask(args):
@@ -179,8 +224,17 @@ def bench_dask(args):
             fit_on(backend)
         seconds, fitted = in_turn({"dask": lambda: fit_on("dask"), "loky": lambda: fit_on("loky")}, args.repeats)
     dask, loky = (fitted[name].predict(queries) for name in ("dask", "loky"))
-    out = row(args, "dask", "loky, 2 workers each, GradientBoostingClassifier(20)", seconds["dask"], seconds["loky"],
-              n, n_ours=n, ours=accuracy(dask, answers), theirs=accuracy(loky, answers))
+    out = row(
+        args,
+        "dask",
+        "loky, 2 workers each, GradientBoostingClassifier(20)",
+        seconds["dask"],
+        seconds["loky"],
+        n,
+        n_ours=n,
+        ours=accuracy(dask, answers),
+        theirs=accuracy(loky, answers),
+    )
     # Here the bar is how much slower dask may be.
     out["ratio"], out["target"] = 1 / out["ratio"], "<= 1.5"
     out["same_votes"] = bool(np.array_equal(dask, loky))
@@ -192,10 +246,19 @@ def row(args, work, against, ours_seconds, theirs_seconds, n_theirs, *, ours, th
     mine = statistics.median(ours_seconds)
     other = statistics.median(theirs_seconds) * n_ours / n_theirs
     return {
-        "work": work, "against": against, "teachers": n_ours, "seconds": mine, "against_seconds": other,
-        "against_teachers_trained": n_theirs, "against_scaled_linearly": n_theirs < n_ours, "ratio": other / mine,
-        "target": None if target is None else f">= {target}", "accuracy": ours, "against_accuracy": theirs,
-        "all_seconds": ours_seconds, "against_all_seconds": theirs_seconds,
+        "work": work,
+        "against": against,
+        "teachers": n_ours,
+        "seconds": mine,
+        "against_seconds": other,
+        "against_teachers_trained": n_theirs,
+        "against_scaled_linearly": n_theirs < n_ours,
+        "ratio": other / mine,
+        "target": None if target is None else f">= {target}",
+        "accuracy": ours,
+        "against_accuracy": theirs,
+        "all_seconds": ours_seconds,
+        "against_all_seconds": theirs_seconds,
     }
 
 
@@ -204,17 +267,25 @@ def print_results(results):
         ["work", "against", "teachers", "seconds", "against", "ratio", "target", "accuracy", "against"],
         [
             [
-                r["work"], r["against"], r["teachers"], f"{r['seconds']:.2f}",
-                f"{'~' if r['against_scaled_linearly'] else ''}{r['against_seconds']:.2f}", f"{r['ratio']:.2f}",
-                r["target"] or "-", f"{r['accuracy']:.3f}", f"{r['against_accuracy']:.3f}",
+                r["work"],
+                r["against"],
+                r["teachers"],
+                f"{r['seconds']:.2f}",
+                f"{'~' if r['against_scaled_linearly'] else ''}{r['against_seconds']:.2f}",
+                f"{r['ratio']:.2f}",
+                r["target"] or "-",
+                f"{r['accuracy']:.3f}",
+                f"{r['against_accuracy']:.3f}",
             ]
             for r in results
         ],
     )
     for r in results:
         if r["against_scaled_linearly"]:
-            print(f"~ {r['against']}: {r['against_teachers_trained']} of {r['teachers']} teachers trained, seconds "
-                  "scaled linearly.")
+            print(
+                f"~ {r['against']}: {r['against_teachers_trained']} of {r['teachers']} teachers trained, seconds "
+                "scaled linearly."
+            )
         if "same_votes" in r:
             print(f"dask and loky gave {'the same' if r['same_votes'] else 'DIFFERENT'} votes.")
 

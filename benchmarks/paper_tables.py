@@ -20,8 +20,12 @@ Record = dict[str, Any]
 PAGE = Path(__file__).parents[1] / "docs" / "paper_tables.md"
 INCOME = {**page.TITLES, "adult-race": "Income (Adult), groups by race"}
 #: Seconds to ε = 1 with 300 teachers, as printed: SFS, SFT, M, PF-LD.
-TABLE_1 = {"bank": (14, 13, 31, 116), "parkinsons": (8, 8, 17, 31), "adult-race": (55, 56, 129, 1234),
-           "credit": (30, 31, 76, 575)}
+TABLE_1 = {
+    "bank": (14, 13, 31, 116),
+    "parkinsons": (8, 8, 17, 31),
+    "adult-race": (55, 56, 129, 1234),
+    "credit": (30, 31, 76, 575),
+}
 ORDER = ("bank", "parkinsons", "adult-race", "credit", "adult", "synthetic")
 PRIVATE = ("SFS, paper", "SFT, paper", "SFS", "SFT", "PF-LD", "M", "M, debiased")
 GENERALIZED = "generalized_demographic_parity"
@@ -72,10 +76,16 @@ def runtimes(record: Record) -> str:
         turns = row["by_turn"]
         ours = [f"{np.median(np.divide(turns[m], turns['SFS'])):.2f}" for m in ("SFS", "SFT", "M", "PF-LD")]
         theirs = [f"{s / TABLE_1[row['data']][0]:.2f}" for s in TABLE_1[row["data"]]] if row["data"] in TABLE_1 else []
-        rows.append([
-            INCOME[row["data"]], " : ".join(ours), " : ".join(theirs) or "–", f"{row['ratios']['SFS']:.2f}",
-            f"{row['ratios']['SFS, our defaults']:.2f}", f"{row['cpu_seconds']['network']:.1f}",
-        ])
+        rows.append(
+            [
+                INCOME[row["data"]],
+                " : ".join(ours),
+                " : ".join(theirs) or "–",
+                f"{row['ratios']['SFS']:.2f}",
+                f"{row['ratios']['SFS, our defaults']:.2f}",
+                f"{row['cpu_seconds']['network']:.1f}",
+            ]
+        )
     faster = sum(np.median(np.divide(row["by_turn"]["M"], row["by_turn"]["SFS"])) > 1 for row in record["rows"])
     always = sum(np.less(row["by_turn"]["SFS"], row["by_turn"]["M"]).all() for row in record["rows"])
     bank = next((row["ratios"]["SFS"] for row in record["rows"] if row["data"] == "bank"), None)
@@ -90,7 +100,8 @@ def runtimes(record: Record) -> str:
             f"{record['epochs']} epochs of batches of {record['batch_size']} (the paper: 200 epochs, seconds).",
             f"Ratios are medians over {record['turns']} turns of the ratio within a turn. *one",
             "network* is the same network without privacy or constraint; ours trains θ* on all rows, which are public,",
-            "so SFS contains one. *our defaults* asks about all rows.", *said,
+            "so SFS contains one. *our defaults* asks about all rows.",
+            *said,
         ),
         page.table(
             ["data", "ours", "paper", "SFS / one network", "our defaults / one network", "one network, s"], rows
@@ -102,7 +113,8 @@ def runtimes(record: Record) -> str:
 def cell(record: Record, method: str, epsilon: float | None, constraint: str = "demographic_parity") -> Record | None:
     """Return the row of a method."""
     found = [
-        row for row in record["rows"]
+        row
+        for row in record["rows"]
         if (row["method"], row["epsilon"], row["constraint"]) == (method, epsilon, constraint)
     ]
     return found[0] if found else None
@@ -120,8 +132,14 @@ def groups_right(records: Sequence[Record]) -> str:
             ours, theirs = cell(record, "SFS, paper", epsilon), cell(record, "M", epsilon)
             if ours is None or theirs is None:
                 continue
-            rows.append([INCOME[record["data"]], f"{epsilon:g}", page.value(ours["group_accuracy"]),
-                         page.value(theirs["group_accuracy"])])
+            rows.append(
+                [
+                    INCOME[record["data"]],
+                    f"{epsilon:g}",
+                    page.value(ours["group_accuracy"]),
+                    page.value(theirs["group_accuracy"]),
+                ]
+            )
             if epsilon <= 1:
                 cells += 1
                 ahead = ours["group_accuracy"]["mean"] > theirs["group_accuracy"]["mean"]
@@ -149,11 +167,15 @@ def figure_3(records: Sequence[Record]) -> str:
             found = [cell(record, method, epsilon) for method in PRIVATE]
             seeds = min(len(row["seeds"]) for row in found if row is not None)
             here = [INCOME[record["data"]], f"{epsilon:g}", seeds]
-            rows.append([
-                *here,
-                *("–" if row is None else f"{page.value(row['accuracy'])} / {page.value(row['disparity'])}"
-                  for row in found),
-            ])
+            rows.append(
+                [
+                    *here,
+                    *(
+                        "–" if row is None else f"{page.value(row['accuracy'])} / {page.value(row['disparity'])}"
+                        for row in found
+                    ),
+                ]
+            )
             volumes.append([*here, *("–" if row is None else in_thousandths(row["hypervolume"]) for row in found)])
         if free is not None:
             here = [f"*{INCOME[record['data']]}, no privacy*", "∞", len(free["seeds"])]
@@ -221,16 +243,26 @@ def verdicts(records: Sequence[Record]) -> tuple[list[list[str]], list[str]]:
                 for epsilon in epsilons_of(record)
                 if (a := cell(record, ours, epsilon)) is not None and (b := cell(record, peer, epsilon)) is not None
             ]
-            rows.append([
-                ours, peer,
-                *(f"{column.count(1)} ahead, {column.count(-1)} behind, {column.count(0)} open"
-                  for column in zip(*signs, strict=True)),
-            ])
+            rows.append(
+                [
+                    ours,
+                    peer,
+                    *(
+                        f"{column.count(1)} ahead, {column.count(-1)} behind, {column.count(0)} open"
+                        for column in zip(*signs, strict=True)
+                    ),
+                ]
+            )
             if peer != "M, debiased":
                 both += sum(accurate == fair == 1 for accurate, fair, _ in signs)
                 compared += len(signs)
-        survives = "the ordering survives" if both == compared else "the ordering does not survive" if (
-            both < compared / 2) else "the ordering survives in part"
+        survives = (
+            "the ordering survives"
+            if both == compared
+            else "the ordering does not survive"
+            if (both < compared / 2)
+            else "the ordering survives in part"
+        )
         said.append(f"*{ours}*: ahead of M or PF-LD in both at once in {both} of {compared}: {survives}.")
     return rows, said
 
@@ -243,10 +275,15 @@ def figure_4(records: Sequence[Record]) -> str:
         free = cell(record, "F-LD", None, GENERALIZED)
         if any(row is None for row in found.values()) or free is None:
             continue
-        rows.append([
-            INCOME[record["data"]],
-            *(f"{page.value(row['accuracy'])} / {page.value(row['wasserstein'])}" for row in [*found.values(), free]),
-        ])
+        rows.append(
+            [
+                INCOME[record["data"]],
+                *(
+                    f"{page.value(row['accuracy'])} / {page.value(row['wasserstein'])}"
+                    for row in [*found.values(), free]
+                ),
+            ]
+        )
         for ours in ("SFS", "SFT"):
             cells += 1
             closer += found[ours]["wasserstein"]["mean"] < found["M"]["wasserstein"]["mean"]
@@ -268,12 +305,15 @@ def analysis(record: Record) -> str:
     for row in record["rows"]:
         for name, over, curve in (("λ", "lam", row["over_lam"]), ("k", "k", row["over_k"])):
             found = row["directions"][over]
-            rows.append([
-                INCOME[row["data"]], name,
-                *(signed(found[what]) for what in ("sensitivity", "risk_gap", "flipping_probability")),
-                *(page.value(row["soft_over_hard"][over][what], 2) for what in ("sensitivity", "risk_gap")),
-                f"{np.mean(curve['accuracy_soft']) - np.mean(curve['accuracy']):+.3f}",
-            ])
+            rows.append(
+                [
+                    INCOME[row["data"]],
+                    name,
+                    *(signed(found[what]) for what in ("sensitivity", "risk_gap", "flipping_probability")),
+                    *(page.value(row["soft_over_hard"][over][what], 2) for what in ("sensitivity", "risk_gap")),
+                    f"{np.mean(curve['accuracy_soft']) - np.mean(curve['accuracy']):+.3f}",
+                ]
+            )
     pairs = list(record["rows"][0]["correlations"])
     least = min(row["least_bound_over_measured"] for row in record["rows"])
     positive = {pair: sum(row["correlations"][pair]["mean"] > 0 for row in record["rows"]) for pair in pairs}
@@ -299,8 +339,16 @@ def analysis(record: Record) -> str:
             "states it with p.)",
         ),
         page.table(
-            ["data", "over", "sensitivity", "risk gap", "flips", "soft / hard sensitivity", "soft / hard risk gap",
-             "accuracy, soft − hard"],
+            [
+                "data",
+                "over",
+                "sensitivity",
+                "risk gap",
+                "flips",
+                "soft / hard sensitivity",
+                "soft / hard risk gap",
+                "accuracy, soft − hard",
+            ],
             rows,
         ),
         page.prose(

@@ -1,7 +1,7 @@
 """Write docs/benchmarks.md from benchmarks/results/*.json: no figure in it is typed by hand.
 
-    python benchmarks/render_docs.py          # write
-    python benchmarks/render_docs.py --check  # say whether the page is up to date, and exit with 1 if not
+python benchmarks/render_docs.py          # write
+python benchmarks/render_docs.py --check  # say whether the page is up to date, and exit with 1 if not
 """
 
 import argparse
@@ -381,7 +381,7 @@ def fair_dpsgd_head() -> str:
         prose(
             "The protocol is the one above; ε is certified for one private *record*, replaced by a null record.",
             "`FairDPSGDClassifier` has its defaults; parity is measured on public rows (their gradient is free) or,",
-            "with `public=\"none\"`, on the private rows, inside the certified ε. λ weighs the term, or bounds the",
+            'with `public="none"`, on the private rows, inside the certified ε. λ weighs the term, or bounds the',
             "multipliers. *Opacus* is a network of the same size trained with as many steps of the same batches; its ε",
             "is the one its own accountant states. *ThresholdOptimizer* is fairlearn's, around that network; it reads",
             "the labels and groups of the public rows, and **the group of every row it predicts for**. No other row",
@@ -416,9 +416,13 @@ def fair_dpsgd(record: Record) -> str:
     bars = []
     for line in record["bars"]:
         best = line["best"]
-        reached = "nothing within it" if best is None else (
-            f"{short(best['accuracy'], 3)} at gap {short(best['disparity'], 3)} and coverage "
-            f"{short(best['coverage'], 3)} ({best['method']}, λ = {best['lam']:g})"
+        reached = (
+            "nothing within it"
+            if best is None
+            else (
+                f"{short(best['accuracy'], 3)} at gap {short(best['disparity'], 3)} and coverage "
+                f"{short(best['coverage'], 3)} ({best['method']}, λ = {best['lam']:g})"
+            )
         )
         bars.append(
             f"To reach at ε = 1, {line['bar']}: accuracy {line['accuracy_at_least']:g}, gap at most "
@@ -460,9 +464,13 @@ def pfld_summary(found: list[Record]) -> str:
         by_method = {(row["method"], row["epsilon"]): row for row in record["hypervolumes"]}
         reference = record["hypervolume_reference"]
         volumes = {
-            key: 1000 * hypervolume(
-                [(row["accuracy"]["mean"], 1 - row["disparity"]["mean"]) for row in record["rows"]
-                 if (row["method"], row["epsilon"]) == key],
+            key: 1000
+            * hypervolume(
+                [
+                    (row["accuracy"]["mean"], 1 - row["disparity"]["mean"])
+                    for row in record["rows"]
+                    if (row["method"], row["epsilon"]) == key
+                ],
                 (reference["accuracy"]["mean"], reference["fairness"]),
                 minimize=False,
             )
@@ -507,7 +515,8 @@ def pfld_summary(found: list[Record]) -> str:
         table(["data", "ε", "PF-LD", "debiased RR", "model M", "F-LD (no privacy)"], rows_of_means),
         prose(
             "Of the means: "
-            + "; ".join(_leads(*key, entries, behind=False) for key, entries in sorted(leads_of_means.items())) + ".",
+            + "; ".join(_leads(*key, entries, behind=False) for key, entries in sorted(leads_of_means.items()))
+            + ".",
             f"At the largest ε the volumes of PF-LD are within {100 * max(apart['PF-LD']):.1f} % of those of F-LD, and",
             f"those of debiased randomised response within {100 * max(apart['debiased randomised response']):.1f} %.",
         ),
@@ -530,8 +539,12 @@ def mean_and_error(numbers: list[float]) -> dict[str, float | None]:
 
 def pfld_ablation(record: Record) -> str:
     rows = [
-        [row["method"], *(value(row[name]) for name in ("accuracy", "disparity")),
-         value(thousandfold(row["hypervolume"]), 2), f"{row['seconds']['mean']:.1f}"]
+        [
+            row["method"],
+            *(value(row[name]) for name in ("accuracy", "disparity")),
+            value(thousandfold(row["hypervolume"]), 2),
+            f"{row['seconds']['mean']:.1f}",
+        ]
         for row in record["rows"]
     ]
     return blocks(
@@ -549,21 +562,33 @@ def pfld_ablation(record: Record) -> str:
 def pfld_speed(record: Record) -> str:
     names = list(record["rows"][0]["ratios"])
     rows = [
-        [str(row["layers"]), str(row["batch_size"]), str(row["groups"]), f"{row['seconds']['plain']:.2f}",
-         *(f"{row['ratios'][name]:.2f}" for name in names if name != "plain"),
-         *(f"{ratio:.1f}" for ratio in row["paper"].values())]
+        [
+            str(row["layers"]),
+            str(row["batch_size"]),
+            str(row["groups"]),
+            f"{row['seconds']['plain']:.2f}",
+            *(f"{row['ratios'][name]:.2f}" for name in names if name != "plain"),
+            *(f"{ratio:.1f}" for ratio in row["paper"].values()),
+        ]
         for row in record["rows"]
     ]
     return blocks(
         "### Epochs of PF-LD",
         prose(
             f"{record['n_rows']:,} rows of {record['n_features']} features, layers of {record['width']} units; seconds",
-            "of a plain epoch, and how many times as long the others take. To reach: 1.6 with `sampling=\"poisson\"`.",
+            'of a plain epoch, and how many times as long the others take. To reach: 1.6 with `sampling="poisson"`.',
             "The last columns are the same ratios of the paper's own code and machine (its Table 1).",
         ),
         table(
-            ["layers", "batch", "groups", "plain, s", *(name for name in names if name != "plain"), "paper: F-LD",
-             "paper: PF-LD"],
+            [
+                "layers",
+                "batch",
+                "groups",
+                "plain, s",
+                *(name for name in names if name != "plain"),
+                "paper: F-LD",
+                "paper: PF-LD",
+            ],
             rows,
         ),
         provenance(record),
@@ -583,8 +608,11 @@ def pfld(record: Record) -> str:
     ]
     reference = record["hypervolume_reference"]
     volumes = [
-        [row["method"], "∞" if row["epsilon"] is None else f"{row['epsilon']:g}",
-         value(thousandfold(row["hypervolume"]), 2)]
+        [
+            row["method"],
+            "∞" if row["epsilon"] is None else f"{row['epsilon']:g}",
+            value(thousandfold(row["hypervolume"]), 2),
+        ]
         for row in record["hypervolumes"]
     ]
     return blocks(
@@ -620,10 +648,7 @@ def pfguard(record: Record) -> str:
             row["method"],
             row["learner"],
             "none" if row["epsilon_certified"] is None else f"{row['epsilon_certified']:.3f}",
-            *(
-                value(row[name])
-                for name in ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")
-            ),
+            *(value(row[name]) for name in ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")),
             value(row["kl"]) if "kl" in row else "–",
         ]
         for row in record["rows"]
@@ -733,7 +758,7 @@ def pfguard_junction(record: Record) -> str:
     return blocks(
         f"### More pairs than a tree: {TITLES[record['data']]}",
         prose(
-            "The default tree, and `structure=\"junction_tree\"` with eight more pairs, on the same splits. Further",
+            'The default tree, and `structure="junction_tree"` with eight more pairs, on the same splits. Further',
             "pairs share the budget of those of the tree.",
         ),
         table(["structure", "classifier", "AUROC", "EO gap", "demographic gap", "accuracy", "fit, s"], rows),
@@ -919,8 +944,16 @@ def pfguard_images(record: Record) -> str:
             "reweighting and DP-SGD-F, 13 and 11).",
         ),
         table(
-            ["method", "ε certified", "KL", "distribution disparity", "Fréchet, even", "Fréchet, as drawn",
-             "worst cell", "fit, s"],
+            [
+                "method",
+                "ε certified",
+                "KL",
+                "distribution disparity",
+                "Fréchet, even",
+                "Fréchet, as drawn",
+                "worst cell",
+                "fit, s",
+            ],
             [line for row in record["rows"] for line in images_of(row)],
         ),
         prose(
@@ -940,8 +973,15 @@ def pfguard_images(record: Record) -> str:
         ),
         prose("What is learnt from 4,000 generated images and tested on real ones:"),
         table(
-            ["method", "perceptron: accuracy", "EO gap", "demographic gap", "convolutional network: accuracy",
-             "EO gap", "demographic gap"],
+            [
+                "method",
+                "perceptron: accuracy",
+                "EO gap",
+                "demographic gap",
+                "convolutional network: accuracy",
+                "EO gap",
+                "demographic gap",
+            ],
             [line for row in record["rows"] for line in downstream_of(row)],
         ),
         prose(
@@ -1131,8 +1171,14 @@ def audit_ratio(record: Record) -> str:
             "ε of Gaussian noise at a small δ lies where fewer than one run in a million falls.",
         ),
         table(
-            ["method", *(f"{word}, ε = {epsilon:g}" for word in ("pair", "free", "one fit")
-                         for epsilon in (epsilons[0], epsilons[-1]))],
+            [
+                "method",
+                *(
+                    f"{word}, ε = {epsilon:g}"
+                    for word in ("pair", "free", "one fit")
+                    for epsilon in (epsilons[0], epsilons[-1])
+                ),
+            ],
             [
                 [
                     method,
@@ -1292,8 +1338,9 @@ def color_mnist(record: Record) -> str:
                 row["choice"] or "–",
                 "–" if row["idp3"] is None else f"{row['idp3']:g}",
                 *(value(row[name]) for name in ("disparity", "accuracy", "coverage")),
-                " / ".join(short(paper[name], digits) for name, digits in
-                           (("disparity", 2), ("accuracy", 3), ("coverage", 2))),
+                " / ".join(
+                    short(paper[name], digits) for name, digits in (("disparity", 2), ("accuracy", 3), ("coverage", 2))
+                ),
             ]
         )
     return blocks(
@@ -1311,7 +1358,7 @@ def color_mnist(record: Record) -> str:
             f"({' and '.join(map(str, record['channels']))} channels, {sgd['epochs']:g} epochs, batches of",
             f"{sgd['batch_size']}). Teachers and students of PATE are the package's defaults, on the",
             f"{record['components']} principal components of the public rows. IDP3 and the gates use the paper's check",
-            f"(`gate=\"{gate['gate']}\"`, `min_count={gate['min_count']}`): with many classes it answers more than",
+            f'(`gate="{gate["gate"]}"`, `min_count={gate["min_count"]}`): with many classes it answers more than',
             "the package's default, and promises less. The gap is measured.",
         ),
         prose(
@@ -1331,8 +1378,17 @@ def color_mnist(record: Record) -> str:
             f"answered. If it asks no more than it answers, it can pay for {within} answers.",
         ),
         table(
-            ["setting: method", "ε", "published ε", "chosen", "IDP3 γ", "gap", "accuracy", "coverage",
-             "published gap / accuracy / coverage"],
+            [
+                "setting: method",
+                "ε",
+                "published ε",
+                "chosen",
+                "IDP3 γ",
+                "gap",
+                "accuracy",
+                "coverage",
+                "published gap / accuracy / coverage",
+            ],
             rows,
         ),
         prose(

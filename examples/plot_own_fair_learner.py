@@ -57,8 +57,14 @@ points["own learner, true groups"] = measure(WithoutTheDirection().fit(X[train],
 ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
 for variant in ("student", "teacher"):
     model = SFPATEClassifier(
-        variant=variant, fair_estimator=WithoutTheDirection(), epsilon=2.0, n_teachers=60, groups=[0, 1],
-        classes=[0, 1], ledger=ledger, random_state=0,
+        variant=variant,
+        fair_estimator=WithoutTheDirection(),
+        epsilon=2.0,
+        n_teachers=60,
+        groups=[0, 1],
+        classes=[0, 1],
+        ledger=ledger,
+        random_state=0,
     ).fit(X[train], y[train], sensitive_features=groups[train])
     points[f"inside, as {variant}"] = measure(model)
 for name, (accuracy, gap) in points.items():

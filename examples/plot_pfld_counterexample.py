@@ -77,9 +77,7 @@ def flipped(groups, i=0):
 def sign_flip_jump(m):
     """How far the published gradient moves between the two neighbours."""
     rows, groups, theta = two_groups(m)
-    return np.linalg.norm(
-        published_gradient(rows, groups, theta) - published_gradient(rows, flipped(groups), theta)
-    )
+    return np.linalg.norm(published_gradient(rows, groups, theta) - published_gradient(rows, flipped(groups), theta))
 
 
 # %%

@@ -77,9 +77,7 @@ with sklearn.config_context(enable_metadata_routing=True):
         FairPATEClassifier(epsilon=1.0, gamma=0.05, classes=[0, 1], random_state=0),
         transform_input=["X_public"],
     )
-    pipeline.fit(
-        split.X, split.y, X_public=split.X_public, sensitive_features_public=split.sensitive_features_public
-    )
+    pipeline.fit(split.X, split.y, X_public=split.X_public, sensitive_features_public=split.sensitive_features_public)
     print(f"accuracy {pipeline.score(split.X_test, split.y_test):.3f}; {pipeline[-1].privacy_}")
 
 # %%

@@ -144,8 +144,17 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
 
 SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0}
 DPSGD = {"epsilon": 1000.0, "batch_size": 1000, "epochs": 30, "hidden": (8,), "noise_seed": 0, "random_state": 0}
-PFLD = {"epsilon": 1000.0, "groups": [0, 1], "hidden": (8,), "epochs": 20, "lam_max": 0.1, "lr": 0.02, "batch_size": 32,
-        "noise_seed": 0, "random_state": 0}
+PFLD = {
+    "epsilon": 1000.0,
+    "groups": [0, 1],
+    "hidden": (8,),
+    "epochs": 20,
+    "lam_max": 0.1,
+    "lr": 0.02,
+    "batch_size": 32,
+    "noise_seed": 0,
+    "random_state": 0,
+}
 SFPATE = {"epsilon": 1000.0, "n_teachers": 3, "groups": [0, 1], "noise_seed": 0, "random_state": 0}
 NETWORK = {"hidden": (8,), "epochs": 60, "lam_max": 0.1, "lr": 0.02, "batch_size": 32, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
@@ -161,12 +170,18 @@ def fast_instances():
         ParityLogisticRegressionOfColumnZero(),
         LagrangianOfColumnZero(**NETWORK),
         SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK)),
-        SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), variant="teacher",
-                           student=LogisticRegression()),
+        SFPATEOfColumnZero(
+            **SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), variant="teacher", student=LogisticRegression()
+        ),
         PFGuardOfColumnZero(noise_seed=0, random_state=0),
         IDP3OfColumnZero(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
-        ParetoSearchCV(PATEClassifier(**SEEDED), {"threshold": [0.6, 0.8]}, objectives="accuracy", score_epsilon=1e4,
-                       cv=ShuffleSplit(2, test_size=0.25, random_state=0)),
+        ParetoSearchCV(
+            PATEClassifier(**SEEDED),
+            {"threshold": [0.6, 0.8]},
+            objectives="accuracy",
+            score_epsilon=1e4,
+            cv=ShuffleSplit(2, test_size=0.25, random_state=0),
+        ),
         PrivateSearchCV(PATEClassifier(**SEEDED), {"n_teachers": [2, 3]}, score_epsilon=1e4),
         FairnessCalibratorOfColumnZero(LogisticRegression(), lam=0.3),
         FairnessCalibratorOfColumnZero(LogisticRegression(), gamma=0.1, group_at_prediction=True),
@@ -180,8 +195,12 @@ def slow_instances():
         LagrangianOfColumnZero(constraint=["accuracy_parity", "generalized_demographic_parity"], **NETWORK),
         SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), voting="gnmax"),
         SFPATEOfColumnZero(**SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2)),
-        SFPATEOfColumnZero(**SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2), variant="teacher",
-                           student=LogisticRegression()),
+        SFPATEOfColumnZero(
+            **SFPATE,
+            fair_estimator=ParityLogisticRegression(slack=0.2),
+            variant="teacher",
+            student=LogisticRegression(),
+        ),
         PATEClassifier(voting="confident", **SEEDED),
         PATEClassifier(voting="gnmax", **SEEDED),
         FairPATEOfColumnZero(voting="gnmax", **FAIR),

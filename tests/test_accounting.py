@@ -194,9 +194,7 @@ def test_discrete_argmax_bit_equals_enumeration_with_its_tie_rule(sigma, restric
     total = sum(weights.values())
 
     def second_wins(difference):  # second - first; a tie goes to the first
-        return sum(
-            weights[a] * weights[b] for a in support for b in support if difference + b - a > 0
-        ) / total**2
+        return sum(weights[a] * weights[b] for a in support for b in support if difference + b - a > 0) / total**2
 
     states = range(-n, n + 1) if restricted else range(-n, n + 1, 2)
     probabilities = {d: second_wins(d) for d in states}
@@ -404,9 +402,9 @@ def test_stopping_when_it_pays_and_certifying_the_realised_spend_would_be_wrong(
 def test_report_adds_like_guarantees_and_refuses_unlike_ones():
     def spent(**changes):
         fields = {"protects": "record", "neighboring_relation": "replace one record", **changes}
-        return PrivacySpent.of(GaussianDpEvent(4.0), changes.pop("delta", 1e-5), **{
-            k: v for k, v in fields.items() if k != "delta"
-        })
+        return PrivacySpent.of(
+            GaussianDpEvent(4.0), changes.pop("delta", 1e-5), **{k: v for k, v in fields.items() if k != "delta"}
+        )
 
     total = spent() + spent()
     assert total.epsilon == pytest.approx(gdp_epsilon(ROOT2 / 4, 1e-5))
@@ -456,8 +454,10 @@ def test_releases_whose_losses_are_nearly_all_beyond_any_grid_have_no_finite_los
         assert 1e5 < epsilon_of(event, 1e-5) < math.inf
     # ... and a search that starts there finds its way out of it
     noise = calibrate_noise(
-        lambda s: compose(GaussianDpEvent(0.5), repeat(ReplaceSampledGaussian(0.5, s, difference=1.0), 20)), 1000.0,
-        1e-5, guess=0.02,
+        lambda s: compose(GaussianDpEvent(0.5), repeat(ReplaceSampledGaussian(0.5, s, difference=1.0), 20)),
+        1000.0,
+        1e-5,
+        guess=0.02,
     )
     assert 0 < noise < 1
     plan = compose(GaussianDpEvent(0.5), repeat(ReplaceSampledGaussian(0.5, noise, difference=1.0), 20))

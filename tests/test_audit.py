@@ -94,8 +94,7 @@ def test_choosing_the_threshold_does_not_bias_the_distribution_free_bound():
     # probability P(N > 1.96 sqrt 2) = .0028. A threshold judged on the runs that chose it fails ten times as often.
     rng = np.random.default_rng(11)
     results = [
-        audit_matched_filter(rng.normal(size=400), rng.normal(size=400), method="clopper_pearson")
-        for _ in range(500)
+        audit_matched_filter(rng.normal(size=400), rng.normal(size=400), method="clopper_pearson") for _ in range(500)
     ]
     assert np.mean([result.epsilon_lower(0.0) > 0 for result in results]) <= 0.0028 + 4 * math.sqrt(0.0028 / 500)
 

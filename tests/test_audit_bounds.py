@@ -223,9 +223,7 @@ def test_scores_without_information_give_nothing():
 def test_gaussian_from_one_run_finds_noise_too_small(factor, epsilon):
     mu = gdp_mu(epsilon, DELTA)
     m = round(60 * (1 / mu**2 + 0.25) / math.log(factor) ** 2)  # canaries enough for nearly five standard errors
-    honest, broken = (
-        audit_one_run_gaussian(*gaussian_run(f * mu, m, seed=4), confidence=0.99) for f in (1.0, factor)
-    )
+    honest, broken = (audit_one_run_gaussian(*gaussian_run(f * mu, m, seed=4), confidence=0.99) for f in (1.0, factor))
     assert broken.refutes(mu) and not honest.refutes(mu)
 
 

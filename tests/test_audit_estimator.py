@@ -16,7 +16,9 @@ from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 
 X, Y = rows()
 RECORD, ADD_REMOVE, ATTRIBUTE = (
-    "replace one record", "add or remove one record", "replace one sensitive attribute",
+    "replace one record",
+    "add or remove one record",
+    "replace one sensitive attribute",
 )
 CORNER = Canary((np.ones(2), 0), (np.ones(2), 1), name="the corner, another label")  # moves every number of ToyNB
 
@@ -119,8 +121,12 @@ def test_one_run_finds_a_randomised_response_that_answers_too_well():
     table, labels, groups = np.zeros((n, 1)), np.zeros(n, dtype=int), np.arange(n) % 2
     canaries = [Canary((table[i], 0, 0), (table[i], 0, 1), row=i) for i in range(n)]
     given = {
-        "canaries": canaries, "relation": ATTRIBUTE, "sensitive_features": groups, "n_runs": 1,
-        "score": lambda model: model.groups_, "random_state": 0,
+        "canaries": canaries,
+        "relation": ATTRIBUTE,
+        "sensitive_features": groups,
+        "n_runs": 1,
+        "score": lambda model: model.groups_,
+        "random_state": 0,
     }
     sound = audit(Grouped(), table, labels, **given)
     assert 0.7 < sound.ratio <= 1 and not sound.violates and sound.n_fits == 2
@@ -190,7 +196,11 @@ def test_a_learned_score_is_judged_on_runs_it_has_not_seen():
 
 def test_an_estimator_of_this_package_states_claim_and_neighbours_and_is_not_accused():
     model = PATEClassifier(
-        epsilon=2.0, classes=[0, 1], n_teachers=3, voting="soft", student=DummyClassifier(strategy="prior"),
+        epsilon=2.0,
+        classes=[0, 1],
+        n_teachers=3,
+        voting="soft",
+        student=DummyClassifier(strategy="prior"),
         random_state=0,
     )
     table = np.zeros((3, 1))
@@ -198,8 +208,15 @@ def test_an_estimator_of_this_package_states_claim_and_neighbours_and_is_not_acc
     public = PublicData(np.zeros((2, 1)), [0, 1])
     with fixed_entropy(0):
         found = audit(
-            model, table, np.array([0, 1, 0]), canaries=canaries, fit_params={"X_public": public},
-            score=lambda fitted: fitted.released_votes_[:, 1].sum(), method="gaussian", n_runs=150, random_state=0,
+            model,
+            table,
+            np.array([0, 1, 0]),
+            canaries=canaries,
+            fit_params={"X_public": public},
+            score=lambda fitted: fitted.released_votes_[:, 1].sum(),
+            method="gaussian",
+            n_runs=150,
+            random_state=0,
         )
     assert found.claim == pytest.approx(2.0, abs=1e-3) and found.delta == 1e-5 and found.relation == RECORD
     assert 0.4 < found.ratio <= 1

@@ -79,9 +79,7 @@ def test_public_rows_with_other_columns_or_numbers_past_all_bounds(rows):
         attempt(rows, public=PublicData(rows.X_public[:, :3], rows.groups_public))
     named = pd.DataFrame(rows.X_public, columns=NAMES)
     with pytest.raises(ValueError, match="feature names should match"):
-        attempt(
-            rows, X=pd.DataFrame(rows.X, columns=list("wxyz")), public=PublicData(named, rows.groups_public)
-        )
+        attempt(rows, X=pd.DataFrame(rows.X, columns=list("wxyz")), public=PublicData(named, rows.groups_public))
     with pytest.raises(ValueError, match=r"public rows of FairPATEClassifier hold numbers beyond 1e\+100"):
         attempt(rows, public=PublicData(changed(rows.X_public, 1e200), rows.groups_public))
     attempt(rows, X=changed(rows.X, 1e300))  # of a private row, one teacher's trouble

@@ -12,8 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
 IDS = [path.stem for path in SCRIPTS]
-NEEDS = {"bench_dpsgd": ["opacus"], "bench_pfguard_junction": ["mbi"], "bench_pfguard_peers": ["dpmm"],
-         "bench_utility": ["fairlearn"]}
+NEEDS = {
+    "bench_dpsgd": ["opacus"],
+    "bench_pfguard_junction": ["mbi"],
+    "bench_pfguard_peers": ["dpmm"],
+    "bench_utility": ["fairlearn"],
+}
 # A cluster and worker processes that import torch take minutes on a busy machine, and have tests of their own.
 ONLY = {"bench_teachers": ["--parts", "logistic"]}
 

@@ -61,9 +61,7 @@ def test_group_is_a_feature_only_when_asked_for():
     assert "race" not in fetch_adult(sensitive="race").feature_names
     assert "sex" in fetch_adult(include_sensitive=True).feature_names
     both = fetch_adult(sensitive=["sex", "race"])
-    assert list(both.sensitive_features.columns) == ["sex", "race"] and not {"sex", "race"} & set(
-        both.feature_names
-    )
+    assert list(both.sensitive_features.columns) == ["sex", "race"] and not {"sex", "race"} & set(both.feature_names)
     assert both.sensitive_features["race"].value_counts().to_dict() == {"White": 41_762, "Non-White": 7_080}
 
 
@@ -136,9 +134,7 @@ def test_file_is_found_through_argument_and_environment(tiny, monkeypatch):
     assert fetch_adult(data_home=tiny).data["occupation"].tolist() == ["Sales", "unknown"]
     monkeypatch.setenv("SKFAIRDP_DATA", str(tiny))
     bunch = fetch_adult(sensitive="race")
-    assert bunch.sensitive_features.tolist() == ["White", "Non-White"] and bunch.source == str(
-        tiny / "adult.csv.gz"
-    )
+    assert bunch.sensitive_features.tolist() == ["White", "Non-White"] and bunch.source == str(tiny / "adult.csv.gz")
     X, y = fetch_adult(return_X_y=True)
     assert X.shape == (2, 12) and y.tolist() == [1, 0]
 
@@ -189,9 +185,7 @@ def test_openml_copy_is_brought_to_the_original_columns(tiny, monkeypatch):
 def test_placeholder_names_of_openml_are_replaced(monkeypatch, tmp_path):
     monkeypatch.delenv("SKFAIRDP_DATA", raising=False)
     monkeypatch.setattr(_fetch, "BANK", dataclasses.replace(_fetch.BANK, rows=2, positives=1))
-    values = {
-        name: [61, 20] if name in ("age", "balance") else ["a", "b"] for name in _fetch.BANK.columns[:-1]
-    }
+    values = {name: [61, 20] if name in ("age", "balance") else ["a", "b"] for name in _fetch.BANK.columns[:-1]}
     data = pd.DataFrame(values).set_axis([f"V{j}" for j in range(1, 17)], axis=1)
     bunch = Bunch(data=data, target=pd.Series(["2", "1"], dtype="category"))
     monkeypatch.setattr(_files, "fetch_openml", lambda **kwargs: bunch)
@@ -203,9 +197,7 @@ def test_table_that_is_not_the_published_one_is_refused(tiny, monkeypatch):
     monkeypatch.setattr(_fetch, "ADULT", dataclasses.replace(_fetch.ADULT, rows=3))
     with pytest.raises(ValueError, match=r"not the published one: it has 2 rows, 1 of them positive"):
         fetch_adult(data_home=tiny)
-    monkeypatch.setattr(
-        _fetch, "ADULT", dataclasses.replace(_fetch.ADULT, columns=(*_fetch.ADULT.columns, "height"))
-    )
+    monkeypatch.setattr(_fetch, "ADULT", dataclasses.replace(_fetch.ADULT, columns=(*_fetch.ADULT.columns, "height")))
     with pytest.raises(ValueError, match=r"lacks the column\(s\) \['height'\]"):
         fetch_adult(data_home=tiny)
 
@@ -266,9 +258,7 @@ def test_gap_of_a_large_sample_is_the_declared_one(disparity, proportions, n_cla
 
 
 def test_features_carry_class_and_group_at_the_declared_distances():
-    X, y, groups = make_biased_classification(
-        200_000, class_sep=3.0, group_sep=1.5, disparity=0.3, random_state=2
-    )
+    X, y, groups = make_biased_classification(200_000, class_sep=3.0, group_sep=1.5, disparity=0.3, random_state=2)
     centre = {(k, z): X[(y == k) & (groups == z)].mean(axis=0) for k in (0, 1) for z in (0, 1)}
     assert np.linalg.norm(centre[0, 0] - centre[1, 0]) == pytest.approx(3.0 * np.sqrt(2), abs=0.03)
     assert np.linalg.norm(centre[0, 0] - centre[0, 1]) == pytest.approx(1.5 * np.sqrt(2), abs=0.03)
@@ -278,9 +268,7 @@ def test_features_carry_class_and_group_at_the_declared_distances():
 def test_synthetic_data_is_reproducible_and_comes_as_a_frame():
     first, second = (make_biased_classification(50, random_state=3, as_frame=True) for _ in range(2))
     pd.testing.assert_frame_equal(first[0], second[0])
-    assert (
-        list(first[0].columns[:2]) == ["x0", "x1"] and first[1].equals(second[1]) and first[2].name == "group"
-    )
+    assert list(first[0].columns[:2]) == ["x0", "x1"] and first[1].equals(second[1]) and first[2].name == "group"
 
 
 @pytest.mark.parametrize(
@@ -321,18 +309,14 @@ def test_split_parts_are_disjoint_aligned_and_of_the_asked_sizes():
     for part, rows in zip(("", "_public", "_test"), split.indices, strict=True):
         np.testing.assert_array_equal(getattr(split, f"X{part}")["row"], rows)
         np.testing.assert_array_equal(getattr(split, f"y{part}"), rows % 2)
-        np.testing.assert_array_equal(
-            getattr(split, f"sensitive_features{part}"), np.array(["a", "b"])[rows % 2]
-        )
+        np.testing.assert_array_equal(getattr(split, f"sensitive_features{part}"), np.array(["a", "b"])[rows % 2])
     assert split.public.X is split.X_public
 
 
 def test_changing_a_value_moves_no_row():
     X, y, groups = _table(500)
     other = train_private_public_test_split(X * 0, 1 - y, groups[::-1], random_state=5)
-    for a, b in zip(
-        train_private_public_test_split(X, y, groups, random_state=5).indices, other.indices, strict=True
-    ):
+    for a, b in zip(train_private_public_test_split(X, y, groups, random_state=5).indices, other.indices, strict=True):
         np.testing.assert_array_equal(a, b)
     changed = train_private_public_test_split(X, y, groups, random_state=6)
     assert set(changed.indices[0]) != set(other.indices[0])

@@ -31,8 +31,9 @@ N_ROWS, N_FEATURES, N_TEACHERS, N_CLASSES = 180, 4, 8, 3
 ENGINES = {
     "logistic": LogisticTeachers(C=2.0),
     "mlp": MLPTeachers(hidden=(8, 8), epochs=3, batch_size=8, lr=0.02),
-    "module": ModuleTeachers(nn.Sequential(nn.Linear(N_FEATURES, 8), nn.Tanh(), nn.Linear(8, N_CLASSES)), epochs=3,
-                             batch_size=8, lr=0.02),
+    "module": ModuleTeachers(
+        nn.Sequential(nn.Linear(N_FEATURES, 8), nn.Tanh(), nn.Linear(8, N_CLASSES)), epochs=3, batch_size=8, lr=0.02
+    ),
     "tree": DecisionTreeClassifier(max_features=2),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
 }
@@ -52,8 +53,9 @@ def legacy_state():
 
 
 def votes(teacher, X, y, assignment, queries, n_jobs=None):
-    fitted = fit_teachers(teacher, X, y, assignment, n_teachers=N_TEACHERS, n_classes=N_CLASSES, random_state=0,
-                          n_jobs=n_jobs)
+    fitted = fit_teachers(
+        teacher, X, y, assignment, n_teachers=N_TEACHERS, n_classes=N_CLASSES, random_state=0, n_jobs=n_jobs
+    )
     return fitted.predict(queries)
 
 

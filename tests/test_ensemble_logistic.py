@@ -72,8 +72,10 @@ def test_a_part_with_fewer_rows_than_features_is_the_same_problem_in_the_span_of
 def test_batching_does_not_change_a_bit(monkeypatch, entries):
     X, y = make(310, 7, 3)
     assignment = iid_partition(310, 12, random_state=0)
-    one_by_one = [coefficients(X[assignment == k], y[assignment == k], np.zeros((assignment == k).sum(), int), 1, 3)
-                  for k in range(12)]
+    one_by_one = [
+        coefficients(X[assignment == k], y[assignment == k], np.zeros((assignment == k).sum(), int), 1, 3)
+        for k in range(12)
+    ]
     monkeypatch.setattr(logistic, "_BATCH_ENTRIES", entries)
     monkeypatch.setattr(logistic, "_TEACHERS_PER_TASK", 5)
     coef, intercept = coefficients(X, y, assignment, 12, 3)
@@ -90,8 +92,9 @@ def test_separable_parts_with_hardly_any_penalty_stay_finite():
 
 
 def test_damping_converges_where_full_newton_steps_from_zero_diverge():
-    X = np.array([[0.9, 3.7], [-1.3, 0.5], [-0.9, -0.2], [0.0, -0.3], [-2.1, -14.4], [-0.2, -2.0], [2.1, -0.8],
-                  [-1.1, -23.6]])
+    X = np.array(
+        [[0.9, 3.7], [-1.3, 0.5], [-0.9, -0.2], [0.0, -0.3], [-2.1, -14.4], [-0.2, -2.0], [2.1, -0.8], [-1.1, -23.6]]
+    )
     y = np.array([0, 1, 0, 0, 0, 0, 0, 0])
     coef, intercept = coefficients(X, y, np.zeros(8, dtype=int), 1, 2, C=1e4)
     residual = 1 / (1 + np.exp(-(X @ coef[0, 1] + intercept[0, 1]))) - y

@@ -13,9 +13,7 @@ N_ROWS, N_TEACHERS = 10_000, 100
 def teachers_that_change(content, assignment, other_content, other_assignment):
     """Number of teachers whose training set differs between two datasets of distinct records."""
     return sum(
-        not np.array_equal(
-            np.sort(content[assignment == k]), np.sort(other_content[other_assignment == k])
-        )
+        not np.array_equal(np.sort(content[assignment == k]), np.sort(other_content[other_assignment == k]))
         for k in range(N_TEACHERS)
     )
 
@@ -103,9 +101,7 @@ def test_iid_partition_couples_neighbours_that_differ_by_a_row(content):
     """Less the removed entry, the assignment of D is one of D', and one teacher differs."""
     assignment = iid_partition(N_ROWS, N_TEACHERS, random_state=0)
     for row in (0, 10, N_ROWS - 1):
-        changed = teachers_that_change(
-            content, assignment, np.delete(content, row), np.delete(assignment, row)
-        )
+        changed = teachers_that_change(content, assignment, np.delete(content, row), np.delete(assignment, row))
         assert changed == 1
 
 

@@ -55,8 +55,7 @@ def fit(teacher, X, y, assignment=None, n_teachers=4, **keywords):
 
 @pytest.mark.parametrize(
     "teacher",
-    [*ENGINES.values(), MODULE, lambda: nn.Linear(3, 3), KNeighborsClassifier(3),
-     make_pipeline(LogisticRegression())],
+    [*ENGINES.values(), MODULE, lambda: nn.Linear(3, 3), KNeighborsClassifier(3), make_pipeline(LogisticRegression())],
     ids=[*ENGINES, "instance", "factory", "neighbours", "pipeline"],
 )
 def test_every_kind_of_teacher_learns(teacher, blobs):
@@ -174,7 +173,9 @@ def test_memory_keeps_apart_other_data_and_other_settings(blobs, tmp_path):
     plain = [fit(t, rows, y).predict(X) for t in (LogisticTeachers(), LogisticTeachers(C=1e-4)) for rows in (X, other)]
     cached = [
         fit(t, rows, y, memory=tmp_path).predict(X)
-        for _ in range(2) for t in (LogisticTeachers(), LogisticTeachers(C=1e-4)) for rows in (X, other)
+        for _ in range(2)
+        for t in (LogisticTeachers(), LogisticTeachers(C=1e-4))
+        for rows in (X, other)
     ]
     for votes, expected in zip(cached, plain * 2, strict=True):
         assert np.array_equal(votes, expected)
@@ -254,12 +255,20 @@ def test_unknown_teachers_are_refused(teacher, blobs):
 
 @pytest.mark.parametrize(
     ("config", "name"),
-    [(LogisticTeachers(C=0), "C"), (LogisticTeachers(C=np.nan), "C"), (LogisticTeachers(max_iter=0), "max_iter"),
-     (LogisticTeachers(tol=-1.0), "tol"), (MLPTeachers(epochs=0), "epochs"),
-     (MLPTeachers(batch_size=2.5), "batch_size"),
-     (MLPTeachers(lr=0), "lr"), (MLPTeachers(weight_decay=-1), "weight_decay"), (MLPTeachers(hidden=(0,)), "hidden"),
-     (MLPTeachers(hidden=64), "hidden"), (MLPTeachers(device="abacus"), "device"),
-     (ModuleTeachers(MODULE, lr="fast"), "lr")],
+    [
+        (LogisticTeachers(C=0), "C"),
+        (LogisticTeachers(C=np.nan), "C"),
+        (LogisticTeachers(max_iter=0), "max_iter"),
+        (LogisticTeachers(tol=-1.0), "tol"),
+        (MLPTeachers(epochs=0), "epochs"),
+        (MLPTeachers(batch_size=2.5), "batch_size"),
+        (MLPTeachers(lr=0), "lr"),
+        (MLPTeachers(weight_decay=-1), "weight_decay"),
+        (MLPTeachers(hidden=(0,)), "hidden"),
+        (MLPTeachers(hidden=64), "hidden"),
+        (MLPTeachers(device="abacus"), "device"),
+        (ModuleTeachers(MODULE, lr="fast"), "lr"),
+    ],
 )
 def test_bad_engine_parameters_name_the_parameter_and_the_class(config, name, blobs):
     with pytest.raises(ValueError, match=f"'{name}' parameter of {type(config).__name__}"):
@@ -268,14 +277,16 @@ def test_bad_engine_parameters_name_the_parameter_and_the_class(config, name, bl
 
 @pytest.mark.parametrize(
     ("change", "match"),
-    [({"y": np.zeros(5, int)}, r"y of fit_teachers must have shape \(240,\)"),
-     ({"y": np.full(240, 3)}, r"y of fit_teachers must be integer codes in \[0, 3\)"),
-     ({"y": np.zeros(240)}, "y of fit_teachers must be integer"),
-     ({"assignment": np.zeros(3, int)}, "assignment of fit_teachers must have shape"),
-     ({"assignment": np.full(240, 4)}, r"assignment of fit_teachers must be integer codes in \[0, 4\)"),
-     ({"assignment": np.full(240, -1)}, "assignment of fit_teachers"),
-     ({"n_teachers": 0}, "'n_teachers' parameter of fit_teachers"),
-     ({"memory": 3}, "memory")],
+    [
+        ({"y": np.zeros(5, int)}, r"y of fit_teachers must have shape \(240,\)"),
+        ({"y": np.full(240, 3)}, r"y of fit_teachers must be integer codes in \[0, 3\)"),
+        ({"y": np.zeros(240)}, "y of fit_teachers must be integer"),
+        ({"assignment": np.zeros(3, int)}, "assignment of fit_teachers must have shape"),
+        ({"assignment": np.full(240, 4)}, r"assignment of fit_teachers must be integer codes in \[0, 4\)"),
+        ({"assignment": np.full(240, -1)}, "assignment of fit_teachers"),
+        ({"n_teachers": 0}, "'n_teachers' parameter of fit_teachers"),
+        ({"memory": 3}, "memory"),
+    ],
 )
 def test_bad_arguments_are_refused(change, match, blobs):
     X, y = blobs
@@ -287,9 +298,13 @@ def test_bad_arguments_are_refused(change, match, blobs):
 @pytest.mark.parametrize("teacher", ["logistic", "mlp"])
 @pytest.mark.parametrize(
     ("X", "match"),
-    [([["SECRET7", 1.0]] * 4, "table of numbers"), ([[np.nan, 77.5]] * 4, "NaN or infinity"),
-     ([[np.inf, 77.5]] * 4, "NaN or infinity"), (np.zeros(4), "table of numbers"),
-     (scipy.sparse.csr_array(np.eye(4)), "table of numbers")],
+    [
+        ([["SECRET7", 1.0]] * 4, "table of numbers"),
+        ([[np.nan, 77.5]] * 4, "NaN or infinity"),
+        ([[np.inf, 77.5]] * 4, "NaN or infinity"),
+        (np.zeros(4), "table of numbers"),
+        (scipy.sparse.csr_array(np.eye(4)), "table of numbers"),
+    ],
     ids=["words", "nan", "inf", "flat", "sparse"],
 )
 def test_batched_engines_refuse_rows_that_are_no_numbers_and_quote_none(teacher, X, match):

@@ -108,8 +108,9 @@ SETTINGS = [
     pytest.param(SFPATEClassifier, {"voting": "gnmax"}, id="SFS-gnmax"),
     pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "student_rows": 50}, id="SFS-discrete"),
     pytest.param(SFPATEClassifier, {"variant": "teacher", "student": LagrangianClassifier(epochs=1)}, id="SFT"),
-    pytest.param(SFPATEClassifier, {"variant": "teacher", "voting": "gnmax", "student": LogisticRegression()},
-                 id="SFT-gnmax"),
+    pytest.param(
+        SFPATEClassifier, {"variant": "teacher", "voting": "gnmax", "student": LogisticRegression()}, id="SFT-gnmax"
+    ),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson", "primal_steps": 5}, id="PFLD-poisson"),
@@ -123,8 +124,11 @@ QUICK = {
     FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
     PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
     RandomizedResponseClassifier: {"groups": [0, 1]},
-    SFPATEClassifier: {"groups": [0, 1], "n_teachers": 20,
-                       "fair_estimator": LagrangianClassifier(hidden=(4,), epochs=1, batch_size=100, dual_steps=3)},
+    SFPATEClassifier: {
+        "groups": [0, 1],
+        "n_teachers": 20,
+        "fair_estimator": LagrangianClassifier(hidden=(4,), epochs=1, batch_size=100, dual_steps=3),
+    },
     PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "n_bins": 8},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.

@@ -163,8 +163,11 @@ def test_every_door_refuses(name):
             enter(MALFORMED[name])
 
 
-OURS = [name for name, event in MALFORMED.items()
-        if type(event) in (ThresholdBit, ArgmaxBit, DiscreteGaussian, ReplaceSampledGaussian)]
+OURS = [
+    name
+    for name, event in MALFORMED.items()
+    if type(event) in (ThresholdBit, ArgmaxBit, DiscreteGaussian, ReplaceSampledGaussian)
+]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -223,10 +226,16 @@ leaves = st.one_of(
     st.builds(RandomizedResponseDpEvent, st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 4)),
     st.builds(PoissonSampledDpEvent, shares, st.builds(GaussianDpEvent, noises)),
     st.builds(ReplaceSampledGaussian, shares, noises, st.sampled_from([0.5, 2.0])),
-    st.builds(ThresholdBit, st.sampled_from([1, 9, np.int64(12)]), st.sampled_from([-1.0, 4.5, 6, 30.0]), noises,
-              st.sampled_from(["gaussian", "discrete_gaussian"])),
-    st.builds(ArgmaxBit, st.sampled_from([1, 9]), noises, st.sampled_from(["gaussian", "discrete_gaussian"]),
-              st.booleans()),
+    st.builds(
+        ThresholdBit,
+        st.sampled_from([1, 9, np.int64(12)]),
+        st.sampled_from([-1.0, 4.5, 6, 30.0]),
+        noises,
+        st.sampled_from(["gaussian", "discrete_gaussian"]),
+    ),
+    st.builds(
+        ArgmaxBit, st.sampled_from([1, 9]), noises, st.sampled_from(["gaussian", "discrete_gaussian"]), st.booleans()
+    ),
     st.builds(DiscreteGaussian, noises, st.sampled_from([0.5, 1.0, 2])),
     st.sampled_from([NoOpDpEvent(), NonPrivateDpEvent()]),
 )
@@ -238,8 +247,12 @@ def trees(children):
         st.builds(ComposedDpEvent, several),
         st.builds(SelfComposedDpEvent, children, counts),
         st.builds(WorstOf, several),
-        st.builds(RepeatAndSelectDpEvent, children, st.sampled_from([1, 3.0, 20.0]),
-                  st.sampled_from([-0.5, 0.0, 1.0, math.inf])),
+        st.builds(
+            RepeatAndSelectDpEvent,
+            children,
+            st.sampled_from([1, 3.0, 20.0]),
+            st.sampled_from([-0.5, 0.0, 1.0, math.inf]),
+        ),
     )
 
 

@@ -15,8 +15,21 @@ from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, epsilon_of
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
 N, C, METHODS = 24, 0.7, ("reweight", "dpsgd_f", "global_adapt")
-QUICK = {"classes": [0, 1], "groups": [0, 1, 2], "hidden": (5,), "epochs": 1.5, "batch_size": 6, "max_grad_norm": C,
-         "random_state": 0, "epsilon": 30.0, "lr": 1.0, "start": 0.5, "n_rows": N, "count_share": 0.3, "max_ratio": 2.5}
+QUICK = {
+    "classes": [0, 1],
+    "groups": [0, 1, 2],
+    "hidden": (5,),
+    "epochs": 1.5,
+    "batch_size": 6,
+    "max_grad_norm": C,
+    "random_state": 0,
+    "epsilon": 30.0,
+    "lr": 1.0,
+    "start": 0.5,
+    "n_rows": N,
+    "count_share": 0.3,
+    "max_ratio": 2.5,
+}
 
 
 def world(n=N):
@@ -115,8 +128,16 @@ def test_no_record_costs_more_than_the_event_says_counts_included(method):
 def test_steps_and_counts_together_cost_at_most_epsilon(method):
     X, y, groups = world(200)
     ledger = PrivacyLedger()
-    model = FairClippingClassifier(method=method, epsilon=2.0, classes=[0, 1], groups=[0, 1, 2], epochs=5,
-                                   batch_size=20, hidden=(3,), ledger=ledger)
+    model = FairClippingClassifier(
+        method=method,
+        epsilon=2.0,
+        classes=[0, 1],
+        groups=[0, 1, 2],
+        epochs=5,
+        batch_size=20,
+        hidden=(3,),
+        ledger=ledger,
+    )
     spent = model.fit(X, y, sensitive_features=groups).privacy_
     assert 0.99 * 2.0 <= spent.epsilon <= 2.0 and spent.epsilon == epsilon_of(spent.event, 1e-5)
     assert (spent.protects, spent.neighboring_relation) == ("record", NeighboringRelation.ZERO_OUT)
@@ -214,9 +235,14 @@ def test_groups_are_read_where_they_are_needed_and_not_in_silence():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"method": "none"}, "'method' parameter"), ({"max_ratio": 0.5}, "'max_ratio' parameter"),
-     ({"count_share": 1.0}, "'count_share' parameter"), ({"hidden": (0,)}, "'hidden' parameter"),
-     ({"groups": [0, 1]}, "groups"), ({"noise_seed": 0}, "'noise_seed' and 'ledger'")],
+    [
+        ({"method": "none"}, "'method' parameter"),
+        ({"max_ratio": 0.5}, "'max_ratio' parameter"),
+        ({"count_share": 1.0}, "'count_share' parameter"),
+        ({"hidden": (0,)}, "'hidden' parameter"),
+        ({"groups": [0, 1]}, "groups"),
+        ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
+    ],
 )
 def test_bad_input_is_an_error_before_anything_is_spent(settings, message, monkeypatch):
     monkeypatch.setattr(FairClippingStep, "release", None)

@@ -33,8 +33,18 @@ from skfairdp.privacy import (
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
 N, C = 16, 0.7
-QUICK = {"classes": [0, 1], "hidden": (5,), "epochs": 1.0, "batch_size": 4, "max_grad_norm": C, "random_state": 0,
-         "noise_multiplier": 1.0, "epsilon": 100.0, "temperature": 0.3, "lr": 1.0}
+QUICK = {
+    "classes": [0, 1],
+    "hidden": (5,),
+    "epochs": 1.0,
+    "batch_size": 4,
+    "max_grad_norm": C,
+    "random_state": 0,
+    "noise_multiplier": 1.0,
+    "epsilon": 100.0,
+    "temperature": 0.3,
+    "lr": 1.0,
+}
 
 
 def world(n=N, n_groups=2):
@@ -178,8 +188,17 @@ def test_the_noise_of_a_fit_has_the_accounted_scale(monkeypatch):
 
     monkeypatch.setattr(_dp_step, "clipped_gradient_sum", noting)
     X, y, _ = world(200)
-    model = FairDPSGDClassifier(**{**QUICK, "lam": 0.0, "noise_multiplier": 1.3, "hidden": (20,), "batch_size": 20,
-                                   "epochs": 10, "noise_seed": 4})
+    model = FairDPSGDClassifier(
+        **{
+            **QUICK,
+            "lam": 0.0,
+            "noise_multiplier": 1.3,
+            "hidden": (20,),
+            "batch_size": 20,
+            "epochs": 10,
+            "noise_seed": 4,
+        }
+    )
     trace = trace_of(model, X, y, None)
     noise = torch.stack([g * 20 - total for g, total in zip(trace.gradients, sums, strict=True)])
     assert noise.numel() >= 10_000
@@ -269,8 +288,9 @@ def test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is()
         rest = np.arange(N) != i
         given = {**QUICK, "n_rows": N, "module": module}
         whole = trace_of(FairDPSGDClassifier(**given), X, y, public, FixedSource(members))
-        part = trace_of(FairDPSGDClassifier(**given), X[rest], y[rest], public, FixedSource(members, present=rest),
-                        follow=whole)
+        part = trace_of(
+            FairDPSGDClassifier(**given), X[rest], y[rest], public, FixedSource(members, present=rest), follow=whole
+        )
         for t in range(4):
             assert torch.equal(whole.gradients[t], part.gradients[t]) != members[t, i]
 
@@ -298,8 +318,16 @@ def test_nothing_but_the_number_that_is_declared_follows_from_how_many_rows_ther
     for n in (5, 30, 41):
         X, y, _ = world(n)
         ledger = PrivacyLedger()
-        given = {"classes": [0, 1], "epochs": 2, "batch_size": 8, "hidden": (3,), "n_rows": 40, "random_state": 0,
-                 "verbose": 1, "ledger": ledger}
+        given = {
+            "classes": [0, 1],
+            "epochs": 2,
+            "batch_size": 8,
+            "hidden": (3,),
+            "n_rows": 40,
+            "random_state": 0,
+            "verbose": 1,
+            "ledger": ledger,
+        }
         model = getattr(skfairdp.gradient, method)(**given)
         if method == "FairDPSGDClassifier":
             model.set_params(lam=0.0).fit(X, y)
@@ -307,10 +335,19 @@ def test_nothing_but_the_number_that_is_declared_follows_from_how_many_rows_ther
             model.set_params(groups=[0, 1]).fit(X, y, sensitive_features=np.arange(n) % 2)
         out = capsys.readouterr()
         bars = [line for line in (out.out + out.err).replace("\r", "\n").splitlines() if "100%" in line]
-        public = {name: value for name, value in vars(model).items() if name.endswith("_") and name not in
-                  ("net_", "group_weights_")}
-        seen.append((repr(public), repr(ledger.entries[0].event), ledger.entries[0].releases,
-                     [line.split("[")[0] for line in bars]))
+        public = {
+            name: value
+            for name, value in vars(model).items()
+            if name.endswith("_") and name not in ("net_", "group_weights_")
+        }
+        seen.append(
+            (
+                repr(public),
+                repr(ledger.entries[0].event),
+                ledger.entries[0].releases,
+                [line.split("[")[0] for line in bars],
+            )
+        )
     assert seen[0] == seen[1] == seen[2]
 
 
@@ -327,8 +364,17 @@ def test_the_weights_of_a_step_are_those_of_multiples_of_the_public_grid_in_eith
         X[-1] = np.r_[0, rng.normal(size=5)]
     net = nn.Linear(6, 2, bias=False).double()
     nn.init.zeros_(net.weight)
-    model = FairDPSGDClassifier(epsilon=1.0, lam=0, module=net, epochs=1, batch_size=64, classes=[0, 1],
-                                average_last=0.0, lr=1.0, max_grad_norm=1.0).fit(X, y)
+    model = FairDPSGDClassifier(
+        epsilon=1.0,
+        lam=0,
+        module=net,
+        epochs=1,
+        batch_size=64,
+        classes=[0, 1],
+        average_last=0.0,
+        lr=1.0,
+        max_grad_norm=1.0,
+    ).fit(X, y)
     assert model.n_steps_ == 1 and model.net_.weight.dtype == torch.float64
     grid = GaussianMechanism(model.noise_multiplier_).grid
     weights_found = model.net_.weight.detach().numpy().ravel()
@@ -419,8 +465,9 @@ def test_fairness_term_lowers_the_gap():
     public = PublicData(X[2000:], groups[2000:])
 
     def gap(lam):
-        model = FairDPSGDClassifier(epsilon=8.0, lam=lam, classes=[0, 1], epochs=8, batch_size=200, random_state=0,
-                                    noise_seed=1)
+        model = FairDPSGDClassifier(
+            epsilon=8.0, lam=lam, classes=[0, 1], epochs=8, batch_size=200, random_state=0, noise_seed=1
+        )
         predicted = model.fit(X[:2000], y[:2000], X_public=public).predict(public.X)
         return abs(predicted[groups[2000:] == 1].mean() - predicted[groups[2000:] == 0].mean())
 
@@ -659,8 +706,15 @@ def test_cuda_is_refused_where_there_is_none_before_anything_is_spent():
 def test_more_classes_groups_labels_and_held_out_public_rows():
     X, y, groups = make_rows(400, n_classes=3, n_groups=3, seed=4)
     names = np.array(["low", "middle", "top"])
-    model = FairDPSGDClassifier(epsilon=8.0, classes=["top", "low", "middle"], epochs=10, batch_size=100,
-                                public_size=0.25, random_state=0, noise_seed=0)
+    model = FairDPSGDClassifier(
+        epsilon=8.0,
+        classes=["top", "low", "middle"],
+        epochs=10,
+        batch_size=100,
+        public_size=0.25,
+        random_state=0,
+        noise_seed=0,
+    )
     model.fit(X, names[y], sensitive_features=groups)
     assert list(model.classes_) == ["low", "middle", "top"] and list(model.groups_) == [0, 1, 2]
     assert model.score(X, names[y]) > 0.6
@@ -672,8 +726,17 @@ def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_che
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 36)), rng.integers(0, 2, size=600)
     X.reshape(600, 6, 6)[y == 1, 1:4, 1:4] += 1.0
-    model = FairDPSGDClassifier(epsilon=8.0, lam=0.0, module="cnn", image_shape=(1, 6, 6), classes=[0, 1], epochs=10,
-                                batch_size=60, random_state=0, noise_seed=0)
+    model = FairDPSGDClassifier(
+        epsilon=8.0,
+        lam=0.0,
+        module="cnn",
+        image_shape=(1, 6, 6),
+        classes=[0, 1],
+        epochs=10,
+        batch_size=60,
+        random_state=0,
+        noise_seed=0,
+    )
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.8
     assert any(isinstance(layer, nn.Conv2d) for layer in model.net_.modules())
     again = clone(model).fit(X[:400], y[:400])

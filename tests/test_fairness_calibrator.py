@@ -309,9 +309,10 @@ def test_a_threshold_that_the_model_has_already_is_where_the_calibration_starts(
     strict = FixedThresholdClassifier(biased.regression, threshold=0.8, response_method="predict_proba")
     strict.fit(split.X, split.y)
     assert np.mean(strict.predict(split.X_public) != biased.regression.predict(split.X_public)) > 0.1
-    slightly = FairnessCalibrator(strict, gamma=demographic_disparity(
-        None, strict.predict(split.X_public), sensitive_features=biased.groups
-    ) - 0.02).fit(split.X_public, sensitive_features=biased.groups)
+    slightly = FairnessCalibrator(
+        strict,
+        gamma=demographic_disparity(None, strict.predict(split.X_public), sensitive_features=biased.groups) - 0.02,
+    ).fit(split.X_public, sensitive_features=biased.groups)
     assert 0.95 < slightly.agreement_ < 1
 
 
@@ -365,8 +366,10 @@ def test_groups_may_be_columns_of_X(biased):
     own = FairDPSGDClassifier(sensitive_columns="sex", lam=0, epochs=1, hidden=(4,), classes=[0, 1])
     own.fit(private, split.y)
     calibrator = FairnessCalibrator(own, sensitive_columns="sex").fit(public)
-    assert calibrator.gap_after_ <= calibrator.gap_before_ == demographic_disparity(
-        None, own.predict(public), sensitive_features=public["sex"]
+    assert (
+        calibrator.gap_after_
+        <= calibrator.gap_before_
+        == demographic_disparity(None, own.predict(public), sensitive_features=public["sex"])
     )
 
 

@@ -140,31 +140,23 @@ def test_page_holds_every_figure_of_the_frame(tmp_path):
 
 
 def test_code_on_the_page_is_python_that_says_what_a_new_fit_costs(tmp_path):
-    panel = _data(ParetoFrontierDisplay(make_frame()).to_html(tmp_path / "p.html").read_text("utf-8"))[
-        "panels"
-    ][0]
+    panel = _data(ParetoFrontierDisplay(make_frame()).to_html(tmp_path / "p.html").read_text("utf-8"))["panels"][0]
     for point in panel["points"]:
         compile(point["code"], "page", "exec")
         assert ("IDP3(" in point["code"]) == point["idp3"] and "new release" in point["code"]
 
 
 def test_unlike_guarantees_are_separate_panels(tmp_path):
-    panels = _data(ParetoFrontierDisplay(two_guarantees()).to_html(tmp_path / "p.html").read_text("utf-8"))[
-        "panels"
-    ]
+    panels = _data(ParetoFrontierDisplay(two_guarantees()).to_html(tmp_path / "p.html").read_text("utf-8"))["panels"]
     assert [panel["protects"] for panel in panels] == ["record", "sensitive attribute"]
     assert all(panel["heading"] for panel in panels) and sum(len(panel["points"]) for panel in panels) == 25
 
 
 def test_page_refers_to_nothing_outside_itself(tmp_path):
     page = ParetoFrontierDisplay(make_frame()).to_html(tmp_path / "p.html").read_text("utf-8")
-    links = re.findall(r"""(?:src|href|action)\s*=\s*["']([^"']*)""", page) + re.findall(
-        r"url\(([^)]*)", page
-    )
+    links = re.findall(r"""(?:src|href|action)\s*=\s*["']([^"']*)""", page) + re.findall(r"url\(([^)]*)", page)
     assert set(links) <= {"data:,", "#content"}
-    assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {
-        "http://www.w3.org/2000/svg"
-    }  # a name, not an address
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {"http://www.w3.org/2000/svg"}  # a name, not an address
     assert "default-src 'none'" in page and "@@" not in page
 
 
@@ -172,11 +164,7 @@ def test_hostile_names_stay_text(tmp_path):
     frame = make_frame(dataset="</script><script>alert(1)</script>@@DATA@@")
     frame["params"] = "</script><img src=x onerror=alert(2)>"
     page = ParetoFrontierDisplay(frame).to_html(tmp_path / "p.html", title="<b>&</b>").read_text("utf-8")
-    assert (
-        page.count("</script>") == 2
-        and "<img" not in page
-        and "<title>&lt;b&gt;&amp;&lt;/b&gt;</title>" in page
-    )
+    assert page.count("</script>") == 2 and "<img" not in page and "<title>&lt;b&gt;&amp;&lt;/b&gt;</title>" in page
     assert _data(page)["panels"][0]["subject"].startswith("</script>")
 
 
@@ -186,11 +174,7 @@ def test_figures_that_are_not_finite_become_null(tmp_path):
     frame.loc[:4, "epsilon"] = np.inf
     frame.attrs["guarantees"][0]["epsilon_total"] = np.inf
     panel = _data(ParetoFrontierDisplay(frame).to_html(tmp_path / "p.html").read_text("utf-8"))["panels"][0]
-    assert (
-        panel["points"][0]["accuracy"] is None
-        and panel["points"][0]["epsilon"] is None
-        and panel["total"] is None
-    )
+    assert panel["points"][0]["accuracy"] is None and panel["points"][0]["epsilon"] is None and panel["total"] is None
     assert "not certified" in panel["sentence"]
     ParetoFrontierDisplay(frame).plot()
 
@@ -226,9 +210,7 @@ class _Search:
         from skfairdp.privacy import GaussianDpEvent, PrivacySpent
 
         self.pareto_table_ = frame
-        self.privacy_ = PrivacySpent.of(
-            GaussianDpEvent(noise), delta, protects=protects, neighboring_relation=relation
-        )
+        self.privacy_ = PrivacySpent.of(GaussianDpEvent(noise), delta, protects=protects, neighboring_relation=relation)
 
 
 def test_from_search_composes_what_searches_cost_together():

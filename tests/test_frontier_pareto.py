@@ -104,9 +104,7 @@ def test_hypervolume_of_nothing_beyond_the_reference_is_zero():
 
 @pytest.mark.parametrize("minimize", [[True], "yes", [True, False, True], 1])
 def test_directions_that_do_not_fit_are_refused(minimize):
-    with pytest.raises(
-        ValueError, match="'minimize' parameter of pareto_frontier must be a bool, or 2 bools"
-    ):
+    with pytest.raises(ValueError, match="'minimize' parameter of pareto_frontier must be a bool, or 2 bools"):
         pareto_frontier([[1, 2]], minimize)
     with pytest.raises(ValueError, match="'minimize' parameter of hypervolume"):
         hypervolume([[1, 2]], [0, 0], minimize)

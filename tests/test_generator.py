@@ -52,25 +52,34 @@ def mixed_table(n=N, seed=0):
     maybe[rng.random(n) < 0.3] = pd.NA
     income = np.where(rng.random(n) < 0.5, 0.0, rng.lognormal(8, 2, n))
     income[rng.random(n) < 0.15] = np.nan
-    frame = pd.DataFrame({
-        "age": rng.integers(17, 91, n),
-        "small": rng.integers(0, 10, n).astype("uint8"),
-        "height": rng.normal(170 - 10 * group, 8, n).astype("float32"),
-        "income": income,
-        "visits": visits,
-        "job": job,
-        "town": pd.array(np.where(rng.random(n) < 0.6, "here", "there"), dtype="string"),
-        "level": pd.Categorical(rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"], ordered=True),
-        "married": rng.random(n) < 0.5,
-        "maybe": maybe,
-    })
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(17, 91, n),
+            "small": rng.integers(0, 10, n).astype("uint8"),
+            "height": rng.normal(170 - 10 * group, 8, n).astype("float32"),
+            "income": income,
+            "visits": visits,
+            "job": job,
+            "town": pd.array(np.where(rng.random(n) < 0.6, "here", "there"), dtype="string"),
+            "level": pd.Categorical(rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"], ordered=True),
+            "married": rng.random(n) < 0.5,
+            "maybe": maybe,
+        }
+    )
     sex = pd.Series(np.where(group, "f", "m"), name="sex")
     return frame, pd.Series(np.where(y == 1, ">50K", "<=50K"), name="pay"), sex
 
 
 def make(**more):
-    given = {"epsilon": 5.0, "bounds": BOUNDS, "categories": CATEGORIES, "dtypes": DTYPES, "classes": ["<=50K", ">50K"],
-             "groups": ["f", "m"], "random_state": 0}
+    given = {
+        "epsilon": 5.0,
+        "bounds": BOUNDS,
+        "categories": CATEGORIES,
+        "dtypes": DTYPES,
+        "classes": ["<=50K", ">50K"],
+        "groups": ["f", "m"],
+        "random_state": 0,
+    }
     return PFGuardGenerator(**{**given, **more})
 
 
@@ -223,8 +232,11 @@ def test_fair_rates_lower_the_unfairness_of_a_classifier_trained_on_the_rows():
     data = make_biased_classification(12_000, disparity=0.4, group_sep=2.0, random_state=0)
     X, y, s = (part[:9000] for part in data)
     gaps = {}
-    for name, settings in {"none": {"balance": None, "label_rates": None}, "equal": {"label_rates": None},
-                           "fair": {}}.items():
+    for name, settings in {
+        "none": {"balance": None, "label_rates": None},
+        "equal": {"label_rates": None},
+        "fair": {},
+    }.items():
         generator = PFGuardGenerator(epsilon=5.0, bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1], **settings)
         generator.fit(X, y, sensitive_features=s)
         model = GaussianNB().fit(*generator.sample_labels(20_000, random_state=0))
@@ -296,6 +308,7 @@ def test_a_reference_gives_cells_and_categories_without_a_release_or_a_warning()
         free = make(bounds=None, categories=None).fit(X, y, sensitive_features=s, X_reference=PublicData(reference))
     assert set(free.sample(2000)["age"]) <= set(range(reference["age"].min(), reference["age"].max() + 1))
     from skfairdp.privacy import flatten
+
     assert len(flatten(paid.privacy_.event)) == len(flatten(free.privacy_.event)) + 1
     assert paid.privacy_.epsilon <= 5.0 and free.privacy_.epsilon <= 5.0
 

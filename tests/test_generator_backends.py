@@ -329,15 +329,26 @@ def test_generator_rows_are_cells_that_may_be_sampled_and_gradients_flow_through
 def easy(n=600, seed=0):
     rng = np.random.default_rng(seed)
     s = (rng.random(n) < 0.2).astype(int)
-    X = pd.DataFrame({"colour": pd.Series(np.where(rng.random(n) < 0.9, "red", "blue"), dtype=object),
-                      "size": np.where(rng.random(n) < 0.85, 1, 4)})
+    X = pd.DataFrame(
+        {
+            "colour": pd.Series(np.where(rng.random(n) < 0.9, "red", "blue"), dtype=object),
+            "size": np.where(rng.random(n) < 0.85, 1, 4),
+        }
+    )
     return X, (rng.random(n) < 0.5).astype(int), s
 
 
 def make(backend, **more):
-    given = {"epsilon": 50.0, "n_teachers": 10, "bounds": {"size": (0, 5)}, "categories": {"colour": ["red", "blue"]},
-             "dtypes": {"size": int},
-             "classes": [0, 1], "groups": [0, 1], "random_state": 0}
+    given = {
+        "epsilon": 50.0,
+        "n_teachers": 10,
+        "bounds": {"size": (0, 5)},
+        "categories": {"colour": ["red", "blue"]},
+        "dtypes": {"size": int},
+        "classes": [0, 1],
+        "groups": [0, 1],
+        "random_state": 0,
+    }
     return PFGuardGenerator(backend=backend, **{**given, **more})
 
 
@@ -371,7 +382,13 @@ def test_rows_of_gs_wgan_are_those_of_the_group_they_are_asked_for():
     X = rng.normal(np.where(s == 1, 0.4, -0.4)[:, None], 0.2, (2000, 30))
     backend = GSWGANBackend(n_steps=80, batch_size=16, teacher_steps=2, hidden=(32,))
     generator = PFGuardGenerator(
-        epsilon=10.0, backend=backend, n_teachers=50, codec="units", bounds=(-1, 1), groups=[0, 1], random_state=0,
+        epsilon=10.0,
+        backend=backend,
+        n_teachers=50,
+        codec="units",
+        bounds=(-1, 1),
+        groups=[0, 1],
+        random_state=0,
         noise_seed=0,
     )
     new, group = generator.fit(X, sensitive_features=s).sample(1000, return_sensitive=True, random_state=0)

@@ -25,8 +25,23 @@ N = 120
 SECRET = "hiv-positive-zone-77"
 EXTREMES = [1e308, -1e308, 1e39, 5e-324, -0.0, np.inf, -np.inf]
 STRANGE = [
-    3.5, 10**400, np.nan, None, pd.NA, pd.NaT, SECRET, "7", True, [1], ("t", 1), {"k": 1}, 1j, np.array([1.0, 2.0]),
-    pd.Timestamp("2020-01-01"), np.timedelta64(3, "D"), b"bytes",
+    3.5,
+    10**400,
+    np.nan,
+    None,
+    pd.NA,
+    pd.NaT,
+    SECRET,
+    "7",
+    True,
+    [1],
+    ("t", 1),
+    {"k": 1},
+    1j,
+    np.array([1.0, 2.0]),
+    pd.Timestamp("2020-01-01"),
+    np.timedelta64(3, "D"),
+    b"bytes",
 ]
 CELLS = [*EXTREMES, *STRANGE]
 SMALL = {"n_steps": 2, "batch_size": 4, "hidden": (4,), "latent": 2}
@@ -149,7 +164,10 @@ def make(frame=True, **more):
     given = {
         "bounds": {names[0]: (0, 8), names[1]: (-3.0, 3.0)},
         "categories": {names[2]: ["a", "b"], names[3]: [False, True]},
-        "classes": ["no", "ok", "no-show"], "groups": ["f", "m", "a long name"], "n_bins": 4, "random_state": 0,
+        "classes": ["no", "ok", "no-show"],
+        "groups": ["f", "m", "a long name"],
+        "n_bins": 4,
+        "random_state": 0,
         "label_rates": None,
     }
     return PFGuardGenerator(**{**given, **more})
@@ -177,9 +195,7 @@ def test_no_cell_shows_where_a_reference_says_what_the_columns_are(container, co
     reference = build(columns(1)[0])
     for cell in CELLS:
         others.append((build({**table, column: [*table[column][:7], cell, *table[column][8:]]}), y, s, reference))
-    result = same(
-        lambda: make(bounds=None, categories=None), (build(table), y, s, reference), *others
-    )
+    result = same(lambda: make(bounds=None, categories=None), (build(table), y, s, reference), *others)
     assert result["error"] == (type(None), "None") and any("X_reference" in fact for fact in result["report"][1])
     if container == "frame":
         assert result["types"][0] == [repr(dtype) for dtype in reference.dtypes]
@@ -199,9 +215,19 @@ def test_groups_among_the_columns_show_in_releases_only(container):
         return build({**table, "sex": sexes, "old": ages}), y, None
 
     old = [k % 2 for k in range(N)]
-    first = same(single, given(s, old), *(given([*s[:-1], rare], [*old[:-1], age]) for rare, age in (
-        ("a long name", 1), ("f", 1.0), ("m", True), ("f", np.float32(0)),
-    )))
+    first = same(
+        single,
+        given(s, old),
+        *(
+            given([*s[:-1], rare], [*old[:-1], age])
+            for rare, age in (
+                ("a long name", 1),
+                ("f", 1.0),
+                ("m", True),
+                ("f", np.float32(0)),
+            )
+        ),
+    )
     assert first["error"] == (type(None), "None")
     for bad in (SECRET, None, 7, ["f"]):
         assert seen(single, given([*s[:-1], bad], old), Tape())["error"][1] == (
@@ -308,8 +334,13 @@ def test_images_show_their_values_in_releases_only(dtypes):
 
     def single():
         return PFGuardGenerator(
-            backend=NETWORKS["gs_wgan"], n_teachers=4, bounds=(0, 255), dtypes=dtypes, groups=["f", "m"],
-            classes=[0, 1], random_state=0,
+            backend=NETWORKS["gs_wgan"],
+            n_teachers=4,
+            bounds=(0, 255),
+            dtypes=dtypes,
+            groups=["f", "m"],
+            classes=[0, 1],
+            random_state=0,
         )
 
     y, others = rng.integers(0, 2, N), []
@@ -327,8 +358,15 @@ def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused
     images, y, s = rng.random((N, 2, 3)).tolist(), rng.integers(0, 2, N), ["f", "m"] * (N // 2)
 
     def single():
-        return PFGuardGenerator(backend=NETWORKS["gs_wgan"], n_teachers=4, bounds=(0, 1), codec="units", classes=[0, 1],
-                                groups=["f", "m"], random_state=0)
+        return PFGuardGenerator(
+            backend=NETWORKS["gs_wgan"],
+            n_teachers=4,
+            bounds=(0, 1),
+            codec="units",
+            classes=[0, 1],
+            groups=["f", "m"],
+            random_state=0,
+        )
 
     cells = [cell for cell in CELLS if not isinstance(cell, np.ndarray)]
     others = [([*images[:-1], [[cell, 0.5, 0.5], [0.5] * 3]], y, s) for cell in cells]
@@ -353,9 +391,14 @@ def unlike():
     """Two tables with no row in common; the second lacks the groups, labels and values that the first has."""
     table, y, _ = columns()
     here = (as_frame(table), y, ["f"] * (N - 2) + ["m"] * 2)
-    there = as_frame({
-        "count": [8] * N, "size": np.linspace(1e3, 1e9, N).tolist(), "kind": ["b"] * N, "flag": [True] * N,
-    })
+    there = as_frame(
+        {
+            "count": [8] * N,
+            "size": np.linspace(1e3, 1e9, N).tolist(),
+            "kind": ["b"] * N,
+            "flag": [True] * N,
+        }
+    )
     return here, (there, ["ok"] * N, ["f", "m", "a long name"] * (N // 3))
 
 
@@ -386,8 +429,11 @@ def test_networks_are_the_same_for_two_tables_with_the_same_releases(backend):
 
 # ---- teachers that are total -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", NETWORKS)
-@pytest.mark.parametrize("settings", [{}, {"sampling": "weights", "teacher_loss": "gold"}, {"normalization": "N2"}],
-                         ids=["importance", "weights", "N2"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"sampling": "weights", "teacher_loss": "gold"}, {"normalization": "N2"}],
+    ids=["importance", "weights", "N2"],
+)
 def test_no_part_of_the_rows_can_fail_a_fit(backend, settings, capsys):
     """Parts of a single row, of one label, of values beyond every float32: as many releases, no word more."""
     table, _, _ = columns()

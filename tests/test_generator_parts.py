@@ -216,14 +216,48 @@ class Touchy:
 
 
 STRANGE = [
-    pd.NA, pd.NaT, np.float32(0.1), np.int8(3), np.bool_(True), np.str_("a"), np.longdouble(1) / 3, 10**400, -(10**400),
-    "1e400", "inf", "nan", " 7 ", "\ud800", np.array(1.0), np.array([1, 2]), np.timedelta64(3, "D"), pd.Timestamp(0),
-    Decimal("sNaN"), Decimal("1e999999"), pd.Series([1.0]), Touchy(), Touchy("hash"), "a", 1, 1.0, 0,
+    pd.NA,
+    pd.NaT,
+    np.float32(0.1),
+    np.int8(3),
+    np.bool_(True),
+    np.str_("a"),
+    np.longdouble(1) / 3,
+    10**400,
+    -(10**400),
+    "1e400",
+    "inf",
+    "nan",
+    " 7 ",
+    "\ud800",
+    np.array(1.0),
+    np.array([1, 2]),
+    np.timedelta64(3, "D"),
+    pd.Timestamp(0),
+    Decimal("sNaN"),
+    Decimal("1e999999"),
+    pd.Series([1.0]),
+    Touchy(),
+    Touchy("hash"),
+    "a",
+    1,
+    1.0,
+    0,
 ]
 CELLS = st.one_of(
-    st.integers(), st.floats(), st.booleans(), st.text(max_size=4), st.binary(max_size=3), st.none(),
-    st.complex_numbers(), st.decimals(), st.fractions(), st.datetimes(), st.tuples(st.integers()),
-    st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=1), st.integers(), max_size=1),
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.text(max_size=4),
+    st.binary(max_size=3),
+    st.none(),
+    st.complex_numbers(),
+    st.decimals(),
+    st.fractions(),
+    st.datetimes(),
+    st.tuples(st.integers()),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=1), st.integers(), max_size=1),
 )
 
 
@@ -243,8 +277,22 @@ def test_what_a_cell_is_read_as_depends_on_that_cell_alone(values, strange):
     assert codes.tolist() == alone
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64", "bool", "Int64", "Float32", "boolean",
-                                   "category", "Sparse[float64]", "longdouble"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int8",
+        "uint64",
+        "float32",
+        "float64",
+        "bool",
+        "Int64",
+        "Float32",
+        "boolean",
+        "category",
+        "Sparse[float64]",
+        "longdouble",
+    ],
+)
 def test_numbers_are_the_same_in_a_column_of_any_type(dtype):
     typed = pd.Series([0, 1, 1, 0, 1]).astype(dtype)
     np.testing.assert_array_equal(as_numbers(typed), [0, 1, 1, 0, 1])

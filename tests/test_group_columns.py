@@ -13,13 +13,15 @@ from skfairdp.inspection import columns_telling_the_group
 def table(n=1000):
     rng = np.random.default_rng(0)
     sex = np.where(rng.random(n) < 0.3, "f", "m")
-    frame = pd.DataFrame({
-        "age": rng.normal(size=n),
-        "row": np.arange(n),  # different in every row, and tells nothing
-        "relationship": np.where(sex == "f", "wife", "husband"),
-        "height": rng.normal(size=n) + 20.0 * (sex == "m"),
-        "job": rng.choice(["a", "b", None], size=n),
-    })
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "row": np.arange(n),  # different in every row, and tells nothing
+            "relationship": np.where(sex == "f", "wife", "husband"),
+            "height": rng.normal(size=n) + 20.0 * (sex == "m"),
+            "job": rng.choice(["a", "b", None], size=n),
+        }
+    )
     return frame, sex
 
 
@@ -49,8 +51,9 @@ def test_the_warning_names_no_group():
     assert "wife" not in str(caught[0].message) and "'f'" not in str(caught[0].message)
 
 
-@pytest.mark.parametrize(("rows", "threshold", "said"), [(10, 0.0, "'threshold'"), (10, 1.5, "'threshold'"),
-                                                        (1, 0.9, "two rows")])
+@pytest.mark.parametrize(
+    ("rows", "threshold", "said"), [(10, 0.0, "'threshold'"), (10, 1.5, "'threshold'"), (1, 0.9, "two rows")]
+)
 def test_bad_input(rows, threshold, said):
     with pytest.raises(ValueError, match=said):
         columns_telling_the_group(np.zeros((rows, 1)), np.arange(rows), threshold=threshold)

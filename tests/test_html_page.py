@@ -30,9 +30,7 @@ DRIVER = shutil.which("chromedriver")
 @pytest.fixture(scope="module")
 def browser():
     if BROWSER is None or DRIVER is None:
-        pytest.skip(
-            "needs chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)"
-        )
+        pytest.skip("needs chromium and chromedriver on the PATH (Debian: apt-get install chromium chromium-driver)")
     options = Options()
     options.binary_location = BROWSER
     for flag in (
@@ -85,8 +83,7 @@ def rows(page):
 
 def set_slider(page, field, position):
     page.execute_script(
-        "const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new "
-        "Event('input'))",
+        "const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new Event('input'))",
         f"panel0-{field}",
         position,
     )
@@ -125,8 +122,7 @@ def test_no_request_leaves_the_page_and_the_console_is_silent(page):
 
 def test_a_request_would_be_stopped_by_the_page_itself(page):
     outcome = page.execute_async_script(
-        "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done('sent'), () => "
-        "done('stopped'))"
+        "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done('sent'), () => done('stopped'))"
     )
     blocked = [entry["message"] for entry in page.get_log("browser")]
     assert outcome == "stopped" and any("Content Security Policy" in message for message in blocked)
@@ -189,14 +185,11 @@ def test_focus_is_visible(page):
     assert style.startswith("solid") and not style.endswith(" 0px")
 
 
-@pytest.mark.parametrize(
-    ("field", "position", "column", "limit"), [("epsilon", 0, 0, 0.5), ("gap", 1, 3, 0.009)]
-)
+@pytest.mark.parametrize(("field", "position", "column", "limit"), [("epsilon", 0, 0, 0.5), ("gap", 1, 3, 0.009)])
 def test_sliders_bound_the_models_in_plot_and_table(page, field, position, column, limit):
     set_slider(page, field, position)
     cells = [
-        row.find_elements(By.TAG_NAME, "td")[column].text
-        for row in page.find_elements(By.CSS_SELECTOR, "tbody tr")
+        row.find_elements(By.TAG_NAME, "td")[column].text for row in page.find_elements(By.CSS_SELECTOR, "tbody tr")
     ]
     assert cells and all(float(cell) <= limit for cell in cells)
     assert len(cells) == len(marks(page)) < 15

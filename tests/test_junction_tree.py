@@ -65,8 +65,9 @@ def test_every_declared_pair_is_paid_for(extra):
     assert plan.n_pairs == 5 + extra
     mechanism = plan.pairs_at(1.0)
     assert mechanism.sensitivity == pytest.approx(math.sqrt(2 * (5 + extra)))  # one row moves two counts in each
-    assert epsilon_of(plan.event_at(1.0), 1e-5) == pytest.approx(epsilon_of(MarginalsPlan(
-        layout(6), True, 0.06, 0.34).event_at(1.0), 1e-5))  # the share of the budget is what stays
+    assert epsilon_of(plan.event_at(1.0), 1e-5) == pytest.approx(
+        epsilon_of(MarginalsPlan(layout(6), True, 0.06, 0.34).event_at(1.0), 1e-5)
+    )  # the share of the budget is what stays
     assert f"{5 + extra} tables of pairs" in plan.releases
 
 

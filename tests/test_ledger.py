@@ -298,9 +298,7 @@ def test_file_holds_plain_json_and_nothing_but_events(tmp_path):
     ledger = PrivacyLedger(math.inf, path=tmp_path / "ledger.jsonl")
     ledger.charge(repeat(ThresholdBit(10, 6.0, 3.0), 4), label="L", releases=("4 thresholds",), **RECORD)
     header, entry = [json.loads(line) for line in Path(ledger.path).read_text().splitlines()]
-    assert header == {
-        "format": "skfairdp-ledger-2", "epsilon": "inf", "delta": 1e-5, "count": 1, "head": entry["hash"]
-    }
+    assert header == {"format": "skfairdp-ledger-2", "epsilon": "inf", "delta": 1e-5, "count": 1, "head": entry["hash"]}
     assert set(entry) == {"index", "label", "protects", "neighboring_relation", "releases", "event", "hash"}
     assert oct(ledger.path.stat().st_mode)[-3:] == "600"
 

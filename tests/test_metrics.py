@@ -43,17 +43,13 @@ def test_rejected_rows_are_left_out():
         kept = predicted != -1
         expected = metric(np.array(Y_TRUE)[kept], predicted[kept], sensitive_features=np.array(GROUPS)[kept])
         assert metric(Y_TRUE, predicted, sensitive_features=GROUPS, reject_label=-1) == expected
-    assert demographic_disparity(
-        None, predicted, sensitive_features=GROUPS, reject_label=-1
-    ) == pytest.approx(1 / 6)
+    assert demographic_disparity(None, predicted, sensitive_features=GROUPS, reject_label=-1) == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize(("gap", "expected"), [("others", 0.75), ("overall", 0.5), ("between", 1.0)])
 def test_gap_definitions_with_three_groups(gap, expected):
     groups, predicted = list("aabbcc"), [1, 1, 0, 0, 0, 1]
-    assert demographic_disparity(None, predicted, sensitive_features=groups, gap=gap) == pytest.approx(
-        expected
-    )
+    assert demographic_disparity(None, predicted, sensitive_features=groups, gap=gap) == pytest.approx(expected)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -91,23 +87,16 @@ def test_inside_fairlearns_metric_frame():
     assert frame.difference()["coverage"] == 0.5
 
 
-@pytest.mark.parametrize(
-    "container", [list, np.array, pd.Series, lambda v: pd.Series(v, index=range(100, 108))]
-)
+@pytest.mark.parametrize("container", [list, np.array, pd.Series, lambda v: pd.Series(v, index=range(100, 108))])
 def test_every_container_gives_the_same_figure(container):
     expected = [metric(Y_TRUE, Y_PRED, sensitive_features=GROUPS) for metric in BY_GROUP]
-    got = [
-        metric(container(Y_TRUE), container(Y_PRED), sensitive_features=container(GROUPS))
-        for metric in BY_GROUP
-    ]
+    got = [metric(container(Y_TRUE), container(Y_PRED), sensitive_features=container(GROUPS)) for metric in BY_GROUP]
     assert got == expected
 
 
 def test_a_table_of_groups_means_intersections():
     frame = pd.DataFrame({"sex": list("ffmmffmm"), "old": [0, 0, 0, 0, 1, 1, 1, 1]})
-    rates = rejection_rate_by_group(
-        None, [-1, 1, 1, 1, -1, -1, 1, 1], sensitive_features=frame, reject_label=-1
-    )
+    rates = rejection_rate_by_group(None, [-1, 1, 1, 1, -1, -1, 1, 1], sensitive_features=frame, reject_label=-1)
     assert rates == {("f", 0): 0.5, ("f", 1): 1.0, ("m", 0): 0.0, ("m", 1): 0.0}
     domain = [("m", 0), ("m", 1), ("f", 0), ("f", 1)]
     given = rejection_rate_by_group(
@@ -121,9 +110,7 @@ def test_a_table_of_groups_means_intersections():
 
 
 def test_given_groups_without_rows_are_reported_as_unknown():
-    rates = rejection_rate_by_group(
-        None, [0, -1], sensitive_features=["a", "a"], reject_label=-1, groups=["a", "b"]
-    )
+    rates = rejection_rate_by_group(None, [0, -1], sensitive_features=["a", "a"], reject_label=-1, groups=["a", "b"])
     assert rates["a"] == 0.5 and np.isnan(rates["b"])
 
 

@@ -63,19 +63,22 @@ def test_frechet_distance_is_the_formula_with_a_matrix_root():
 
 def test_downstream_scores_are_those_of_a_model_trained_on_the_synthetic_rows_alone(rows):
     flipped = 1 - rows.y
-    scores = downstream_scores(LogisticRegression(), rows.X, flipped, rows.X_public, rows.y_public,
-                               sensitive_features=rows.groups_public)
+    scores = downstream_scores(
+        LogisticRegression(), rows.X, flipped, rows.X_public, rows.y_public, sensitive_features=rows.groups_public
+    )
     assert scores["auroc"] < 0.1 and scores["accuracy"] < 0.2
     model = LogisticRegression().fit(rows.X, rows.y)
     predicted = model.predict(rows.X_public)
-    right = downstream_scores(LogisticRegression(), rows.X, rows.y, rows.X_public, rows.y_public,
-                              sensitive_features=rows.groups_public)
+    right = downstream_scores(
+        LogisticRegression(), rows.X, rows.y, rows.X_public, rows.y_public, sensitive_features=rows.groups_public
+    )
     rate = [predicted[rows.groups_public == z].mean() for z in (0, 1)]
     assert right["demographic_disparity"] == pytest.approx(abs(rate[0] - rate[1]))
     assert right["accuracy"] == pytest.approx((predicted == rows.y_public).mean())
     assert right["recall_disparity"] == recall_disparity(rows.y_public, predicted)
-    bare = downstream_scores(Perceptron(), rows.X, rows.y, rows.X_public, rows.y_public,
-                             sensitive_features=rows.groups_public)
+    bare = downstream_scores(
+        Perceptron(), rows.X, rows.y, rows.X_public, rows.y_public, sensitive_features=rows.groups_public
+    )
     assert math.isnan(bare["auroc"])
 
 
@@ -110,6 +113,8 @@ def test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_thre
     assert scores["accuracy_disparity"] == pytest.approx(widest([(predicted == y)[part].mean() for part in parts]))
     odds = [widest([predicted[part & (y == label)].mean() for part in parts]) for label in (0, 1)]
     assert scores["equalized_odds_disparity"] == pytest.approx(max(odds))
-    pairs = [demographic_disparity(None, predicted[p | q], sensitive_features=groups[p | q])
-             for p, q in ((parts[0], parts[1]), (parts[1], parts[2]), (parts[0], parts[2]))]
+    pairs = [
+        demographic_disparity(None, predicted[p | q], sensitive_features=groups[p | q])
+        for p, q in ((parts[0], parts[1]), (parts[1], parts[2]), (parts[0], parts[2]))
+    ]
     assert scores["demographic_disparity"] == pytest.approx(max(pairs))

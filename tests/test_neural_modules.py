@@ -79,9 +79,11 @@ def test_images_reach_a_convolution_in_their_own_shape():
 
 @pytest.mark.parametrize(
     ("layer", "match"),
-    [(nn.BatchNorm1d(3), "BatchNorm1d.*use GroupNorm or LayerNorm"),
-     (nn.Dropout(0.5), "Dropout.*set p=0"),
-     (nn.InstanceNorm1d(3, track_running_stats=True), "InstanceNorm1d")],
+    [
+        (nn.BatchNorm1d(3), "BatchNorm1d.*use GroupNorm or LayerNorm"),
+        (nn.Dropout(0.5), "Dropout.*set p=0"),
+        (nn.InstanceNorm1d(3, track_running_stats=True), "InstanceNorm1d"),
+    ],
 )
 def test_layers_that_would_tie_rows_or_seeds_together_are_refused(layer, match):
     with pytest.raises(ValueError, match=match):

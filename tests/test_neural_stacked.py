@@ -104,8 +104,9 @@ def test_training_moves_every_parameter_of_networks_with_rows_and_none_of_the_ot
         assert moved.tolist() == [True, True, True, False, True]
 
 
-@pytest.mark.parametrize("make", [lambda: StackedMLP(6, (7, 5), 3), lambda: StackedModule(sequential(6, 7, 3), 3)],
-                         ids=["mlp", "module"])
+@pytest.mark.parametrize(
+    "make", [lambda: StackedMLP(6, (7, 5), 3), lambda: StackedModule(sequential(6, 7, 3), 3)], ids=["mlp", "module"]
+)
 def test_parameters_do_not_depend_on_other_networks_bit_for_bit(rows, make):
     """Rows of network 0 replaced, and half of them removed: the shapes of a step must not follow."""
     X, y = rows
@@ -191,8 +192,9 @@ def test_a_missing_device_is_named_before_any_work(monkeypatch):
 
 
 @cuda
-@pytest.mark.parametrize("make", [lambda: StackedMLP(6, (7, 5), 3), lambda: StackedModule(sequential(6, 7, 3), 3)],
-                         ids=["mlp", "module"])
+@pytest.mark.parametrize(
+    "make", [lambda: StackedMLP(6, (7, 5), 3), lambda: StackedModule(sequential(6, 7, 3), 3)], ids=["mlp", "module"]
+)
 def test_cuda_equals_cpu(rows, make):
     net = make()
     on_cpu = train_stacked(net, *rows, SIZES, SEEDS, **SETTINGS)

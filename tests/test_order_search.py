@@ -43,7 +43,7 @@ def test_discrete_gaussian_tails_match_plain_sums_with_a_wider_exponent(sigma, l
         pytest.skip("needs a long double in which exp(-5000) is not zero")
     reach = max(abs(low), abs(high)) + int(15 * sigma)
     x = np.arange(-reach, reach + 1)
-    mass = np.exp(-np.longdouble(x) ** 2 / (2 * np.longdouble(sigma) ** 2))
+    mass = np.exp(-(np.longdouble(x) ** 2) / (2 * np.longdouble(sigma) ** 2))
     if difference:  # of two independent draws, by the convolution that defines it
         mass = np.convolve(mass, mass, mode="same")
     mass /= mass.sum()

@@ -624,6 +624,4 @@ def test_data_frames_intersections_and_string_labels():
     assert search.best_score_ == pytest.approx(1.0, abs=0.05)
     assert np.isfinite(search.cv_results_["mean_test_disparity"]).all()
     with pytest.raises(ValueError, match="not in '"):
-        toy_search(Named(**{**model.get_params(), "groups": domain[:2]})).fit(
-            frame, labels, sensitive_features=groups
-        )
+        toy_search(Named(**{**model.get_params(), "groups": domain[:2]})).fit(frame, labels, sensitive_features=groups)

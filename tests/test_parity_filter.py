@@ -224,8 +224,14 @@ def changed_by(z, y, record, **parameters):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.warn", lambda *args, **kwargs: None)
         without, with_it = (
-            resample(np.r_[more[1], y].astype(int), np.r_[more[0], z].astype(int), groups=[0, 1], classes=[0, 1],
-                     gamma=GAMMA, **parameters)[0].sample_indices_
+            resample(
+                np.r_[more[1], y].astype(int),
+                np.r_[more[0], z].astype(int),
+                groups=[0, 1],
+                classes=[0, 1],
+                gamma=GAMMA,
+                **parameters,
+            )[0].sample_indices_
             for more in (((), ()), ([record[0]], [record[1]]))
         )
     return len(np.setxor1d(without, with_it - 1))

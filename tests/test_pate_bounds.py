@@ -392,9 +392,7 @@ def test_smooth_sensitivity_refuses_malformed_input(votes, sigma, order, beta):
         smooth_sensitivity(votes, sigma, order, beta)
 
 
-@pytest.mark.parametrize(
-    ("beta", "order", "sigma"), [(0.02, 8, 12), (0.1, 2, 3), (0.01, 20, 20), (0.2, 1.5, 1.0)]
-)
+@pytest.mark.parametrize(("beta", "order", "sigma"), [(0.02, 8, 12), (0.1, 2, 3), (0.01, 20, 20), (0.2, 1.5, 1.0)])
 def test_release_cost_covers_the_exact_divergence_of_two_scaled_gaussians(beta, order, sigma):
     cost = smooth_sensitivity_release_cost(order, beta, sigma)
     worst = 0.0

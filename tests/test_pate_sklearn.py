@@ -319,9 +319,7 @@ def test_scores_of_other_metrics_follow_the_predictions(rows):
     weights = np.linspace(1, 2, 200)
     expected = np.average(model.predict(rows.X_public) == rows.y_public, weights=weights)
     assert model.score(rows.X_public, rows.y_public, sample_weight=weights) == pytest.approx(expected)
-    scores = cross_val_score(
-        accurate(), rows.X, rows.y, cv=THREE, params={"X_public": rows.public}, scoring="roc_auc"
-    )
+    scores = cross_val_score(accurate(), rows.X, rows.y, cv=THREE, params={"X_public": rows.public}, scoring="roc_auc")
     assert scores.min() > 0.8
     counts = np.zeros((2, 2), dtype=int)
     labels = model.released_labels_[model.answered_mask_].astype(int)

@@ -230,8 +230,14 @@ def test_counts_of_empty_groups_and_strata_stay_above_zero(m):
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(settings, named):
-    given = {"n_groups": 2, "primal_steps": 1, "dual_steps": 1, "sigma_count": 1.0, "sigma_primal": 1.0,
-             "sigma_dual": 1.0}
+    given = {
+        "n_groups": 2,
+        "primal_steps": 1,
+        "dual_steps": 1,
+        "sigma_count": 1.0,
+        "sigma_primal": 1.0,
+        "sigma_dual": 1.0,
+    }
     with pytest.raises(ValueError, match=named):
         PFLDPlan(**{**given, **settings})
 
@@ -249,10 +255,14 @@ def one_row_at_a_time(module, X, y, constraints):
     rows = []
     for i in range(len(X)):
         values = constraints.values(torch.softmax(module(X[i : i + 1]), dim=1), y[i : i + 1])[0]
-        rows.append(torch.stack([
-            torch.cat([g.flatten() for g in torch.autograd.grad(value, parameters, retain_graph=True)])
-            for value in values
-        ]))
+        rows.append(
+            torch.stack(
+                [
+                    torch.cat([g.flatten() for g in torch.autograd.grad(value, parameters, retain_graph=True)])
+                    for value in values
+                ]
+            )
+        )
     centred = torch.stack(rows)
     for c in range(centred.shape[1]):
         for cell in constraints.cells[:, c].unique():
@@ -266,13 +276,15 @@ def setting(kind, m, notions, n_classes=2, seed=0, **more):
     X, y = torch.tensor(X), torch.tensor(y)
     constraints = FairnessConstraints.of(notions, y, n_classes)
     module = small_net(kind, n_classes)
-    weights = torch.from_numpy(np.random.default_rng(seed).normal(size=(m, constraints.n_cells,
-                                                                       len(constraints.kinds))))
+    weights = torch.from_numpy(
+        np.random.default_rng(seed).normal(size=(m, constraints.n_cells, len(constraints.kinds)))
+    )
 
     def gradient(a, source, plan=None, **options):
         plan = half_noisy(m) if plan is None else plan
-        return ConstraintGradient(X, y, torch.tensor(a), constraints, plan, source, dtype=torch.double,
-                                  **{**more, **options})
+        return ConstraintGradient(
+            X, y, torch.tensor(a), constraints, plan, source, dtype=torch.double, **{**more, **options}
+        )
 
     return module, X, y, groups, constraints, weights, gradient
 
@@ -373,8 +385,9 @@ def test_rounding_does_not_take_a_sum_past_what_is_declared(monkeypatch, kind, e
         module[0].bias.copy_(torch.tensor([0.3, 0.1]))
     weights = torch.tensor([3.0, 3.1]).reshape(2, 1, 1) / n
     released = []
-    monkeypatch.setattr(PFLDPlan, "release_gradient",
-                        lambda self, total, radius, source: released.append((total, radius)) or total)
+    monkeypatch.setattr(
+        PFLDPlan, "release_gradient", lambda self, total, radius, source: released.append((total, radius)) or total
+    )
     plan = half_noisy(2) if everyone else half_noisy(2, sampling_probability=0.25)
     members = rng.permutation(n)[:1000]
     for change in (None, *members[:6]):
@@ -490,12 +503,16 @@ def test_the_noise_has_the_accounted_scale(scale):
     features, values = rng.normal(size=(40, 300)), rng.random((40, 1))
     source = NoiseSource(3)
     draws = {
-        "count": (plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.count_noise, 1.0, source)
-                  - np.bincount(groups, minlength=3)[:, None], plan.sigma_count * math.sqrt(2)),
+        "count": (
+            plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.count_noise, 1.0, source)
+            - np.bincount(groups, minlength=3)[:, None],
+            plan.sigma_count * math.sqrt(2),
+        ),
         "gradient": (plan.release_gradient(np.zeros(1000), 0.7, source), plan.sigma_primal * 1.4),
-        "moments": (plan.release_moments(features, groups, source)
-                    - np.stack([features[groups == a].sum(0) for a in range(3)]),
-                    plan.sigma_primal * math.sqrt(2) * np.linalg.norm(features, axis=1).max()),
+        "moments": (
+            plan.release_moments(features, groups, source) - np.stack([features[groups == a].sum(0) for a in range(3)]),
+            plan.sigma_primal * math.sqrt(2) * np.linalg.norm(features, axis=1).max(),
+        ),
     }
     centred = np.abs(values - values.mean()).max()
     zeros = np.zeros((40, 1), dtype=int)
@@ -689,12 +706,28 @@ def test_multipliers_of_a_convex_problem_are_those_of_the_constrained_optimum():
     p0 = p1 = the share p of y. There the slope is stationary where Σ λ_a d_a = Cov(x, y) / (p (1 - p)), with
     d_a = P(x = 1 | a) - P(x = 1).
     """
-    cells = [(0, 0, 0, 60), (0, 1, 0, 20), (1, 0, 0, 40), (1, 1, 0, 80),  # x, y, group, rows
-             (0, 0, 1, 30), (0, 1, 1, 30), (1, 0, 1, 60), (1, 1, 1, 180)]
+    cells = [
+        (0, 0, 0, 60),
+        (0, 1, 0, 20),
+        (1, 0, 0, 40),
+        (1, 1, 0, 80),  # x, y, group, rows
+        (0, 0, 1, 30),
+        (0, 1, 1, 30),
+        (1, 0, 1, 60),
+        (1, 1, 1, 180),
+    ]
     x, y, groups = (np.repeat([cell[k] for cell in cells], [cell[3] for cell in cells]) for k in range(3))
     model = PFLDClassifier(
-        epsilon=None, hidden=(), violations="probabilities", epochs=1500, batch_size=len(x), lr=0.02, dual_step=2.0,
-        dual_steps=750, groups=[0, 1], random_state=0,
+        epsilon=None,
+        hidden=(),
+        violations="probabilities",
+        epochs=1500,
+        batch_size=len(x),
+        lr=0.02,
+        dual_step=2.0,
+        dual_steps=750,
+        groups=[0, 1],
+        random_state=0,
     ).fit(x[:, None], y, sensitive_features=groups)
     share = y.mean()
     d = [x[groups == a].mean() - x.mean() for a in (0, 1)]

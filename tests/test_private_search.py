@@ -59,8 +59,9 @@ def fitted(estimator=None, grid=CUTS, *, validation=CHECKED, **options):
 def test_ten_candidates_cost_what_the_vectors_say(law, epsilon):
     search = fitted(law=law, method="selection")
     assert search.privacy_.epsilon == pytest.approx(epsilon, rel=1e-3)
-    assert search.privacy_.event == RepeatAndSelectDpEvent(WorstOf((GaussianDpEvent(10.0),) * 10), 10.0,
-                                                           PrivateSelection(GaussianDpEvent(1.0), 2.0, law).event.shape)
+    assert search.privacy_.event == RepeatAndSelectDpEvent(
+        WorstOf((GaussianDpEvent(10.0),) * 10), 10.0, PrivateSelection(GaussianDpEvent(1.0), 2.0, law).event.shape
+    )
     assert epsilon_of(search.privacy_.event, 1e-5) == search.epsilon_spent_
 
 

@@ -150,7 +150,10 @@ def generators_made_at_import(tree):
 #: row can tell another how much it drew. The state is put back afterwards (tests/test_search_rows.py).
 PUT_BACK = {
     "model_selection/_row_wise.py": {
-        "import random.None", "np.random.get_state", "np.random.set_state", "np.random.RandomState"
+        "import random.None",
+        "np.random.get_state",
+        "np.random.set_state",
+        "np.random.RandomState",
     }
 }
 

@@ -28,9 +28,7 @@ def test_private_rows_change_nothing(transformer):
 
 def test_a_category_of_private_rows_does_not_appear():
     public = pd.DataFrame({"job": ["a", "b"]})
-    encoder = PublicPreprocessor(
-        OneHotEncoder(handle_unknown="ignore", sparse_output=False), PublicData(public)
-    )
+    encoder = PublicPreprocessor(OneHotEncoder(handle_unknown="ignore", sparse_output=False), PublicData(public))
     encoder.fit(pd.DataFrame({"job": ["secret", "a"]}))
     assert encoder.get_feature_names_out().tolist() == ["job_a", "job_b"]
     assert b"secret" not in pickle.dumps(encoder)

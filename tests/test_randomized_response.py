@@ -536,9 +536,7 @@ def test_three_groups_are_brought_to_parity_from_randomised_answers():
 @pytest.mark.filterwarnings("ignore:Setting a")  # fairlearn on a pandas newer than itself
 def test_fairlearns_reduction_runs_as_the_papers_baseline(rows):
     reductions = pytest.importorskip("fairlearn.reductions")
-    learner = reductions.ExponentiatedGradient(
-        LogisticRegression(), reductions.DemographicParity(), max_iter=5
-    )
+    learner = reductions.ExponentiatedGradient(LogisticRegression(), reductions.DemographicParity(), max_iter=5)
     model = quiet(fair_estimator=learner, debias=False, noise_seed=0, random_state=0)
     model.fit(rows.X, rows.y, sensitive_features=rows.groups)
     np.testing.assert_array_equal(model.predict(rows.X), model.predict(rows.X))

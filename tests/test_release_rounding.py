@@ -59,8 +59,7 @@ def test_a_doubtful_word_is_decided_by_further_bits():
         center = float(mpmath.nint(low) + mpmath.mpf("0.5") - low)
         center -= round(center)
     sides = {
-        float(Bits(word, *more).rounded_normal(np.array([center]), scale)[0])
-        for more in ([0] * 8, [2**64 - 1] * 8)
+        float(Bits(word, *more).rounded_normal(np.array([center]), scale)[0]) for more in ([0] * 8, [2**64 - 1] * 8)
     }
     assert len(sides) <= 2 and max(sides) - min(sides) <= 1
     source = Bits(word, *([0] * 8))

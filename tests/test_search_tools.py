@@ -104,6 +104,7 @@ def test_the_ledger_covers_models_not_scores_and_our_search_both(ledger):
 
 def test_stratified_folds_move_other_records_when_one_label_changes():
     """Why the ledger's figure holds with KFold only: a neighbour would change more than one row of a fold."""
+
     def moved(splitter):
         worst = 0
         for row in range(20):

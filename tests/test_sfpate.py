@@ -136,9 +136,11 @@ def test_the_student_is_a_function_of_released_votes_and_public_rows():
                     0.1,
                 )
                 patch.setattr(_sfpate_votes, "release_votes", lambda *a, c=constant, **k: c)
-                fits.append(make(student_rows=None if "voting" not in settings else 60, **settings).fit(
-                    X, y, sensitive_features=g
-                ))
+                fits.append(
+                    make(student_rows=None if "voting" not in settings else 60, **settings).fit(
+                        X, y, sensitive_features=g
+                    )
+                )
         np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
 
 
@@ -160,9 +162,9 @@ def test_vectors_of_three_groups(vector):
 @pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["soft_labels"])
 def test_vectors_of_soft_labels(vector):
     X, y, groups = problem(300, 2, 3)
-    model = make(
-        sigma=float(vector["sigma"]), student_rows=vector["queries"], delta=vector["delta"], n_groups=3
-    ).fit(X, y, sensitive_features=groups)
+    model = make(sigma=float(vector["sigma"]), student_rows=vector["queries"], delta=vector["delta"], n_groups=3).fit(
+        X, y, sensitive_features=groups
+    )
     assert model.privacy_.epsilon == pytest.approx(vector["epsilon"], rel=1e-5)
     assert model.released_votes_.shape == (200, 3)
 
@@ -215,9 +217,7 @@ def canary_world(flipped):
 
 def transcripts(flipped, runs, **settings):
     X, y, groups = canary_world(flipped)
-    model = SFPATEClassifier(
-        epsilon=8.0, n_teachers=4, groups=[0, 1], classes=[0, 1], random_state=0, **settings
-    )
+    model = SFPATEClassifier(epsilon=8.0, n_teachers=4, groups=[0, 1], classes=[0, 1], random_state=0, **settings)
     out = []
     with fixed_entropy(int(flipped)), pytest.MonkeyPatch.context() as patch:
         patch.setattr(SFPATEClassifier, "_teach_student", lambda *_: None)
@@ -256,8 +256,12 @@ def biased():
 
 
 @pytest.mark.parametrize(
-    ("variant", "voting", "share"), [("student", "soft", 0.25), ("teacher", "soft", 0.5),
-     pytest.param("teacher", "gnmax", 0.5, marks=pytest.mark.slow)],
+    ("variant", "voting", "share"),
+    [
+        ("student", "soft", 0.25),
+        ("teacher", "soft", 0.5),
+        pytest.param("teacher", "gnmax", 0.5, marks=pytest.mark.slow),
+    ],
 )
 def test_the_gap_falls_and_accuracy_stays(biased, variant, voting, share):
     X, y, groups = biased

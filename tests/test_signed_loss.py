@@ -99,8 +99,15 @@ def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
 
     monkeypatch.setattr(DualPlan, "release", noting)
     X, y, groups = world(40)
-    settings = {**SIGNED, "epochs": 60, "batch_size": 8, "hidden": (), "dual_steps": 250, "noise_multiplier": None,
-                "noise_seed": 5}
+    settings = {
+        **SIGNED,
+        "epochs": 60,
+        "batch_size": 8,
+        "hidden": (),
+        "dual_steps": 250,
+        "noise_multiplier": None,
+        "noise_seed": 5,
+    }
     model = fit(FairDPSGDClassifier(**settings), X, y, groups)
     steps, rates = model.privacy_.event.events
     assert isinstance(steps.event, PoissonSampledDpEvent) and isinstance(rates.event, GaussianDpEvent)
@@ -150,8 +157,18 @@ def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_remove
 def test_steps_and_rates_together_cost_at_most_epsilon():
     X, y, groups = world(200)
     ledger = PrivacyLedger()
-    model = FairDPSGDClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], public="none", epochs=5, batch_size=20,
-                                hidden=(3,), dual_steps=7, dual_share=0.2, ledger=ledger)
+    model = FairDPSGDClassifier(
+        epsilon=2.0,
+        classes=[0, 1],
+        groups=[0, 1],
+        public="none",
+        epochs=5,
+        batch_size=20,
+        hidden=(3,),
+        dual_steps=7,
+        dual_share=0.2,
+        ledger=ledger,
+    )
     spent = fit(model, X, y, groups).privacy_
     assert 0.99 * 2.0 <= spent.epsilon <= 2.0 and spent.epsilon == epsilon_of(spent.event, 1e-5)
     steps, rates = spent.event.events
@@ -169,8 +186,18 @@ def test_the_signed_loss_lowers_the_gap_without_public_rows(n_groups, names):
     groups = np.array(names)[codes]
 
     def gap(lam):
-        model = FairDPSGDClassifier(epsilon=8.0, lam=lam, public="none", classes=[0, 1], groups=names, epochs=8,
-                                    batch_size=200, dual_rate=5.0, random_state=0, noise_seed=1)
+        model = FairDPSGDClassifier(
+            epsilon=8.0,
+            lam=lam,
+            public="none",
+            classes=[0, 1],
+            groups=names,
+            epochs=8,
+            batch_size=200,
+            dual_rate=5.0,
+            random_state=0,
+            noise_seed=1,
+        )
         rates = [fit(model, X, y, groups).predict(X)[groups == name].mean() for name in names]
         return max(rates) - min(rates)
 

@@ -20,7 +20,10 @@ def tables():
     X.loc[:59, "x"] = np.nan
     y, s = (rng.random(600) < 0.4).astype(int), rng.choice(["f", "m"], 600, p=[0.2, 0.8])
     generator = PFGuardGenerator(
-        epsilon=5.0, bounds={"x": (-4, 4)}, categories={"<b>kind</b>": sorted(set(X["<b>kind</b>"]))}, classes=[0, 1],
+        epsilon=5.0,
+        bounds={"x": (-4, 4)},
+        categories={"<b>kind</b>": sorted(set(X["<b>kind</b>"]))},
+        classes=[0, 1],
         groups=["f", "m"],
     ).fit(X, y, sensitive_features=s)
     made = generator.sample_labels(400, return_sensitive=True, random_state=0)
@@ -31,8 +34,14 @@ def tables():
 def report(tables):
     X, y, s, (X_new, y_new, s_new), privacy = tables
     return SyntheticDataReport.from_data(
-        X, X_new, y_real=y, y_synthetic=y_new, sensitive_features_real=s, sensitive_features_synthetic=s_new,
-        privacy=privacy, n_bins=5,
+        X,
+        X_new,
+        y_real=y,
+        y_synthetic=y_new,
+        sensitive_features_real=s,
+        sensitive_features_synthetic=s_new,
+        privacy=privacy,
+        n_bins=5,
     )
 
 
@@ -58,17 +67,29 @@ def test_balance_is_that_of_the_metrics(tables, report):
 
 def test_the_downstream_table_is_trained_on_each_table_and_tested_on_the_same_rows(rows):
     report = SyntheticDataReport.from_data(
-        rows.X, rows.X[::-1], y_real=rows.y, y_synthetic=1 - rows.y[::-1],
-        estimators={"lr": LogisticRegression()}, X_test=rows.X_public, y_test=rows.y_public,
+        rows.X,
+        rows.X[::-1],
+        y_real=rows.y,
+        y_synthetic=1 - rows.y[::-1],
+        estimators={"lr": LogisticRegression()},
+        X_test=rows.X_public,
+        y_test=rows.y_public,
         sensitive_features_test=rows.groups_public,
     )
     real, made = report.downstream.set_index("trained on").loc[["real", "synthetic"], "accuracy"]
-    expected = downstream_scores(LogisticRegression(), rows.X, rows.y, rows.X_public, rows.y_public,
-                                 sensitive_features=rows.groups_public)["accuracy"]
+    expected = downstream_scores(
+        LogisticRegression(), rows.X, rows.y, rows.X_public, rows.y_public, sensitive_features=rows.groups_public
+    )["accuracy"]
     assert real == expected and made == pytest.approx(1 - real, abs=0.01)
     with pytest.raises(ValueError, match="needs y_real, X_test"):
-        SyntheticDataReport.from_data(rows.X, rows.X, y_synthetic=rows.y, estimators={"lr": LogisticRegression()},
-                                      y_test=rows.y, sensitive_features_test=rows.groups)
+        SyntheticDataReport.from_data(
+            rows.X,
+            rows.X,
+            y_synthetic=rows.y,
+            estimators={"lr": LogisticRegression()},
+            y_test=rows.y,
+            sensitive_features_test=rows.groups,
+        )
     with pytest.raises(ValueError, match="same columns"):
         SyntheticDataReport.from_data(rows.X, rows.X[:, :2])
 

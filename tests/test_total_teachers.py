@@ -192,7 +192,7 @@ def test_the_rehearsal_is_a_function_of_public_values():
             return super().fit(X, y)
 
     rehearse_teacher(Notes(), QUERIES, n_rows=40, n_classes=3, owner="PATEClassifier")
-    (rows, labels), = seen
+    ((rows, labels),) = seen
     assert {tuple(row) for row in rows} == {tuple(row) for row in QUERIES} and len(rows) == 40
     assert np.bincount(labels).tolist() == [14, 13, 13]
     seen.clear()

@@ -324,9 +324,7 @@ def _bunch(
             "list of them. "
             f"Got {sensitive!r} instead."
         )
-    groups = pd.DataFrame(
-        {name: groupings[name][1](frame).astype(object) for name in names}, index=frame.index
-    )
+    groups = pd.DataFrame({name: groupings[name][1](frame).astype(object) for name in names}, index=frame.index)
     dropped = {*drop, source.target, *(() if include_sensitive else (groupings[name][0] for name in names))}
     data = frame[[column for column in source.columns if column not in dropped]].copy()
     target = source.labels(frame)

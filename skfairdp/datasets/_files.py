@@ -87,8 +87,7 @@ def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tupl
     missing = [column for column in source.columns if column not in frame.columns]
     if missing:
         raise ValueError(
-            f"The {source.name} table from {where} lacks the column(s) {missing}; get it from "
-            f"{source.homepage}."
+            f"The {source.name} table from {where} lacks the column(s) {missing}; get it from {source.homepage}."
         )
     found = (len(frame), int(source.labels(frame).sum()))
     if found != (source.rows, source.positives):

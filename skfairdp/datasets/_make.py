@@ -85,13 +85,11 @@ def make_biased_classification(
     shares = shares / shares.sum()
     if n_classes < 2:
         raise ValueError(
-            f"The 'n_classes' parameter of {owner} must be an int in the range [2, inf). Got {n_classes!r} "
-            "instead."
+            f"The 'n_classes' parameter of {owner} must be an int in the range [2, inf). Got {n_classes!r} instead."
         )
     if n_samples < 1:
         raise ValueError(
-            f"The 'n_samples' parameter of {owner} must be an int in the range [1, inf). Got {n_samples!r} "
-            "instead."
+            f"The 'n_samples' parameter of {owner} must be an int in the range [1, inf). Got {n_samples!r} instead."
         )
     if n_features < n_classes + shares.size:
         raise ValueError(
@@ -101,8 +99,7 @@ def make_biased_classification(
         )
     if not 0 <= disparity <= 1:
         raise ValueError(
-            f"The 'disparity' parameter of {owner} must be a float in the range [0, 1]. Got {disparity!r} "
-            "instead."
+            f"The 'disparity' parameter of {owner} must be a float in the range [0, 1]. Got {disparity!r} instead."
         )
     rate = 1 / n_classes if base_rate is None else base_rate
     favoured, others = rate + disparity * (1 - shares[-1]), rate - disparity * shares[-1]

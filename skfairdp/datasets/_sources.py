@@ -10,8 +10,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _BANK_FEATURES = _names(
-    "age job marital education default balance housing loan contact day month duration campaign pdays "
-    "previous poutcome"
+    "age job marital education default balance housing loan contact day month duration campaign pdays previous poutcome"
 )
 _CREDIT_FEATURES = _names(
     "LIMIT_BAL SEX EDUCATION MARRIAGE AGE PAY_0 PAY_2 PAY_3 PAY_4 PAY_5 PAY_6 "

@@ -116,9 +116,7 @@ def train_private_public_test_split(
     lengths = {"y": len(y), "sensitive_features": len(sensitive_features), "subject": len(units)}
     for name, length in lengths.items():
         if length != n_rows:
-            raise ValueError(
-                f"{name} of {owner} has inconsistent length: {length} rows where X has {n_rows}."
-            )
+            raise ValueError(f"{name} of {owner} has inconsistent length: {length} rows where X has {n_rows}.")
     n_units = int(units.max(initial=-1)) + 1
     cuts = np.rint(np.cumsum(shares) * n_units).astype(int)
     part = np.full(n_units, 3)

@@ -98,12 +98,19 @@ def _on_the_simplex(proba: ArrayLike) -> NDArray[np.float64]:
     return np.where(total > 0, proba / np.where(total > 0, total, 1.0), 1 / proba.shape[1])
 
 
-def fit_classifiers(teacher: Any, X: Any, y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None,
-                    verbose: int) -> ClassifierEnsemble:
+def fit_classifiers(
+    teacher: Any, X: Any, y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
+) -> ClassifierEnsemble:
     """Clone and fit ``teacher`` once per part; see :func:`skfairdp.ensemble.fit_teachers`."""
     tasks = (
-        (int(seen.argmax()), FALLBACK) if constant else (
-            None, FALLBACK, seeded_clone(teacher, int(seed)), X.iloc[rows] if hasattr(X, "iloc") else X[rows], y[rows]
+        (int(seen.argmax()), FALLBACK)
+        if constant
+        else (
+            None,
+            FALLBACK,
+            seeded_clone(teacher, int(seed)),
+            X.iloc[rows] if hasattr(X, "iloc") else X[rows],
+            y[rows],
         )
         for rows, seed, seen, constant in zip(parts.rows, parts.seeds, parts.seen, parts.constant, strict=True)
     )

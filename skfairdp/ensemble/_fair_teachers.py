@@ -231,7 +231,8 @@ def _most_frequent(y: NDArray[np.int64]) -> int:
     return int(np.bincount(y, minlength=1).argmax())
 
 
-def _fit_one(constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
-             ) -> Any:
+def _fit_one(
+    constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
+) -> Any:
     """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
     return total_fit(constant, fallback, learner, X, y, sensitive_features=groups)

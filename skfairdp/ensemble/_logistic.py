@@ -61,8 +61,9 @@ class LogisticTeachers(BaseEstimator):
         check_number(self, "tol", least=0)
         return numeric_rows(X, owner="LogisticTeachers")
 
-    def fit_parts(self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None,
-                  verbose: int) -> "LogisticEnsemble":
+    def fit_parts(
+        self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
+    ) -> "LogisticEnsemble":
         """Fit every part; see :func:`skfairdp.ensemble.fit_teachers`."""
         n_teachers, n_classes = parts.seen.shape
         scored = np.zeros((n_teachers, n_classes), dtype=bool)
@@ -136,8 +137,9 @@ class LogisticEnsemble:
             out[start : start + chunk] = total.T
         return out
 
-    def _one_against_rest(self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_]
-                          ) -> NDArray[np.float64]:
+    def _one_against_rest(
+        self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
         """Summed probabilities (n_classes, n_rows) of parts with one class, or with three or more."""
         allowed = seen[teachers][:, :, None]
         scores = np.einsum("tkd,nd->tkn", self.coef[teachers], rows)
@@ -153,8 +155,15 @@ def _finite_expit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return expit(np.nan_to_num(scores, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
-def _fit_block(X: NDArray[np.floating], y: NDArray[np.int64], sizes: NDArray[np.int64], seen: NDArray[np.bool_],
-               C: float, max_iter: int, tol: float) -> tuple[NDArray[Any], ...]:
+def _fit_block(
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+    C: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[NDArray[Any], ...]:
     """Fit the regressions of some teachers, whose rows follow each other in X.
 
     Returns the teacher, the class, the weights and the intercept of each regression.
@@ -182,8 +191,9 @@ def _fit_block(X: NDArray[np.floating], y: NDArray[np.int64], sizes: NDArray[np.
     return owner, target, coef, intercept
 
 
-def _newton(X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], C: float, max_iter: int,
-            tol: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _newton(
+    X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], C: float, max_iter: int, tol: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both."""
     m, n, d = X.shape
     basis = None
@@ -251,9 +261,15 @@ def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDAr
         return right[None, :, 0]  # the gradient is a descent direction too
 
 
-def _damping(eta: NDArray[np.float64], moved: NDArray[np.float64], y: NDArray[np.float64],
-             beta: NDArray[np.float64], step: NDArray[np.float64], penalty: NDArray[np.float64],
-             value: NDArray[np.float64]) -> NDArray[np.float64]:
+def _damping(
+    eta: NDArray[np.float64],
+    moved: NDArray[np.float64],
+    y: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    step: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    value: NDArray[np.float64],
+) -> NDArray[np.float64]:
     """The largest of 1, 1/2, 1/4, ... of each step that does not raise its objective; 0 where none does."""
     share = np.ones(len(value))
     for _ in range(30):
@@ -266,7 +282,8 @@ def _damping(eta: NDArray[np.float64], moved: NDArray[np.float64], y: NDArray[np
     return share
 
 
-def _objective(eta: NDArray[np.float64], y: NDArray[np.float64], beta: NDArray[np.float64],
-               penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+def _objective(
+    eta: NDArray[np.float64], y: NDArray[np.float64], beta: NDArray[np.float64], penalty: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Negative log-likelihood plus penalty of each regression (rows of zeros add a constant)."""
     return (np.logaddexp(0, eta) - y * eta).sum(axis=1) + 0.5 * (penalty * beta**2).sum(axis=1)

@@ -33,8 +33,9 @@ class Parts:
     seen: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, assignment: NDArray[np.int64], y: NDArray[np.int64], seeds: NDArray[np.int64],
-           n_classes: int) -> "Parts":
+    def of(
+        cls, assignment: NDArray[np.int64], y: NDArray[np.int64], seeds: NDArray[np.int64], n_classes: int
+    ) -> "Parts":
         """Sort rows by teacher."""
         n_teachers = len(seeds)
         order = np.argsort(assignment, kind="stable")
@@ -61,8 +62,15 @@ class Parts:
         return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
 
 
-def run_tasks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_tasks: int, *, n_jobs: int | None,
-              verbose: int, default_threads: int = 1) -> list[Any]:
+def run_tasks(
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    n_tasks: int,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+    default_threads: int = 1,
+) -> list[Any]:
     """Call ``function(*task)`` for every task through joblib's active backend, in order, with a bar when verbose.
 
     ``n_tasks`` is what the bar shows: a public number. Nothing else is seen or heard of the tasks.

@@ -56,6 +56,7 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
     """
     engine = engine_of(teacher)
     if engine is None:
+
         def attempt(rows: Any, labels: Any) -> Any:
             return seeded_clone(teacher, 0).fit(rows, labels).predict(X_public)
 
@@ -90,6 +91,7 @@ def rehearse_fair_teacher(
     >>> rehearse_fair_teacher(
     ...     ParityLogisticRegression(), rows, n_rows=10, n_classes=2, n_groups=2, owner="SFPATEClassifier")
     """
+
     def attempt(rows: Any, labels: Any) -> Any:
         groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
         fitted = fair_copy(learner, 0).fit(rows, labels, sensitive_features=groups)

@@ -47,8 +47,9 @@ class _StackedTeachers(BaseEstimator):
         resolve_device(self.device, owner=type(self).__name__)
         return numeric_rows(X, owner=type(self).__name__, allow_nd=True)
 
-    def fit_parts(self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None,
-                  verbose: int) -> "StackedEnsemble":
+    def fit_parts(
+        self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
+    ) -> "StackedEnsemble":
         """Train every part; see :func:`skfairdp.ensemble.fit_teachers`."""
         import torch
 
@@ -62,8 +63,9 @@ class _StackedTeachers(BaseEstimator):
         seen = [block.seen for block in blocks]
         return StackedEnsemble(net, stacks, seen, self.device, X.shape[1:], type(self).__name__)
 
-    def _task(self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts
-              ) -> tuple[Any, ...]:
+    def _task(
+        self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts
+    ) -> tuple[Any, ...]:
         # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for
         # all data.
         used = [rows[:0] if constant else rows for rows, constant in zip(block.rows, block.constant, strict=True)]
@@ -103,8 +105,16 @@ class MLPTeachers(_StackedTeachers):
     (16,)
     """
 
-    def __init__(self, *, hidden: Sequence[int] = (64, 64), epochs: int = 30, batch_size: int = 32, lr: float = 1e-3,
-                 weight_decay: float = 1e-4, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        epochs: int = 30,
+        batch_size: int = 32,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-4,
+        device: str = "cpu",
+    ) -> None:
         self.hidden = hidden
         self.epochs = epochs
         self.batch_size = batch_size
@@ -161,8 +171,16 @@ class ModuleTeachers(_StackedTeachers):
     5
     """
 
-    def __init__(self, module: "torch.nn.Module | Callable[[], torch.nn.Module]", *, epochs: int = 30,
-                 batch_size: int = 32, lr: float = 1e-3, weight_decay: float = 1e-4, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        module: "torch.nn.Module | Callable[[], torch.nn.Module]",
+        *,
+        epochs: int = 30,
+        batch_size: int = 32,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-4,
+        device: str = "cpu",
+    ) -> None:
         self.module = module
         self.epochs = epochs
         self.batch_size = batch_size
@@ -188,8 +206,15 @@ class ModuleTeachers(_StackedTeachers):
 class StackedEnsemble:
     """Trained stacks, and the classes each teacher may answer."""
 
-    def __init__(self, net: "StackedMLP | StackedModule", stacks: "list[list[torch.Tensor]]",
-                 seen: list[NDArray[np.bool_]], device: str, row_shape: tuple[int, ...], owner: str) -> None:
+    def __init__(
+        self,
+        net: "StackedMLP | StackedModule",
+        stacks: "list[list[torch.Tensor]]",
+        seen: list[NDArray[np.bool_]],
+        device: str,
+        row_shape: tuple[int, ...],
+        owner: str,
+    ) -> None:
         self.net = net
         self.stacks = stacks
         self.seen = seen
@@ -213,36 +238,65 @@ class StackedEnsemble:
         return _run_stacks(function, tasks, len(self.stacks), self.device)
 
 
-def _run_stacks(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_tasks: int, device: str, *,
-                n_jobs: int | None = None, verbose: int = 0) -> list[Any]:
+def _run_stacks(
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    n_tasks: int,
+    device: str,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Any]:
     """Call ``function`` on every stack: on a CPU in threads, on another device one after the other."""
     import torch
 
     threads = torch.get_num_threads()
     in_turn = torch.device(device).type != "cpu"
     try:
-        return run_tasks(function, tasks, n_tasks, n_jobs=1 if in_turn else n_jobs, verbose=verbose,
-                         default_threads=1 if in_turn else min(threads, n_tasks))
+        return run_tasks(
+            function,
+            tasks,
+            n_tasks,
+            n_jobs=1 if in_turn else n_jobs,
+            verbose=verbose,
+            default_threads=1 if in_turn else min(threads, n_tasks),
+        )
     finally:
         torch.set_num_threads(threads)
 
 
-def _train_stack(net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64],
-                 sizes: NDArray[np.int64], seeds: NDArray[np.int64], settings: dict[str, Any]) -> "list[torch.Tensor]":
+def _train_stack(
+    net: "StackedMLP | StackedModule",
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seeds: NDArray[np.int64],
+    settings: dict[str, Any],
+) -> "list[torch.Tensor]":
     from skfairdp.neural import train_stacked
 
     return train_stacked(_own(net), X, y, sizes, seeds.tolist(), **settings)
 
 
-def _predict_stack(net: "StackedMLP | StackedModule", params: "list[torch.Tensor]", X: NDArray[np.floating],
-                   seen: NDArray[np.bool_], device: str) -> NDArray[np.int32]:
+def _predict_stack(
+    net: "StackedMLP | StackedModule",
+    params: "list[torch.Tensor]",
+    X: NDArray[np.floating],
+    seen: NDArray[np.bool_],
+    device: str,
+) -> NDArray[np.int32]:
     from skfairdp.neural import predict_stacked
 
     return predict_stacked(_own(net), params, X, seen, device=device)
 
 
-def _sum_stack(net: "StackedMLP | StackedModule", params: "list[torch.Tensor]", X: NDArray[np.floating],
-               seen: NDArray[np.bool_], device: str) -> NDArray[np.float64]:
+def _sum_stack(
+    net: "StackedMLP | StackedModule",
+    params: "list[torch.Tensor]",
+    X: NDArray[np.floating],
+    seen: NDArray[np.bool_],
+    device: str,
+) -> NDArray[np.float64]:
     from skfairdp.neural import predict_stacked_proba
 
     return predict_stacked_proba(_own(net), params, X, seen, device=device)

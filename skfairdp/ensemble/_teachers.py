@@ -85,9 +85,19 @@ class Teachers:
         return f"Teachers(n_teachers={self.n_teachers})"
 
 
-def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n_teachers: int, n_classes: int,
-                 random_state: RandomStateLike = None, n_jobs: int | None = None,
-                 memory: Memory | str | os.PathLike[str] | None = None, verbose: int = 0) -> Teachers:
+def fit_teachers(
+    teacher: Any,
+    X: Any,
+    y: ArrayLike,
+    assignment: ArrayLike,
+    *,
+    n_teachers: int,
+    n_classes: int,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    memory: Memory | str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+) -> Teachers:
     """Train one teacher on the rows assigned to it, independently of all other rows.
 
     Teacher i is a function of its own rows, its own seed and public settings only: whatever the other parts hold,
@@ -175,9 +185,16 @@ def fit_teachers(teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n
     return Teachers(ensemble, n_teachers)
 
 
-def _train_private_teachers(teacher: Any, X: Any, y: NDArray[np.int64], assignment: NDArray[np.int64],
-                            seeds: NDArray[np.int64], n_classes: int, n_jobs: int | None,
-                            verbose: int) -> _Ensemble:
+def _train_private_teachers(
+    teacher: Any,
+    X: Any,
+    y: NDArray[np.int64],
+    assignment: NDArray[np.int64],
+    seeds: NDArray[np.int64],
+    n_classes: int,
+    n_jobs: int | None,
+    verbose: int,
+) -> _Ensemble:
     """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
 
     Whoever reads it can query each teacher without noise. Nothing that is published may point to it.

@@ -11,8 +11,9 @@ from sklearn.utils import check_array
 __all__ = ["check_number", "numeric_rows"]
 
 
-def check_number(owner: object, name: str, *, above: float | None = None, least: float | None = None,
-                 integer: bool = False) -> None:
+def check_number(
+    owner: object, name: str, *, above: float | None = None, least: float | None = None, integer: bool = False
+) -> None:
     """Raise a ValueError unless parameter ``name`` of ``owner`` is a finite number in the range."""
     value = getattr(owner, name)
     kind = numbers.Integral if integer else numbers.Real
@@ -34,8 +35,14 @@ def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd:
     """
     problem: Exception | None = None
     try:
-        X = check_array(X, dtype=[np.float64, np.float32], allow_nd=allow_nd, ensure_min_samples=0, input_name="X",
-                        ensure_all_finite=False)
+        X = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            allow_nd=allow_nd,
+            ensure_min_samples=0,
+            input_name="X",
+            ensure_all_finite=False,
+        )
     except (ValueError, TypeError):
         # scikit-learn quotes the entry it could not convert; here that entry may be private.
         problem = ValueError(

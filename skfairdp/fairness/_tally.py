@@ -49,6 +49,4 @@ def rejection_rates(
     """
     asked = np.bincount(groups, minlength=len(domain))
     refused = np.bincount(groups[~kept], minlength=len(domain))
-    return {
-        name: float(r / a) if a else math.nan for name, r, a in zip(domain.tolist(), refused, asked, strict=True)
-    }
+    return {name: float(r / a) if a else math.nan for name, r, a in zip(domain.tolist(), refused, asked, strict=True)}

@@ -34,7 +34,7 @@ class Declared:
 
     @property
     def kind(self) -> str | None:
-        """"categories", "numbers", or None where nothing tells."""
+        """ "categories", "numbers", or None where nothing tells."""
         if self.values is not None:
             return "categories"
         if self.bounds is not None:
@@ -161,7 +161,7 @@ def _by_column(given: Any, names: Sequence[Any], parameter: str, owner: str) -> 
 
 
 def kind_of(dtype: Any) -> str:
-    """"numbers" or "categories"."""
+    """ "numbers" or "categories"."""
     number = pd.api.types.is_numeric_dtype(dtype) and getattr(dtype, "kind", "O") != "b"
     return "numbers" if number else "categories"
 

@@ -98,8 +98,13 @@ class FairlyClippedPlan(MeanGSWGANPlan):
         rule = (
             BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNT_SHARE)
             if by_group
-            else GlobalScaling(max_norm=1.0, start=_START, quantile=_QUANTILE, batch_size=n_teachers * batch_size,
-                               count_share=_COUNT_SHARE)
+            else GlobalScaling(
+                max_norm=1.0,
+                start=_START,
+                quantile=_QUANTILE,
+                batch_size=n_teachers * batch_size,
+                count_share=_COUNT_SHARE,
+            )
         )
         for _ in self.steps():
             training.teach()

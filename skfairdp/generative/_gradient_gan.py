@@ -104,9 +104,7 @@ class DataLensPlan(AdversarialPlan):
             values, shown = training.fakes(self.settings.batch_size)
             private = training.directions(shown)
             released = [
-                mechanism.release(
-                    mechanism.votes(private[:, row]), source, least=self.settings.least * mechanism.sigma
-                )
+                mechanism.release(mechanism.votes(private[:, row]), source, least=self.settings.least * mechanism.sigma)
                 for row in range(self.settings.batch_size)
             ]
             training.follow(values, np.stack(released))

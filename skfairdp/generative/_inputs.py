@@ -279,9 +279,7 @@ def _group_cells(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDAr
     if not columns:
         raise ValueError(f"sensitive_features of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
-        raise ValueError(
-            f"sensitive_features of {owner} has inconsistent length: it must have one entry per row of X."
-        )
+        raise ValueError(f"sensitive_features of {owner} has inconsistent length: it must have one entry per row of X.")
     if not isinstance(given, list | tuple):
         return _joined(columns), len(columns)
     labels = columns[0] if domain is None else domain  # a list's rows are tuples where the declared groups are

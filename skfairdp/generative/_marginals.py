@@ -105,9 +105,7 @@ class MarginalsBackend(GeneratorBackend):
         if tree and self.structure == "junction_tree":
             check_installed()
             extra = min(self.extra_pairs, math.comb(layout.n_columns - 1, 2))  # all that a tree leaves
-        return MarginalsPlan(
-            layout, tree, self.scores_share if tree else 0.0, self.pairs_share if tree else 0.0, extra
-        )
+        return MarginalsPlan(layout, tree, self.scores_share if tree else 0.0, self.pairs_share if tree else 0.0, extra)
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,10 @@ class MarginalsPlan(BackendPlan):
         noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
         given_strata = [
             conditional_tables(
-                table.reshape(n_strata, size), mechanism.sigma, self.layout.n_groups, sampled,
+                table.reshape(n_strata, size),
+                mechanism.sigma,
+                self.layout.n_groups,
+                sampled,
                 size - 2 if rows.nullable[j] else None,
             )
             for j, (table, size, sampled) in enumerate(zip(noisy, sizes, rows.sampled, strict=True))
@@ -186,7 +187,11 @@ class MarginalsPlan(BackendPlan):
         return MarginalsModel(TreeModel(order, tables))
 
     def _scores(
-        self, rows: PrivateRows, given_strata: list[NDArray[np.float64]], weights: NDArray[np.float64], noise: float,
+        self,
+        rows: PrivateRows,
+        given_strata: list[NDArray[np.float64]],
+        weights: NDArray[np.float64],
+        noise: float,
         source: NoiseSource,
     ) -> NDArray[np.float64]:
         d = self.layout.n_columns
@@ -203,8 +208,13 @@ class MarginalsPlan(BackendPlan):
         return scores
 
     def _joint_tables(
-        self, rows: PrivateRows, edges: list[tuple[int, int]], given_strata: list[NDArray[np.float64]],
-        weights: NDArray[np.float64], noise: float, source: NoiseSource,
+        self,
+        rows: PrivateRows,
+        edges: list[tuple[int, int]],
+        given_strata: list[NDArray[np.float64]],
+        weights: NDArray[np.float64],
+        noise: float,
+        source: NoiseSource,
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
         return {
             (i, j): _shares_of_pair(
@@ -233,17 +243,21 @@ class MarginalsPlan(BackendPlan):
         }
 
     def _junction_tree(
-        self, rows: PrivateRows, by_stratum: list[NDArray[np.float64]], scores: NDArray[np.float64],
-        edges: list[tuple[int, int]], given_strata: list[NDArray[np.float64]], noise: float, source: NoiseSource,
+        self,
+        rows: PrivateRows,
+        by_stratum: list[NDArray[np.float64]],
+        scores: NDArray[np.float64],
+        edges: list[tuple[int, int]],
+        given_strata: list[NDArray[np.float64]],
+        noise: float,
+        source: NoiseSource,
     ) -> "MarginalsModel":
         n_strata, sigma = self.layout.n_strata, self.pairs_at(noise).sigma
         edges = [*edges, *further_pairs(scores, edges, rows.n_cells, sigma, n_strata, self.extra_pairs or 0)]
         tables = [table.reshape(n_strata, -1) for table in by_stratum]
         pairs = self._noisy_pairs(rows, edges, noise, source)
         return MarginalsModel(
-            fitted_junction_tree(
-                tables, self.tables_at(noise).sigma, pairs, sigma, self.layout.n_rows, given_strata
-            )
+            fitted_junction_tree(tables, self.tables_at(noise).sigma, pairs, sigma, self.layout.n_rows, given_strata)
         )
 
 

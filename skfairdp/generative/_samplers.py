@@ -152,7 +152,9 @@ class TeacherParts:
             marks = self._rng.permuted(marks, axis=1)
         else:
             marks = self._rng.random((n_teachers, batch_size))
-        return np.stack([
-            own[np.minimum(np.searchsorted(reached, mark, side="right"), len(own) - 1)]
-            for (own, reached), mark in zip(self._reached, marks, strict=True)
-        ])
+        return np.stack(
+            [
+                own[np.minimum(np.searchsorted(reached, mark, side="right"), len(own) - 1)]
+                for (own, reached), mark in zip(self._reached, marks, strict=True)
+            ]
+        )

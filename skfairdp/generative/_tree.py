@@ -16,8 +16,9 @@ _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
 
 
-def conditional_tables(noisy: NDArray[np.float64], sigma: float, n_groups: int, sampled: NDArray[np.bool_],
-                       null_cell: int | None) -> NDArray[np.float64]:
+def conditional_tables(
+    noisy: NDArray[np.float64], sigma: float, n_groups: int, sampled: NDArray[np.bool_], null_cell: int | None
+) -> NDArray[np.float64]:
     """Shares of the cells in each stratum, from one noisy table of counts.
 
     Where the noise of a stratum drowns what sets it apart from the other groups with its label, its shares are drawn
@@ -49,9 +50,7 @@ def conditional_tables(noisy: NDArray[np.float64], sigma: float, n_groups: int, 
     return out
 
 
-def drawn_towards(
-    shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma: float
-) -> NDArray[np.float64]:
+def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """Shares of each row of noisy counts, drawn towards given ones as far as the noise explains the difference."""
     totals = np.maximum(noisy.sum(axis=1, keepdims=True), 0.0)
     apart = np.square(noisy - totals * shares).sum(axis=1, keepdims=True)
@@ -59,8 +58,13 @@ def drawn_towards(
     return np.asarray(weight * on_simplex(noisy) + (1 - weight) * shares)
 
 
-def joint_given_strata(pair: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64],
-                       strata: NDArray[np.float64], n_steps: int = 60) -> NDArray[np.float64]:
+def joint_given_strata(
+    pair: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    strata: NDArray[np.float64],
+    n_steps: int = 60,
+) -> NDArray[np.float64]:
     """Joint shares of two columns in each stratum that agree with all three of their released tables.
 
     Iterative proportional fitting from independence given the stratum, hence the law of largest entropy: what two

@@ -288,7 +288,10 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
         duals = None
         if self._signed:
             duals = DualPlan.calibrated(
-                epsilon=self.epsilon, delta=self.delta, share=self.dual_share, releases=self.dual_steps,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                share=self.dual_share,
+                releases=self.dual_steps,
                 relation=relation,
             )
         beside = None if duals is None else duals.event

@@ -21,9 +21,7 @@ __all__ = ["estimate_groups", "public_features"]
 Array = NDArray[np.float64]
 
 
-def public_features(
-    X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int
-) -> tuple[Array, Array]:
+def public_features(X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int) -> tuple[Array, Array]:
     """Orthonormal public features of the rows, and the weight by which long ones are cut.
 
     First come indicators of the classes, then X and X by class, then random tanh features of X and y, each block made
@@ -110,6 +108,7 @@ def _fit(
 
     The features are orthonormal, so that its curvature is much the same in all directions and L-BFGS needs few steps.
     """
+
     def value_and_slope(flat: Array) -> tuple[float, Array]:
         coefficients = flat.reshape(moments.shape)
         scores = features @ coefficients.T

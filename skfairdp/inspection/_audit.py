@@ -386,6 +386,12 @@ def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: fl
     low_1 = 1 - float(clopper_pearson_upper(np.asarray(zeros), n_1, each))
     mu_hat = bits_mu((ones + 0.5) / (n_0 + 1), 1 - (zeros + 0.5) / (n_1 + 1), n_queries)
     return AuditResult(
-        "bits", mu_hat, bits_mu(high_0, low_1, n_queries), math.inf, confidence, (counts_0.size, counts_1.size),
-        (high_0, 1 - low_1), n_queries=n_queries,
+        "bits",
+        mu_hat,
+        bits_mu(high_0, low_1, n_queries),
+        math.inf,
+        confidence,
+        (counts_0.size, counts_1.size),
+        (high_0, 1 - low_1),
+        n_queries=n_queries,
     )

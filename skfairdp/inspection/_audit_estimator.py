@@ -241,8 +241,16 @@ def audit(
     judge = _many_runs if n_runs > 1 else _one_run
     found = judge(runner, canaries, relation, n_runs, method, at_delta, confidence)
     return EstimatorAudit(
-        type(estimator).__name__, claim=claim, delta=at_delta, confidence=confidence, relation=relation, method=method,
-        assumes=_ASSUMES[method], n_runs=n_runs, n_fits=runner.n_fits, **found,
+        type(estimator).__name__,
+        claim=claim,
+        delta=at_delta,
+        confidence=confidence,
+        relation=relation,
+        method=method,
+        assumes=_ASSUMES[method],
+        n_runs=n_runs,
+        n_fits=runner.n_fits,
+        **found,
     )
 
 
@@ -253,8 +261,14 @@ class _Runner:
     """Fits clones on tables that it is given, and shows what is seen of them."""
 
     def __init__(
-        self, estimator: Any, world: World, fit_params: dict[str, Any], rng: Any, n_jobs: int | None,
-        attributes: bool, score: Callable[[Any], Any] | None,
+        self,
+        estimator: Any,
+        world: World,
+        fit_params: dict[str, Any],
+        rng: Any,
+        n_jobs: int | None,
+        attributes: bool,
+        score: Callable[[Any], Any] | None,
     ) -> None:
         self.estimator, self.world, self.fit_params = estimator, world, fit_params
         self.rng, self.n_jobs, self.attributes, self.score = rng, n_jobs, attributes, score
@@ -285,7 +299,12 @@ class _Runner:
 
 
 def _many_runs(
-    runner: _Runner, canaries: Sequence[Canary] | None, relation: str, n_runs: int, method: str, delta: float,
+    runner: _Runner,
+    canaries: Sequence[Canary] | None,
+    relation: str,
+    n_runs: int,
+    method: str,
+    delta: float,
     confidence: float,
 ) -> dict[str, Any]:
     """Learn a score for each canary, keep the one that tells the worlds apart best, judge it on new runs."""
@@ -327,7 +346,12 @@ def _score_of(pilot: Sequence[Sequence[Seen]], runner: _Runner, method: str) -> 
 
 
 def _one_run(
-    runner: _Runner, canaries: Sequence[Canary] | None, relation: str, n_runs: int, method: str, delta: float,
+    runner: _Runner,
+    canaries: Sequence[Canary] | None,
+    relation: str,
+    n_runs: int,
+    method: str,
+    delta: float,
     confidence: float,
 ) -> dict[str, Any]:
     """One fit, each canary in one of its forms by a coin; guess the forms."""
@@ -336,9 +360,7 @@ def _one_run(
     if len({canary.row for canary in given}) < len(given):
         raise ValueError("In an audit of one run each canary needs a row of its own.")
     coins = runner.rng.rand(len(given)) < 0.5
-    placed = [
-        (canary.row, canary.second if coin else canary.first) for canary, coin in zip(given, coins, strict=True)
-    ]
+    placed = [(canary.row, canary.second if coin else canary.first) for canary, coin in zip(given, coins, strict=True)]
     seen = runner.see([(make_world(runner.world, placed), None)], runner.score or _Leanings(given, runner.world))[0]
     if len(seen.numbers) != len(given):
         raise ValueError(

@@ -138,9 +138,7 @@ def audit_one_run_f_dp(
     return TradeOffAuditResult(curve, parameter, epsilon, delta, confidence, m, r, c)
 
 
-def audit_one_run_gaussian(
-    scores: ArrayLike, included: ArrayLike, *, confidence: float = 0.95
-) -> AuditResult:
+def audit_one_run_gaussian(scores: ArrayLike, included: ArrayLike, *, confidence: float = 0.95) -> AuditResult:
     """Audit Gaussian noise from one run, by how far canaries that were in lie from canaries that were not.
 
     **Guarantee.** ``mu_lower`` exceeds the mechanism's μ with probability at most ``1 - confidence``, *if* the scores
@@ -236,4 +234,3 @@ def _refuted(
         if np.all(right + wrong > r / m * _UP):
             break
     return np.asarray(right + wrong > r / m * _UP)
-

@@ -76,9 +76,7 @@ def frame_of_searches(searches: Any) -> pd.DataFrame:
     return joined_frames(frames, {key: math.nan if total is None else total.epsilon for key, total in spent.items()})
 
 
-def frame_of_estimators(
-    estimators: Any, X: Any, y: Any, sensitive_features: Any, *, dataset: str = ""
-) -> pd.DataFrame:
+def frame_of_estimators(estimators: Any, X: Any, y: Any, sensitive_features: Any, *, dataset: str = "") -> pd.DataFrame:
     """Measure fitted estimators on rows; those that were fitted on the same private rows are composed."""
     named = dict(estimators) if isinstance(estimators, Mapping) else {type(e).__name__: e for e in estimators}
     if not isinstance(estimators, Mapping) and len(named) < len(list(estimators)):

@@ -38,9 +38,7 @@ class GroupColumns:
     private: ClassVar[bool] = False
 
 
-def columns_telling_the_group(
-    X: ArrayLike, sensitive_features: ArrayLike, *, threshold: float = 0.99
-) -> GroupColumns:
+def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, threshold: float = 0.99) -> GroupColumns:
     """Relabel the groups from one column at a time, and warn of columns that give them away.
 
     ``PFLDClassifier`` and randomised response protect the group and treat the features as public. Where a feature
@@ -96,9 +94,7 @@ def columns_telling_the_group(
     # Guesses made from the rows they are judged on would find that a row number tells everything.
     learn = np.random.default_rng(0).permutation(len(frame)) < len(frame) / 2
     usual = np.bincount(codes[learn]).argmax()
-    accuracy = {
-        name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)
-    }
+    accuracy = {name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)}
     telling = tuple(name for name, share in accuracy.items() if share >= threshold)
     if telling:
         warnings.warn(

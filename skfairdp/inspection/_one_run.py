@@ -145,9 +145,7 @@ def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.
     return values, coins.astype(bool)
 
 
-def _numbers_of_guesses(
-    n_guesses: int | Sequence[int] | None, m: int, shares: Sequence[float] = _SHARES
-) -> list[int]:
+def _numbers_of_guesses(n_guesses: int | Sequence[int] | None, m: int, shares: Sequence[float] = _SHARES) -> list[int]:
     if n_guesses is None:
         return sorted({max(1, round(share * m)) for share in shares})
     numbers: list[Any] = [n_guesses] if np.ndim(n_guesses) == 0 else list(cast(Sequence[int], n_guesses))

@@ -149,9 +149,7 @@ class PATEFairnessAnalysis:
     (True, False)
     """
 
-    def __init__(
-        self, estimator: Any, *, repeats: int = 100, lam: float = 0.1, noise_seed: int | None = None
-    ) -> None:
+    def __init__(self, estimator: Any, *, repeats: int = 100, lam: float = 0.1, noise_seed: int | None = None) -> None:
         self.estimator = estimator
         self.repeats = repeats
         self.lam = lam

@@ -142,16 +142,32 @@ class SyntheticDataReport:
             )
         downstream = pd.DataFrame()
         if estimators:
-            missing = [n for n, v in {"y_real": y_real, "y_synthetic": y_synthetic, "X_test": X_test, "y_test": y_test,
-                                      "sensitive_features_test": sensitive_features_test}.items() if v is None]
+            missing = [
+                n
+                for n, v in {
+                    "y_real": y_real,
+                    "y_synthetic": y_synthetic,
+                    "X_test": X_test,
+                    "y_test": y_test,
+                    "sensitive_features_test": sensitive_features_test,
+                }.items()
+                if v is None
+            ]
             if missing:
                 raise ValueError(f"'estimators' of {_OWNER} needs {', '.join(missing)} as well.")
-            downstream = pd.DataFrame([
-                {"classifier": name, "trained on": kind,
-                 **downstream_scores(estimator, X, y, X_test, y_test, sensitive_features=sensitive_features_test)}
-                for name, estimator in estimators.items()
-                for kind, X, y in (("real", X_real, y_real), ("synthetic", X_synthetic, y_synthetic))
-            ])
+            downstream = pd.DataFrame(
+                [
+                    {
+                        "classifier": name,
+                        "trained on": kind,
+                        **downstream_scores(
+                            estimator, X, y, X_test, y_test, sensitive_features=sensitive_features_test
+                        ),
+                    }
+                    for name, estimator in estimators.items()
+                    for kind, X, y in (("real", X_real, y_real), ("synthetic", X_synthetic, y_synthetic))
+                ]
+            )
         return cls(marginals.reset_index(drop=True), balance, downstream, "" if privacy is None else str(privacy))
 
     @property
@@ -192,7 +208,7 @@ class SyntheticDataReport:
         ]
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><main>"
             + "".join(parts)

@@ -58,13 +58,9 @@ def demographic_disparity(
     0.5
     """
     owner = "demographic_disparity"
-    predicted, rejected, codes, domain = _read(
-        y_true, y_pred, sensitive_features, groups, reject_label, owner
-    )
+    predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     answered = predicted[~rejected]
-    labels = (
-        group_domain(answered) if classes is None else given_domain(classes, owner=owner, parameter="classes")
-    )
+    labels = group_domain(answered) if classes is None else given_domain(classes, owner=owner, parameter="classes")
     columns = encode_labels(answered, labels, owner=owner, name="y_pred", parameter="classes")
     counts = np.zeros((len(domain), max(len(labels), 1)), dtype=np.int64)
     np.add.at(counts, (codes[~rejected], columns), 1)
@@ -110,9 +106,7 @@ def equalized_odds_disparity(
     """
     owner = "equalized_odds_disparity"
     truth = read_labels(y_true, "y_true", owner)
-    predicted, rejected, codes, domain = _read(
-        y_true, y_pred, sensitive_features, groups, reject_label, owner
-    )
+    predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     strata = encode_labels(truth, group_domain(truth), owner=owner, name="y_true", parameter="y_true")
     return _largest_difference(truth == predicted, codes, strata, ~rejected, len(domain), owner)
 
@@ -152,9 +146,7 @@ def accuracy_disparity(
     """
     owner = "accuracy_disparity"
     truth = read_labels(y_true, "y_true", owner)
-    predicted, rejected, codes, domain = _read(
-        y_true, y_pred, sensitive_features, groups, reject_label, owner
-    )
+    predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     one_stratum = np.zeros(len(truth), dtype=np.int64)
     return _largest_difference(truth == predicted, codes, one_stratum, ~rejected, len(domain), owner)
 

@@ -24,9 +24,7 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} of {owner} must be one column with at least one row.")
     if n_rows is not None and len(array) != n_rows:
-        raise ValueError(
-            f"y_true and y_pred of {owner} have inconsistent lengths: {n_rows} and {len(array)}."
-        )
+        raise ValueError(f"y_true and y_pred of {owner} have inconsistent lengths: {n_rows} and {len(array)}.")
     if bool(pd.isna(array).any()):
         raise ValueError(f"{name} of {owner} contains missing values (NaN or None).")
     out = np.empty(len(array), dtype=object)
@@ -34,16 +32,13 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
     return out
 
 
-def read_rejected(
-    y_pred: NDArray[np.object_], reject_label: Hashable | None, owner: str
-) -> NDArray[np.bool_]:
+def read_rejected(y_pred: NDArray[np.object_], reject_label: Hashable | None, owner: str) -> NDArray[np.bool_]:
     """Return which predictions are refusals; ``reject_label=None`` means none is."""
     if reject_label is None:
         return np.zeros(len(y_pred), dtype=bool)
     if any(isinstance(label, str) for label in y_pred) != isinstance(reject_label, str):
         raise ValueError(
-            f"The 'reject_label' of {owner} must be of the type of the predictions. "
-            f"Got {reject_label!r} instead."
+            f"The 'reject_label' of {owner} must be of the type of the predictions. Got {reject_label!r} instead."
         )
     return np.array([label == reject_label for label in y_pred], dtype=bool)
 

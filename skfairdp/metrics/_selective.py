@@ -123,6 +123,5 @@ def rejection_rate_by_group(
     rows = np.bincount(codes, minlength=len(domain))
     refused = np.bincount(codes[rejected], minlength=len(domain))
     return {
-        group: float(r / n) if n else float("nan")
-        for group, r, n in zip(domain.tolist(), refused, rows, strict=True)
+        group: float(r / n) if n else float("nan") for group, r, n in zip(domain.tolist(), refused, rows, strict=True)
     }

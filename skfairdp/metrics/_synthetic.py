@@ -171,9 +171,7 @@ def downstream_scores(
     return {
         "accuracy": float(accuracy_score(y_test, predicted)),
         "auroc": _auroc(model, X_test, y_test),
-        "equalized_odds_disparity": equalized_odds_disparity(
-            y_test, predicted, sensitive_features=sensitive_features
-        ),
+        "equalized_odds_disparity": equalized_odds_disparity(y_test, predicted, sensitive_features=sensitive_features),
         "demographic_disparity": demographic_disparity(
             None, predicted, sensitive_features=sensitive_features, gap="between"
         ),

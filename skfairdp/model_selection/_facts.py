@@ -11,9 +11,7 @@ from skfairdp.utils import PublicData
 __all__ = ["search_facts"]
 
 
-def search_facts(
-    owner: Any, candidate: Candidate, rows: Rows, relation: str, scores: Any
-) -> tuple[PublicFact, ...]:
+def search_facts(owner: Any, candidate: Candidate, rows: Rows, relation: str, scores: Any) -> tuple[PublicFact, ...]:
     """Facts of all fits and of the scores.
 
     Parameters

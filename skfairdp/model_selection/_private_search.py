@@ -314,9 +314,7 @@ class PrivateSearchCV(SearchBase):
             ledger=trials.ledger,
             noise_seed=trials.seed,
             releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
-            public=search_facts(
-                self, trials.candidate, trials.rows, trials.entry.neighboring_relation, trials.scores
-            ),
+            public=search_facts(self, trials.candidate, trials.rows, trials.entry.neighboring_relation, trials.scores),
             report_to=self._report,
         )
 

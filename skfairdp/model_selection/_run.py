@@ -157,9 +157,7 @@ class SearchRun:
             work = [(release, parts[fold].event, self._epsilon(whole)) for release, whole, parts in afforded]
             seed = None if self.seed is None else self.seed + 1 + fold
             calls.append(
-                delayed(score_fold)(
-                    self.candidate, work, self.rows, split, self.scores, self.objectives, seed, options
-                )
+                delayed(score_fold)(self.candidate, work, self.rows, split, self.scores, self.objectives, seed, options)
             )
         if len(calls) == 1 or self.owner.n_jobs in (None, 1):
             results = [function(*arguments) for function, arguments, _ in calls]
@@ -208,9 +206,7 @@ class SearchRun:
             protects=first.protects,
             neighboring_relation=first.neighboring_relation,
             secret_noise=self.seed is None,
-            public=search_facts(
-                self.owner, self.candidate, self.rows, first.neighboring_relation, self.scores
-            ),
+            public=search_facts(self.owner, self.candidate, self.rows, first.neighboring_relation, self.scores),
         )
 
 

@@ -119,9 +119,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
     }
     __metadata_request__score = {"sensitive_features": True}
 
-    def _read(
-        self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any
-    ) -> Rows:
+    def _read(self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any) -> Rows:
         owner = type(self).__name__
         if y is None:
             raise ValueError(f"{owner} requires y to be passed, but the target y is None.")

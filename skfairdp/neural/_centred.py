@@ -143,10 +143,12 @@ class _Fused:
             found = base.public_sum(per_base[:, b]) if public else base.weighted_sum(per_base[:, b], start=start)
             for key, value in found.items():
                 total[key] = total[key] + value if key in total else value
-        return torch.cat([
-            total[name].flatten() if name in total else scaled.new_zeros(shape.numel())
-            for name, shape in self._shapes.items()
-        ])
+        return torch.cat(
+            [
+                total[name].flatten() if name in total else scaled.new_zeros(shape.numel())
+                for name, shape in self._shapes.items()
+            ]
+        )
 
     def inner(self, column: int, gradient: Tensor) -> Tensor:
         parts_of: dict[str, dict[str, Tensor]] = {}

@@ -207,8 +207,13 @@ class FairClippingStep(DPStep):
     def of(cls, step: DPStep, rule: ClippingRule) -> "FairClippingStep":
         """The same plan with a rule."""
         return cls(
-            step.sampling_probability, step.noise_multiplier, step.max_grad_norm, step.steps,
-            step.expected_batch_size, step.relation, rule,
+            step.sampling_probability,
+            step.noise_multiplier,
+            step.max_grad_norm,
+            step.steps,
+            step.expected_batch_size,
+            step.relation,
+            rule,
         )
 
     @property

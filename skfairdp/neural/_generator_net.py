@@ -44,8 +44,16 @@ class GeneratorNet(nn.Module):
         Public; of the initial weights.
     """
 
-    def __init__(self, n_strata: int, n_cells: Sequence[int], n_units: int, allowed: NDArray[np.bool_],
-                 hidden: Sequence[int], latent: int, seed: int) -> None:
+    def __init__(
+        self,
+        n_strata: int,
+        n_cells: Sequence[int],
+        n_units: int,
+        allowed: NDArray[np.bool_],
+        hidden: Sequence[int],
+        latent: int,
+        seed: int,
+    ) -> None:
         super().__init__()
         self.n_strata, self.n_cells, self.latent = n_strata, tuple(n_cells), latent
         width = int(np.sum(n_cells)) if self.n_cells else n_units

@@ -152,8 +152,17 @@ def train_lagrangian(
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(training.seed)
         loop = _Loop(
-            module, network, network.tensor(X), torch.from_numpy(np.array(y)).to(network.device), groups,
-            constraints.to(network.device), counts, plan, source, training, membership,
+            module,
+            network,
+            network.tensor(X),
+            torch.from_numpy(np.array(y)).to(network.device),
+            groups,
+            constraints.to(network.device),
+            counts,
+            plan,
+            source,
+            training,
+            membership,
         )
         multipliers = loop.run()
     # what a module may have put on itself while it saw the rows stays behind
@@ -190,8 +199,17 @@ class _Loop:
         self.gradient = None
         if membership is None:
             self.gradient = ConstraintGradient(
-                X, y, torch.from_numpy(np.array(groups)).to(X.device), constraints, plan, source, training.clip,
-                training.n_components, network.fused, network.vectorized, self.dtype,
+                X,
+                y,
+                torch.from_numpy(np.array(groups)).to(X.device),
+                constraints,
+                plan,
+                source,
+                training.clip,
+                training.n_components,
+                network.fused,
+                network.vectorized,
+                self.dtype,
             )
 
     def run(self) -> Array:
@@ -222,9 +240,11 @@ class _Loop:
             if t >= first_averaged:
                 weight = 1.0 / (t - first_averaged + 1)
                 values = [p.detach() for p in self.parameters]
-                mean = [v.clone() for v in values] if not mean else [
-                    m.lerp_(v, weight) for m, v in zip(mean, values, strict=True)
-                ]
+                mean = (
+                    [v.clone() for v in values]
+                    if not mean
+                    else [m.lerp_(v, weight) for m, v in zip(mean, values, strict=True)]
+                )
         with torch.no_grad():
             for p, value in zip(self.parameters, mean, strict=False):
                 p.copy_(value)

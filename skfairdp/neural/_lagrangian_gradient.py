@@ -85,9 +85,7 @@ class ConstraintGradient:
         means = self._mean_gradients(
             [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)], cells.shape[1]
         )
-        norms = torch.cat([
-            centred_norms(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)
-        ])
+        norms = torch.cat([centred_norms(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)])
         bounds = self._bounds(norms, cells)
         factors = _factors(norms, bounds, cells)
         sizes = torch.cat([_sizes(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)])

@@ -283,7 +283,11 @@ _RULES: dict[type[nn.Module], LayerRule] = {
     nn.Conv1d: _CONV,
     nn.Conv2d: _CONV,
     nn.Embedding: LayerRule(
-        _prepare_embedding, _embedding_norms, _embedding_squared_sizes, _embedding_positions, _embedding_sum,
+        _prepare_embedding,
+        _embedding_norms,
+        _embedding_squared_sizes,
+        _embedding_positions,
+        _embedding_sum,
         _embedding_inner,
     ),
     nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner),

@@ -57,8 +57,14 @@ class StackedMLP:
         params[-2:] = [p.transpose(1, 2).contiguous() for p in params[-2:]]
         return params
 
-    def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
-                 weight: torch.Tensor) -> None:
+    def backward(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> None:
         """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         activations, signal = self.forward(params, x)
         signal = signal.softmax(dim=1)
@@ -77,8 +83,13 @@ class StackedMLP:
             activations.append(torch.baddbmm(b, activations[-1], w).relu_())
         return activations, torch.baddbmm(bias, last, activations[-1].transpose(1, 2))
 
-    def backpropagate(self, params: list[torch.Tensor], gradients: list[torch.Tensor], activations: list[torch.Tensor],
-                      signal: torch.Tensor) -> None:
+    def backpropagate(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        activations: list[torch.Tensor],
+        signal: torch.Tensor,
+    ) -> None:
         """Write into ``gradients`` what the derivatives ``signal`` by the scores come to; ``activations`` are used up.
 
         ``activations`` and the shape of ``signal`` are those of :meth:`forward`.
@@ -96,8 +107,9 @@ class StackedMLP:
             torch.sum(signal, 1, keepdim=True, out=gradients[layer + 1])
             above = hidden[layer]
 
-    def signals(self, params: list[torch.Tensor], activations: list[torch.Tensor],
-                signal: torch.Tensor) -> list[torch.Tensor]:
+    def signals(
+        self, params: list[torch.Tensor], activations: list[torch.Tensor], signal: torch.Tensor
+    ) -> list[torch.Tensor]:
         """What derivatives ``signal`` by the scores are by what enters each hidden layer, top first, and by the rows.
 
         ``activations`` and the shape of ``signal`` are those of :meth:`forward`; the last is (networks, rows,
@@ -110,8 +122,9 @@ class StackedMLP:
             found.append(torch.bmm(found[-1], hidden[layer].transpose(1, 2)))
         return found
 
-    def penalise_slopes(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor,
-                        strength: float) -> None:
+    def penalise_slopes(
+        self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, strength: float
+    ) -> None:
         """Add to ``gradients`` those of ``strength`` times the mean of (‖∂ score/∂ row‖ − 1)² over the rows ``x``.
 
         While the same units are active, slopes are products of weights, and ``u · slope`` is linear in each of them:

@@ -47,8 +47,9 @@ class StackedModule:
     (3, 5, 2)
     """
 
-    def __init__(self, module: nn.Module | Callable[[], nn.Module], n_classes: int, *,
-                 owner: str = "StackedModule") -> None:
+    def __init__(
+        self, module: nn.Module | Callable[[], nn.Module], n_classes: int, *, owner: str = "StackedModule"
+    ) -> None:
         if not isinstance(module, nn.Module):
             # A factory draws its own initial weights from the global generator; leave that as it was.
             with torch.random.fork_rng(devices=[]):
@@ -78,8 +79,14 @@ class StackedModule:
         stacked, _ = stack_module_state(copies)
         return [stacked[name].detach() for name in self.names]
 
-    def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
-                 weight: torch.Tensor) -> None:
+    def backward(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> None:
         """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         self.module.train()
         computed = vmap(grad(self._loss), in_dims=(0, None, 0, 0, 0))(
@@ -95,8 +102,9 @@ class StackedModule:
             dict(zip(self.names, params, strict=True)), self._shared_on(x.device), x
         )
 
-    def _forward(self, params: dict[str, torch.Tensor], shared: dict[str, torch.Tensor],
-                 x: torch.Tensor) -> torch.Tensor:
+    def _forward(
+        self, params: dict[str, torch.Tensor], shared: dict[str, torch.Tensor], x: torch.Tensor
+    ) -> torch.Tensor:
         out = functional_call(self.module, (params, shared), (x,))
         if out.ndim != 2 or out.shape[1] != self.n_classes:
             raise ValueError(
@@ -105,8 +113,14 @@ class StackedModule:
             )
         return out
 
-    def _loss(self, params: dict[str, torch.Tensor], shared: dict[str, torch.Tensor], x: torch.Tensor,
-              y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def _loss(
+        self,
+        params: dict[str, torch.Tensor],
+        shared: dict[str, torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> torch.Tensor:
         loss = nn.functional.cross_entropy(self._forward(params, shared, x), y, reduction="none")
         return (loss * weight).sum()
 

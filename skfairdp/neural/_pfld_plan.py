@@ -102,13 +102,16 @@ class PFLDPlan:
         """
         mu = gdp_mu(epsilon, delta)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)
-        sigmas = [_UP / (mu * math.sqrt(counts)), _UP * math.sqrt(primal_steps / primal) / mu,
-                  _UP * math.sqrt(dual_steps / dual) / mu]
+        sigmas = [
+            _UP / (mu * math.sqrt(counts)),
+            _UP * math.sqrt(primal_steps / primal) / mu,
+            _UP * math.sqrt(dual_steps / dual) / mu,
+        ]
         if sampling_probability < 1:
             sigmas[1] = calibrate_noise(
-                lambda sigma: cls(
-                    n_groups, primal_steps, dual_steps, sigmas[0], sigma, sigmas[2], sampling_probability
-                ).event,
+                lambda sigma: (
+                    cls(n_groups, primal_steps, dual_steps, sigmas[0], sigma, sigmas[2], sampling_probability).event
+                ),
                 epsilon,
                 delta,
                 guess=max(0.4, 2 * sampling_probability * sigmas[1]),
@@ -116,8 +119,9 @@ class PFLDPlan:
         return cls(n_groups, primal_steps, dual_steps, sigmas[0], sigmas[1], sigmas[2], sampling_probability)
 
     @classmethod
-    def without_privacy(cls, *, n_groups: int, primal_steps: int, dual_steps: int,
-                        sampling_probability: float = 1.0) -> "PFLDPlan":
+    def without_privacy(
+        cls, *, n_groups: int, primal_steps: int, dual_steps: int, sampling_probability: float = 1.0
+    ) -> "PFLDPlan":
         """The same releases without noise (F-LD)."""
         return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability)
 

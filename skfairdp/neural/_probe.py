@@ -152,11 +152,17 @@ def _fuses(module: nn.Module, batches: list[Tensor], n_classes: int) -> bool:
             torch.autograd.grad(_cross_entropy(module(x[None]), target[None]).sum(), parameters, allow_unused=True)
             for x, target in zip(X, y, strict=True)
         ]
-        flat = torch.stack([
-            torch.cat([torch.zeros_like(p).flatten() if g is None else g.flatten() for p, g in
-                       zip(parameters, row, strict=True)])
-            for row in rows
-        ])
+        flat = torch.stack(
+            [
+                torch.cat(
+                    [
+                        torch.zeros_like(p).flatten() if g is None else g.flatten()
+                        for p, g in zip(parameters, row, strict=True)
+                    ]
+                )
+                for row in rows
+            ]
+        )
         norms = flat.norm(dim=1, keepdim=True)
         bound = max(float(norms.median()), 1e-6)
         expected = (flat * (bound / norms.clamp_min(1e-30)).clamp_max(1.0)).sum(0)

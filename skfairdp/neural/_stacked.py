@@ -40,8 +40,14 @@ class StackedNet(Protocol):
     def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
         """Draw one set of parameters per seed; axis 0 of every tensor counts the networks."""
 
-    def backward(self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor,
-                 weight: torch.Tensor) -> None:
+    def backward(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> None:
         """Write into ``gradients`` those of each network's weighted cross-entropy.
 
         ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows).
@@ -79,8 +85,9 @@ def resolve_device(device: str, *, owner: str) -> torch.device:
     return resolved
 
 
-def batch_stream(sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: int,
-                 epochs: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
+def batch_stream(
+    sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: int, epochs: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
     """Yield the minibatches of many networks, step by step.
 
     Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
@@ -131,10 +138,20 @@ def batch_stream(sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: 
         yield batches[networks, position], weight[networks, position], np.flatnonzero(total == step + 1)
 
 
-def train_stacked(net: StackedNet, X: NDArray[np.floating], y: NDArray[np.int64], sizes: NDArray[np.int64],
-                  seeds: Sequence[int], *, epochs: int = 30, batch_size: int = 32, lr: float = 1e-3,
-                  weight_decay: float = 0.0, device: torch.device | str = "cpu",
-                  progress: bool = False) -> list[torch.Tensor]:
+def train_stacked(
+    net: StackedNet,
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seeds: Sequence[int],
+    *,
+    epochs: int = 30,
+    batch_size: int = 32,
+    lr: float = 1e-3,
+    weight_decay: float = 0.0,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> list[torch.Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
 
     Parameters
@@ -200,8 +217,14 @@ def train_stacked(net: StackedNet, X: NDArray[np.floating], y: NDArray[np.int64]
 
 
 @torch.no_grad()
-def predict_stacked(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.floating], allowed: NDArray[np.bool_],
-                    *, device: torch.device | str = "cpu") -> NDArray[np.int32]:
+def predict_stacked(
+    net: StackedNet,
+    params: list[torch.Tensor],
+    X: NDArray[np.floating],
+    allowed: NDArray[np.bool_],
+    *,
+    device: torch.device | str = "cpu",
+) -> NDArray[np.int32]:
     """Return each network's most likely class for each row.
 
     Parameters
@@ -235,8 +258,14 @@ def predict_stacked(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.f
 
 
 @torch.no_grad()
-def predict_stacked_proba(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.floating],
-                          allowed: NDArray[np.bool_], *, device: torch.device | str = "cpu") -> NDArray[np.float64]:
+def predict_stacked_proba(
+    net: StackedNet,
+    params: list[torch.Tensor],
+    X: NDArray[np.floating],
+    allowed: NDArray[np.bool_],
+    *,
+    device: torch.device | str = "cpu",
+) -> NDArray[np.float64]:
     """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
 
     Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there.
@@ -256,8 +285,13 @@ def predict_stacked_proba(net: StackedNet, params: list[torch.Tensor], X: NDArra
     return out
 
 
-def _scores(net: StackedNet, params: list[torch.Tensor], X: NDArray[np.floating], allowed: NDArray[np.bool_],
-            device: torch.device | str) -> Iterator[tuple[int, torch.Tensor]]:
+def _scores(
+    net: StackedNet,
+    params: list[torch.Tensor],
+    X: NDArray[np.floating],
+    allowed: NDArray[np.bool_],
+    device: torch.device | str,
+) -> Iterator[tuple[int, torch.Tensor]]:
     """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]
     forbidden = torch.as_tensor(~allowed, device=device)[:, None, :]

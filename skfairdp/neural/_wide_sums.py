@@ -140,9 +140,7 @@ class LayerRows:
             squared = torch.maximum(squared, floors)
         return squared.sqrt()
 
-    def weighted_sum(
-        self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0
-    ) -> dict[str, Tensor]:
+    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0) -> dict[str, Tensor]:
         """Over as many rows as there are weights, from row ``start``."""
         totals: dict[str, Total] = {}
         for name, (rule, _) in self._prepared.items():
@@ -221,9 +219,7 @@ class DenseRows:
 
     def squared_norms(self) -> Tensor:
         """Shape (n_rows,)."""
-        squared = [
-            torch.cat([piece.square().sum(1) for _, piece in self._pieces_of(name)]) for name in self._gradients
-        ]
+        squared = [torch.cat([piece.square().sum(1) for _, piece in self._pieces_of(name)]) for name in self._gradients]
         return torch.stack(squared).sum(0)
 
     squared_sizes = squared_norms
@@ -231,9 +227,7 @@ class DenseRows:
     def norms(self) -> Tensor:
         return self.squared_norms().sqrt()
 
-    def weighted_sum(
-        self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0
-    ) -> dict[str, Tensor]:
+    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0) -> dict[str, Tensor]:
         """Over as many rows as there are weights, from row ``start``."""
         out = {}
         for name, gradient in self._gradients.items():
@@ -248,8 +242,7 @@ class DenseRows:
     def inner(self, given: dict[str, Tensor]) -> Tensor:
         """Inner products of each row's gradient with one given by parameter, shape (n_rows,)."""
         found = [
-            torch.cat([piece @ given[name].flatten() for _, piece in self._pieces_of(name)])
-            for name in self._gradients
+            torch.cat([piece @ given[name].flatten() for _, piece in self._pieces_of(name)]) for name in self._gradients
         ]
         return torch.stack(found).sum(0)
 

@@ -330,7 +330,12 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
         center, scale = standard_scale(features)  # of public features
         return AttributeRows(
-            X=(features - center) / scale, codes=codes, classes=classes, groups=groups, domain=domain, center=center,
+            X=(features - center) / scale,
+            codes=codes,
+            classes=classes,
+            groups=groups,
+            domain=domain,
+            center=center,
             scale=scale,
         )
 

@@ -148,9 +148,7 @@ def _network(
     if lam > 0:  # θ*, of all rows: features and labels are public
         unconstrained = clone(default).set_params(constraint=None)
         start, _ = train_network(unconstrained, released.X, released.y, released.n_classes, None, first)
-    layers, _ = train_network(
-        default, X, targets, released.n_classes, membership, second, start=start, anchor=lam
-    )
+    layers, _ = train_network(default, X, targets, released.n_classes, membership, second, start=start, anchor=lam)
     return NetworkStudent(unscaled(layers, released.center, released.scale), np.arange(released.n_classes))
 
 

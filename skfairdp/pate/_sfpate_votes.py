@@ -121,7 +121,13 @@ def teach_and_vote(
     else:
         features, n_values = rows.X, len(rows.classes)
         teachers = fit_fair_teachers(
-            learner, features, rows.codes, rows.groups, assignment, n_classes=n_values, n_groups=len(rows.domain),
+            learner,
+            features,
+            rows.codes,
+            rows.groups,
+            assignment,
+            n_classes=n_values,
+            n_groups=len(rows.domain),
             **settings,
         )
     votes: NDArray[Any]

@@ -8,9 +8,7 @@ from skfairdp.fairness import largest_disparity
 __all__ = ["Choice", "count_table"]
 
 
-def count_table(
-    groups: NDArray[np.int64], codes: NDArray[np.int64], shape: tuple[int, int]
-) -> NDArray[np.int64]:
+def count_table(groups: NDArray[np.int64], codes: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
     """Return how many members of each group were given each class."""
     return np.bincount(groups * shape[1] + codes, minlength=shape[0] * shape[1]).reshape(shape)
 

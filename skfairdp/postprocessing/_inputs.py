@@ -18,9 +18,7 @@ def shape_of(X: Any) -> tuple[int, ...]:
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
 
 
-def split_rows(
-    estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3"
-) -> tuple[Any, Any]:
+def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3") -> tuple[Any, Any]:
     """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none)."""
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
@@ -71,9 +69,7 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
     return domain
 
 
-def public_groups(
-    groups: Any, given: Any, rows: int, *, owner: str
-) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
     """Return groups and each public row's code, where every group needs public rows."""
     if groups is None:
         raise ValueError(

@@ -15,9 +15,7 @@ from skfairdp.postprocessing._models import attribute_of
 __all__ = ["fine_tuned", "network_view"]
 
 
-def network_view(
-    model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str
-) -> tuple[Any, NDArray[np.float64]]:
+def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str) -> tuple[Any, NDArray[np.float64]]:
     """Return the rows that the network reads when the model predicts X, and its probabilities for them.
 
     Raises

@@ -185,9 +185,11 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
         return math.inf
     events = [
         dpa.SelfComposedDpEvent(
-            dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2) if isinstance(leaf, DiscreteGaussian)
+            dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2)
+            if isinstance(leaf, DiscreteGaussian)
             else dpa.PoissonSampledDpEvent(leaf.sampling_probability, GaussianDpEvent(_noise_of(leaf)))
-            if _is_sampled(leaf) else leaf,
+            if _is_sampled(leaf)
+            else leaf,
             times,
         )
         for leaf, times in leaves

@@ -39,8 +39,9 @@ def _upper(event: ReplaceSampledGaussian, losses: NDArray[np.float64]) -> NDArra
 
     def excess(t: NDArray[np.float64]) -> NDArray[np.float64]:
         # Both exponents rise with t: the bracket of the bound rises up to the root of this and falls after it.
-        parts = np.logaddexp(np.log1p(-np.minimum(share, 1 - 1e-300)) + near * t - near**2 / 2,
-                             np.log(share) + far * t - far**2 / 2)
+        parts = np.logaddexp(
+            np.log1p(-np.minimum(share, 1 - 1e-300)) + near * t - near**2 / 2, np.log(share) + far * t - far**2 / 2
+        )
         return parts + np.log(scale)
 
     low = np.full(len(losses), -1e3 - 1e3 / min(near, far))
@@ -54,4 +55,3 @@ def _upper(event: ReplaceSampledGaussian, losses: NDArray[np.float64]) -> NDArra
     inside = ndtr(t) - scale * ((1 - share) * ndtr(t - near) + share * ndtr(t - far))
     rounding = 4 * np.finfo(float).eps * ndtr(t)  # of the subtraction, charged to us
     return np.clip(q * (inside + rounding), 0.0, 1.0)
-

@@ -91,9 +91,9 @@ def described_releases(event: Any) -> list[dict[str, Any]]:
     found = []
     for leaf, count in flatten(event).items():
         described = event_to_dict(leaf)
-        found.append({"mechanism": _NAMES[described["type"]], "count": count, "noise": _noise(described)} | {
-            "event": described
-        })
+        found.append(
+            {"mechanism": _NAMES[described["type"]], "count": count, "noise": _noise(described)} | {"event": described}
+        )
     return found
 
 

@@ -148,8 +148,11 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
 
 def _kinds(event: Any) -> set[str]:
     if isinstance(event, dict):
-        return {str(event["type"])} | {kind for value in event.values() for kind in _kinds(value)} if "type" in event \
+        return (
+            {str(event["type"])} | {kind for value in event.values() for kind in _kinds(value)}
+            if "type" in event
             else set()
+        )
     return {kind for value in event for kind in _kinds(value)} if isinstance(event, list) else set()
 
 

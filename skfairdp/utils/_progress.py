@@ -11,8 +11,9 @@ from skfairdp.utils._quiet import open_stream
 __all__ = ["progress_bar"]
 
 
-def progress_bar(items: Iterable[Any] | None = None, *, desc: str, total: int | None = None, verbose: int = 0,
-                 leave: bool = False) -> Any:
+def progress_bar(
+    items: Iterable[Any] | None = None, *, desc: str, total: int | None = None, verbose: int = 0, leave: bool = False
+) -> Any:
     """Iterate with a bar on standard error that shows counts and no rate.
 
     How long a query or a batch took can depend on private rows (the size of a Poisson batch, the number of rejection
@@ -20,6 +21,11 @@ def progress_bar(items: Iterable[Any] | None = None, *, desc: str, total: int | 
     parts with two classes.
     """
     return tqdm(
-        items, desc=desc, total=total, disable=verbose <= 0, leave=leave, file=open_stream(sys.stderr),
+        items,
+        desc=desc,
+        total=total,
+        disable=verbose <= 0,
+        leave=leave,
+        file=open_stream(sys.stderr),
         bar_format="{desc}: {bar} {n_fmt}/{total_fmt}{postfix}",
     )

@@ -65,8 +65,10 @@ def without_values(error: Exception, *, owner: str, name: str = "X") -> Exceptio
     if "inhomogeneous" in said:
         return private_error("ragged", owner=owner, name=name)
     if isinstance(error, OverflowError) or "contains NaN" in said or "contains infinity" in said:
-        return private_error("not finite", owner=owner) if name == "X" else private_error(
-            "missing value", owner=owner, name=name
+        return (
+            private_error("not finite", owner=owner)
+            if name == "X"
+            else private_error("missing value", owner=owner, name=name)
         )
     if _PUBLIC.match(said):
         return error

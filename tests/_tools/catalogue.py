@@ -207,9 +207,7 @@ def _pate_fits() -> list[Fit]:
         ("given-student", {"student": LogisticRegression(), "voting": "confident"}),
     ]
     for name, more in options:
-        fits.append(
-            Fit(f"FairPATE-{name}", fair_pate(**more), with_public_groups, answers, RECORD, ("X", "y"))
-        )
+        fits.append(Fit(f"FairPATE-{name}", fair_pate(**more), with_public_groups, answers, RECORD, ("X", "y")))
     fits.append(
         Fit("FairPATE-held-out", fair_pate(public_size=0.4), with_private_groups, answers, RECORD,
             ("X", "y", "groups"), held_out=0.4)
@@ -363,8 +361,9 @@ def _generator_fits() -> list[Fit]:
         of("marginals-rates", pfguard(label_rates={0: 0.3, 1: 0.6})),
         of("marginals-private-cells", pfguard(bounds=None, dtypes=float, n_bins=4)),
         of("marginals-3", pfguard(classes=[0, 1, 2]), rows=three_classes),
-        Fit("PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every,
-            make_tables),
+        Fit(
+            "PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every, make_tables
+        ),
         of("pate-gan", pfguard(backend=PATEGANBackend(student_steps=2, generator_steps=2, **SMALL))),
         of("gs-wgan", pfguard(backend=GSWGANBackend(**SMALL))),
         of("gs-wgan-one", pfguard(backend=GSWGANBackend(answers="one", **SMALL))),

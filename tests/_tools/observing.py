@@ -52,9 +52,7 @@ class Seen:
         return chain[0] if chain else None
 
 
-def observed(
-    make: Callable[[], Any], fit: Callable[[Any], Any], probe: Callable[[Any], Any] | None = None
-) -> Seen:
+def observed(make: Callable[[], Any], fit: Callable[[Any], Any], probe: Callable[[Any], Any] | None = None) -> Seen:
     """Make an estimator, fit it, look at everything, and ask it for what ``probe`` asks."""
     parts: dict[str, Any] = {"exceptions": []}
     estimator, fitted = None, None

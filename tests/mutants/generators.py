@@ -355,7 +355,9 @@ def labels_typed_as_the_private_ones(patch):
 
     patch.setattr(Form, "of", classmethod(of))
     patch.setattr(
-        Form, "restore", lambda self, labels, codes: np.asarray(labels).astype(self.dtype)[codes]  # 'Amer-'
+        Form,
+        "restore",
+        lambda self, labels, codes: np.asarray(labels).astype(self.dtype)[codes],  # 'Amer-'
     )
 
 
@@ -386,8 +388,11 @@ def categories_kept_with_the_column(patch):
     patch.setattr(_inputs, "plan_table", planted)
 
 
-@mutant(37, killed_by(cells_do_not_show, container="lists", column="size"), killed_by(
-    cells_do_not_show, container="objects", column="count"))
+@mutant(
+    37,
+    killed_by(cells_do_not_show, container="lists", column="size"),
+    killed_by(cells_do_not_show, container="objects", column="count"),
+)
 def rows_converted_as_a_whole(patch):
     """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
     patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
@@ -477,9 +482,7 @@ def gap_downstream_against_all_other_groups(patch):
     """Found (survived in 0.1.0): a group against the rest, which is smaller with three groups. Right: the two furthest
     apart."""
     honest = _synthetic.demographic_disparity
-    patch.setattr(
-        _synthetic, "demographic_disparity", lambda *rows, gap, **given: honest(*rows, gap="others", **given)
-    )
+    patch.setattr(_synthetic, "demographic_disparity", lambda *rows, gap, **given: honest(*rows, gap="others", **given))
 
 
 @mutant(None, killed_by(gaps_are_between_groups))

@@ -127,8 +127,11 @@ def public_batch_through_the_per_sample_path(patch):
 
 
 @mutant(
-    27, killed_by(bound_holds, name="aggregate"), killed_by(bound_holds, name="per sample"),
-    killed_by(divisor_is_public, n_rows=None), killed_by(divisor_is_public, n_rows=32),
+    27,
+    killed_by(bound_holds, name="aggregate"),
+    killed_by(bound_holds, name="per sample"),
+    killed_by(divisor_is_public, n_rows=None),
+    killed_by(divisor_is_public, n_rows=32),
 )
 def division_by_the_realised_batch_size(patch):
     """Found: the noisy sum is divided by the size of the Poisson batch, which is itself private. Right: by qN."""
@@ -174,8 +177,11 @@ def multipliers_follow_the_exact_rates(patch):
 def rates_of_the_groups_are_free(patch):
     """Rates of private groups steer the training, and the steps alone are accounted."""
     patch.setattr(DPStep, "event_with", lambda self, beside: self.event)
-    patch.setattr(DPStep, "event", property(lambda self: _dp_step._event(
-        self.sampling_probability, self.noise_multiplier, self.steps)))
+    patch.setattr(
+        DPStep,
+        "event",
+        property(lambda self: _dp_step._event(self.sampling_probability, self.noise_multiplier, self.steps)),
+    )
 
 
 @mutant(31, killed_by(draws_are_uniform))
@@ -245,7 +251,9 @@ def _in_the_precision_of_the_module(patch, method):
 
 
 @mutant(
-    39, killed_by(rounding_stays), killed_by(bound_is_kept, name="conv", dtype=torch.float16),
+    39,
+    killed_by(rounding_stays),
+    killed_by(bound_is_kept, name="conv", dtype=torch.float16),
     killed_by(rounding_of_constraints, kind="fused", everyone=True),
 )
 def sums_in_the_precision_of_the_module(patch):
@@ -322,25 +330,38 @@ def weights_after_clipping_with_the_noise_of_plain_dpsgd(patch):
     patch.setattr(WeightsByGroup, "bound", property(lambda self: self.max_norm))
 
 
-@mutant(
-    None, killed_by(all_is_paid_for, method="dpsgd_f"), killed_by(all_is_paid_for, method="global_adapt")
-)
+@mutant(None, killed_by(all_is_paid_for, method="dpsgd_f"), killed_by(all_is_paid_for, method="global_adapt"))
 def counts_of_a_batch_are_free(patch):
     """The noisy counts that move a bound come on top of gradients with all of the accounted noise level."""
-    patch.setattr(FairClippingStep, "sums", property(
-        lambda self: GaussianMechanism(self.noise_multiplier * self.rule.bound, sensitivity=self.rule.bound)))
+    patch.setattr(
+        FairClippingStep,
+        "sums",
+        property(lambda self: GaussianMechanism(self.noise_multiplier * self.rule.bound, sensitivity=self.rule.bound)),
+    )
 
 
 @mutant(None, killed_by(all_is_paid_for, method="reweight"))
 def sizes_of_the_groups_without_noise(patch):
     """Weights from the exact sizes of private groups. Right: from noisy ones, which are charged."""
-    patch.setattr(FairClippingClassifier, "_sizes", property(
-        lambda self: type("Exact", (), {"event": GaussianMechanism(5.0).event,
-                                        "release": staticmethod(lambda sizes, source: sizes.astype(float))})()))
+    patch.setattr(
+        FairClippingClassifier,
+        "_sizes",
+        property(
+            lambda self: type(
+                "Exact",
+                (),
+                {
+                    "event": GaussianMechanism(5.0).event,
+                    "release": staticmethod(lambda sizes, source: sizes.astype(float)),
+                },
+            )()
+        ),
+    )
 
 
 @mutant(None, killed_by(weights_are_capped))
 def weights_without_a_cap(patch):
     """One over the size of a group, however small: a single row may then drown all others, and so may its noise."""
-    patch.setattr(WeightsByGroup, "balancing", staticmethod(
-        lambda sizes, max_weight: sizes.sum() / (len(sizes) * sizes)))
+    patch.setattr(
+        WeightsByGroup, "balancing", staticmethod(lambda sizes, max_weight: sizes.sum() / (len(sizes) * sizes))
+    )

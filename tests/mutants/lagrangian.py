@@ -65,8 +65,9 @@ def sign_of_the_exact_violation(patch):
     release = PFLDPlan.release_violations
 
     def signed(self, values, cells, n_cells, groups, source):
-        exact = release(replace(self, sigma_count=0.0, sigma_primal=0.0, sigma_dual=0.0), values, cells, n_cells,
-                        groups, source)
+        exact = release(
+            replace(self, sigma_count=0.0, sigma_primal=0.0, sigma_dual=0.0), values, cells, n_cells, groups, source
+        )
         return np.sign(exact) * np.abs(release(self, values, cells, n_cells, groups, source))
 
     patch.setattr(PFLDPlan, "release_violations", signed)

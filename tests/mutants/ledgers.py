@@ -197,10 +197,14 @@ def a_torn_line_is_left_as_if_charged(patch):
 
 @mutant(
     None,
-    killed_by(test_ledger.test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond,
-              kind="gaussian", on_disk=False),
-    killed_by(test_ledger.test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond,
-              kind="pure", on_disk=True),
+    killed_by(
+        test_ledger.test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond,
+        kind="gaussian",
+        on_disk=False,
+    ),
+    killed_by(
+        test_ledger.test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond, kind="pure", on_disk=True
+    ),
 )
 def a_ceiling_with_a_tolerance(patch):
     """A ceiling compared as ``total > 1.001 * ceiling``, as if ε had rounding errors of its own."""

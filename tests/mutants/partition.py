@@ -82,8 +82,14 @@ def new_partition_with_warm_teachers(patch):
     def planted(teacher, X, y, assignment, *, n_teachers, **kwargs):
         again = position_partition(len(X), n_teachers, random_state=1)
         first = fit_teachers(teacher, X, y, assignment, n_teachers=n_teachers, **kwargs)
-        warm = fit_teachers(teacher, np.vstack([X, X]), np.concatenate([y, y]), np.concatenate([assignment, again]),
-                            n_teachers=n_teachers, **kwargs)
+        warm = fit_teachers(
+            teacher,
+            np.vstack([X, X]),
+            np.concatenate([y, y]),
+            np.concatenate([assignment, again]),
+            n_teachers=n_teachers,
+            **kwargs,
+        )
 
         class Rounds:
             def predict(self, rows):
@@ -105,8 +111,11 @@ def wrap_around_partition(patch):
     def change(X, y, assignment, n_teachers):
         counts = np.bincount(y)
         each = -(-counts.max() // n_teachers)
-        rows = [np.flatnonzero(y == label)[np.arange(n_teachers * each) % count]
-                for label, count in enumerate(counts) if count]
+        rows = [
+            np.flatnonzero(y == label)[np.arange(n_teachers * each) % count]
+            for label, count in enumerate(counts)
+            if count
+        ]
         index = np.concatenate(rows)
         return X[index], y[index], np.tile(np.repeat(np.arange(n_teachers), each), len(rows))
 

@@ -16,6 +16,7 @@ from skfairdp.utils import PRIVATE_ERRORS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 
+
 def marked(entry):
     """The entry as a parameter: in ``make test``, or in ``make test-all`` only."""
     return pytest.param(entry, id=entry.name, marks=[pytest.mark.slow] if entry.slow else [])

@@ -30,8 +30,16 @@ def plan_for(voting: str, n_classes: int, n_queries: int, noise: str = "gaussian
     parameters = {"accounting": "auto", "sigma_threshold": None, "sigma_gnmax": None, "max_gnmax": n_queries, **scales}
     return plan_votes(
         relation=NeighboringRelation.REPLACE_ONE,
-        voting=voting, epsilon=EPSILON, delta=DELTA, n_queries=n_queries, n_teachers=N_TEACHERS, n_classes=n_classes,
-        threshold=0.6, noise=noise, owner="an audit", **parameters,
+        voting=voting,
+        epsilon=EPSILON,
+        delta=DELTA,
+        n_queries=n_queries,
+        n_teachers=N_TEACHERS,
+        n_classes=n_classes,
+        threshold=0.6,
+        noise=noise,
+        owner="an audit",
+        **parameters,
     )
 
 
@@ -156,8 +164,16 @@ def audit_a_fit(voting: str, n_runs: int, n_queries: int, seed: int) -> tuple[Au
     rng = np.random.default_rng(6)
     public = PublicData(rng.normal(size=(n_queries, 2)), np.arange(n_queries) % 2)
     model = FairPATEClassifier(
-        epsilon=EPSILON, delta=DELTA, gamma=0.2, min_count=n_queries // 2, voting=voting, n_teachers=20,
-        teacher=LoudestRow(), classes=[0, 1], max_queries=n_queries, random_state=0,
+        epsilon=EPSILON,
+        delta=DELTA,
+        gamma=0.2,
+        min_count=n_queries // 2,
+        voting=voting,
+        n_teachers=20,
+        teacher=LoudestRow(),
+        classes=[0, 1],
+        max_queries=n_queries,
+        random_state=0,
     )
     worlds: list[list[Any]] = [[], []]
     with fixed_entropy(seed), no_student():

@@ -26,12 +26,21 @@ pytestmark = [
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RECORD = BENCHMARKS / "results" / "audit_ratio.json"
 SHARP = (
-    "DP-SGD", "PATE, soft votes", "PATE, soft votes, poisoned record", "SF-PATE, soft votes",
-    "PF-LD, group model and dual", "PFGuard, marginals", "PFGuard, marginals without a tree", "GS-WGAN, mean gradient",
+    "DP-SGD",
+    "PATE, soft votes",
+    "PATE, soft votes, poisoned record",
+    "SF-PATE, soft votes",
+    "PF-LD, group model and dual",
+    "PFGuard, marginals",
+    "PFGuard, marginals without a tree",
+    "GS-WGAN, mean gradient",
 )
 OTHERS = (
-    "DP-SGD, fair", "DP-SGD, Poisson batches", "PATE, soft votes, three classes",
-    "PF-LD, dual with 90 % of the budget", "Randomised response",
+    "DP-SGD, fair",
+    "DP-SGD, Poisson batches",
+    "PATE, soft votes, three classes",
+    "PF-LD, dual with 90 % of the budget",
+    "Randomised response",
 )
 
 
@@ -112,9 +121,7 @@ def test_a_poisoned_record_turns_the_vote_of_one_teacher_in_every_answer(teacher
     for place, label in (canary.first, canary.second):
         table, labels = X.copy(), y.copy()
         table[canary.row], labels[canary.row] = place, label
-        loud = PATEClassifier(
-            epsilon=1e9, classes=[0, 1], n_teachers=6, teacher=teacher, random_state=0, max_queries=6
-        )
+        loud = PATEClassifier(epsilon=1e9, classes=[0, 1], n_teachers=6, teacher=teacher, random_state=0, max_queries=6)
         loud.fit(table, labels, X_public=PublicData(queries, np.arange(6) % 2))
         votes.append(np.rint(6 * loud.released_votes_[:, 1]))
     moved = votes[1] - votes[0]

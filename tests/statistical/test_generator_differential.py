@@ -37,11 +37,13 @@ STRANGERS = [
 
 def world(seed=0):
     rng = np.random.default_rng(seed)
-    X = pd.DataFrame({
-        "size": rng.normal(size=N),
-        "count": rng.integers(0, 12, N),
-        "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
-    })
+    X = pd.DataFrame(
+        {
+            "size": rng.normal(size=N),
+            "count": rng.integers(0, 12, N),
+            "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
+        }
+    )
     return X, (rng.random(N) < 0.3).astype(int), np.where(rng.random(N) < 0.8, "a", "b").astype(object)
 
 
@@ -72,8 +74,16 @@ def watched():
 
 def fit(table, **settings):
     X, y, s = table
-    given = {"epsilon": 2.0, "bounds": (-3.0, 12.0), "categories": {"kind": ["a", "b", "c"]}, "classes": [0, 1],
-             "dtypes": {"size": float, "count": int}, "groups": ["a", "b"], "n_bins": 4, "random_state": 0}
+    given = {
+        "epsilon": 2.0,
+        "bounds": (-3.0, 12.0),
+        "categories": {"kind": ["a", "b", "c"]},
+        "classes": [0, 1],
+        "dtypes": {"size": float, "count": int},
+        "groups": ["a", "b"],
+        "n_bins": 4,
+        "random_state": 0,
+    }
     if settings.get("bounds", 0) == 0:
         given["bounds"] = {"size": (-3.0, 3.0), "count": (0, 12)}
     return PFGuardGenerator(**{**given, **settings}).fit(X, y, sensitive_features=s)
@@ -152,6 +162,9 @@ def test_replaying_the_releases_gives_the_model_without_the_rows():
     for one, two in zip(first.model_.tree.tables, second.model_.tree.tables, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(first.law_, second.law_)
-    for one, two in zip(first.sample_labels(40, return_sensitive=True, random_state=0),
-                        second.sample_labels(40, return_sensitive=True, random_state=0), strict=True):
+    for one, two in zip(
+        first.sample_labels(40, return_sensitive=True, random_state=0),
+        second.sample_labels(40, return_sensitive=True, random_state=0),
+        strict=True,
+    ):
         pd.testing.assert_frame_equal(pd.DataFrame(one), pd.DataFrame(two))

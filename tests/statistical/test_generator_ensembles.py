@@ -45,10 +45,12 @@ VARIANTS = {
 
 def world():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({
-        "size": rng.normal(size=N),
-        "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
-    })
+    X = pd.DataFrame(
+        {
+            "size": rng.normal(size=N),
+            "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
+        }
+    )
     return X, (rng.random(N) < 0.3).astype(int), np.where(rng.random(N) < 0.8, "a", "b").astype(object)
 
 
@@ -64,8 +66,14 @@ def fit(table, backend, *, unknown=False, **settings):
     X, y, s = table
     reference = pd.DataFrame({"size": np.linspace(-2, 2, 30), "kind": pd.Series(list("abc") * 10, dtype=object)})
     generator = PFGuardGenerator(
-        epsilon=5.0, backend=BACKENDS[backend], n_teachers=TEACHERS, n_bins=4, classes=[0, 1], random_state=0,
-        groups=None if unknown else ["a", "b"], **settings,
+        epsilon=5.0,
+        backend=BACKENDS[backend],
+        n_teachers=TEACHERS,
+        n_bins=4,
+        classes=[0, 1],
+        random_state=0,
+        groups=None if unknown else ["a", "b"],
+        **settings,
     )
     return generator.fit(X, y, sensitive_features=None if unknown else s, X_reference=reference)
 
@@ -101,8 +109,9 @@ def watched(drawn=0):
 
     def bins(mechanism, counts, source, *, threshold):
         shape = counts.shape[:2]
-        return answer(mechanism, "bins", counts,
-                      lambda rng: (rng.integers(counts.shape[2], size=shape), rng.random(shape) < 0.5))
+        return answer(
+            mechanism, "bins", counts, lambda rng: (rng.integers(counts.shape[2], size=shape), rng.random(shape) < 0.5)
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GaussianMechanism, "release", law)

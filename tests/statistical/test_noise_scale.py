@@ -37,13 +37,17 @@ DECLARED = [name for name in SETTINGS if name.startswith("FairPATE") and "gdp" n
 FILTERED = [name for name in SETTINGS if name.startswith("FairPATE") and "gdp" in name]
 
 
-def noise_of_a_fit(name: str, *, entropy: int = 0, n_draws: int = 10_000, **changes: Any
-                   ) -> tuple[Any, dict[type, tuple[Any, np.ndarray, int]]]:
+def noise_of_a_fit(
+    name: str, *, entropy: int = 0, n_draws: int = 10_000, **changes: Any
+) -> tuple[Any, dict[type, tuple[Any, np.ndarray, int]]]:
     """The fitted model, and per kind the mechanism, its draws (one row per query) and its number of uses."""
     setting = SETTINGS[name]
     world = make_world(setting["n_classes"])
-    numbers_per_query = {"soft": setting["n_classes"] - (setting["n_classes"] == 2), "gnmax": setting["n_classes"],
-                         "confident": 1.2}[setting["voting"]]
+    numbers_per_query = {
+        "soft": setting["n_classes"] - (setting["n_classes"] == 2),
+        "gnmax": setting["n_classes"],
+        "confident": 1.2,
+    }[setting["voting"]]
     n_public = math.ceil(n_draws / numbers_per_query) + 50
     rng = np.random.default_rng(1)
     public = PublicData(rng.normal(size=(n_public, 2)), np.arange(n_public) % 2)

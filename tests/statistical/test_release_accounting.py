@@ -145,8 +145,19 @@ def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
     sigma = math.sqrt(n) / gdp_mu(2.0, 1e-5) if accounting == "gdp" else None  # pays for half the queries or so
     plan = plan_votes(
         relation=NeighboringRelation.REPLACE_ONE,
-        voting="confident", epsilon=2.0, delta=1e-5, n_queries=n, n_teachers=2000, n_classes=n_classes, threshold=0.6,
-        noise="gaussian", accounting=accounting, sigma_threshold=sigma, sigma_gnmax=sigma, max_gnmax=n // 4, owner="",
+        voting="confident",
+        epsilon=2.0,
+        delta=1e-5,
+        n_queries=n,
+        n_teachers=2000,
+        n_classes=n_classes,
+        threshold=0.6,
+        noise="gaussian",
+        accounting=accounting,
+        sigma_threshold=sigma,
+        sigma_gnmax=sigma,
+        max_gnmax=n // 4,
+        owner="",
     )
     unanimous = np.zeros((n, n_classes), dtype=np.int64)
     unanimous[:, 0] = 2000
@@ -169,9 +180,19 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
     n = 200
     plan = plan_votes(
         relation=NeighboringRelation.REPLACE_ONE,
-        voting="confident", epsilon=1.0, delta=1e-5, n_queries=n, n_teachers=50, n_classes=3, threshold=0.6,
-        noise="gaussian", accounting=accounting, sigma_threshold=40.0 if accounting == "gdp" else None,
-        sigma_gnmax=40.0 if accounting == "gdp" else None, max_gnmax=n // 5, owner="test",
+        voting="confident",
+        epsilon=1.0,
+        delta=1e-5,
+        n_queries=n,
+        n_teachers=50,
+        n_classes=3,
+        threshold=0.6,
+        noise="gaussian",
+        accounting=accounting,
+        sigma_threshold=40.0 if accounting == "gdp" else None,
+        sigma_gnmax=40.0 if accounting == "gdp" else None,
+        max_gnmax=n // 5,
+        owner="test",
     )
     budget = Budget(plan)
     thresholds = maxima = 0
@@ -200,8 +221,19 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
 def test_votes_on_more_queries_than_planned_are_refused(voting):
     plan = plan_votes(
         relation=NeighboringRelation.REPLACE_ONE,
-        voting=voting, epsilon=1.0, delta=1e-5, n_queries=5, n_teachers=10, n_classes=2, threshold=0.6, owner="",
-        noise="gaussian", accounting="auto", sigma_threshold=None, sigma_gnmax=None, max_gnmax=None,
+        voting=voting,
+        epsilon=1.0,
+        delta=1e-5,
+        n_queries=5,
+        n_teachers=10,
+        n_classes=2,
+        threshold=0.6,
+        owner="",
+        noise="gaussian",
+        accounting="auto",
+        sigma_threshold=None,
+        sigma_gnmax=None,
+        max_gnmax=None,
     )
     with recorded_noise() as log, pytest.raises(ValueError, match="pays for 5 queries, but there are votes on 6"):
         _aggregate.release_votes(np.full((6, 2), 5), plan, NoiseSource(), gate=None, groups=None, verbose=0)

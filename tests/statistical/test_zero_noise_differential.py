@@ -35,8 +35,9 @@ def replaced(world: World, position: int, kind: str) -> tuple[np.ndarray, np.nda
     return X, y
 
 
-def releases_of(setting: dict[str, Any], world: World, X: np.ndarray, y: np.ndarray, *, noise: int | None = None
-                ) -> tuple[list[Release], Any, np.ndarray]:
+def releases_of(
+    setting: dict[str, Any], world: World, X: np.ndarray, y: np.ndarray, *, noise: int | None = None
+) -> tuple[list[Release], Any, np.ndarray]:
     """All releases of a fit, the fitted estimator, and the partition it drew (public: a function of random_state)."""
     partitions = []
     original = _base_pate.position_partition
@@ -75,8 +76,9 @@ def largest_moves(here: list[Release], there: list[Release]) -> dict[type, float
     return moves
 
 
-def check_neighbours(setting: dict[str, Any], neighbours: list[tuple[int, str]], *, noise: int | None = None
-                     ) -> dict[type, float]:
+def check_neighbours(
+    setting: dict[str, Any], neighbours: list[tuple[int, str]], *, noise: int | None = None
+) -> dict[type, float]:
     """Compare a world with its neighbours (position, kind of replacement); the largest moves over all of them."""
     world = make_world(setting["n_classes"])
     here, model, _ = releases_of(setting, world, world.X, world.y, noise=noise)
@@ -107,9 +109,10 @@ def test_no_release_moves_further_than_its_declared_sensitivity(name):
     # The neighbours tried are bad enough to reach every bound, so a larger sensitivity would have shown.
     one_number = {NoisyThreshold} | ({GaussianMechanism} if setting["n_classes"] == 2 else set())
     assert moves == pytest.approx({kind: 1.0 if kind in one_number else math.sqrt(2) for kind in moves})
-    assert moves.keys() == {
-        "soft": {GaussianMechanism}, "gnmax": {GNMax}, "confident": {NoisyThreshold, GNMax}
-    }[setting["voting"]]
+    assert (
+        moves.keys()
+        == {"soft": {GaussianMechanism}, "gnmax": {GNMax}, "confident": {NoisyThreshold, GNMax}}[setting["voting"]]
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if "-confident-" in name])

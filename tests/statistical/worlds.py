@@ -33,8 +33,9 @@ def make_world(n_classes: int, *, seed: int = 0) -> World:
 BASELINES = {"student_data": "S_pre", "student_loss": "S_in"}
 
 
-def pate_setting(fair: bool, voting: str, n_classes: int, noise: str = "gaussian", accounting: str = "auto",
-                 **more: Any) -> dict[str, Any]:
+def pate_setting(
+    fair: bool, voting: str, n_classes: int, noise: str = "gaussian", accounting: str = "auto", **more: Any
+) -> dict[str, Any]:
     return {"fair": fair, "voting": voting, "n_classes": n_classes, "noise": noise, "accounting": accounting, **more}
 
 
@@ -51,8 +52,12 @@ def name_of(setting: dict[str, Any]) -> str:
 def make_estimator(setting: dict[str, Any], **changes: Any) -> Any:
     parameters = {key: value for key, value in setting.items() if key not in ("fair", "n_classes")}
     parameters = {
-        "epsilon": 4.0, "n_teachers": N_TEACHERS, "random_state": 0, "classes": list(range(setting["n_classes"])),
-        **parameters, **changes,
+        "epsilon": 4.0,
+        "n_teachers": N_TEACHERS,
+        "random_state": 0,
+        "classes": list(range(setting["n_classes"])),
+        **parameters,
+        **changes,
     }
     if not setting["fair"]:
         return PATEClassifier(**parameters)
