@@ -61,7 +61,7 @@ class Tables:
 @contextmanager
 def watched_tables(X: np.ndarray, groups: np.ndarray) -> Iterator[Tables]:
     """See every table that a fit releases, and score it: the noisy count in the cell of the canary, the last row."""
-    from skfairdp.neural import DualPlan
+    from skfairdp._networks import DualPlan
 
     seen, release = Tables(), DualPlan.release
     rows, codes = torch.tensor(X, dtype=torch.float32), torch.tensor(groups)

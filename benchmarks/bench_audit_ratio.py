@@ -268,7 +268,7 @@ def mean_gradients(epsilon: float) -> Any:
     """
     from types import SimpleNamespace
 
-    from skfairdp.generative._gan_releases import MeanGradient
+    from skfairdp.generative._releases import MeanGradient
     from skfairdp.privacy import PrivacySpent, Spending, calibrate_noise, epsilon_of
 
     teachers, batch, width = 20, 8, 4
@@ -436,8 +436,8 @@ def poisson_sgd(epsilon: float, setting: Setting) -> Found:
     claims of the family "Poisson-sampled Gaussian with this rate and so many steps"; the figure is the ε of the
     smallest noise that they refute.
     """
+    from skfairdp._networks import DPStep
     from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
-    from skfairdp.neural import DPStep
     from skfairdp.privacy import NoiseSource, PoissonSample
 
     step = DPStep.calibrated(epsilon=epsilon, delta=DELTA, n_rows=20, batch_size=4, epochs=2, max_grad_norm=CLIP)

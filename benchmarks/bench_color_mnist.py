@@ -95,7 +95,7 @@ def sgd(epsilon: float, lam: float, image_shape: tuple[int, ...], seed: int, **s
     import torch
 
     from skfairdp import FairDPSGDClassifier
-    from skfairdp.neural import build_cnn
+    from skfairdp._networks import build_cnn
 
     module = build_cnn(image_shape, 10, torch.Generator().manual_seed(seed), channels=CHANNELS)
     return FairDPSGDClassifier(

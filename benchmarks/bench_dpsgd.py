@@ -17,7 +17,7 @@ import _common as common
 import torch
 from torch import nn
 
-from skfairdp.neural import DPStep, PublicPenalty
+from skfairdp._networks import DPStep, PublicPenalty
 from skfairdp.privacy import NoiseSource
 
 ROWS, FEATURES, HIDDEN, BATCH, PUBLIC = 34_000, 100, 64, 512, 2442

@@ -71,7 +71,7 @@ class ConvolutionalNetwork(BaseEstimator):
     def fit(self, X: Any, y: Any) -> "ConvolutionalNetwork":
         import torch
 
-        from skfairdp.neural import build_cnn
+        from skfairdp._networks import build_cnn
 
         side = round(X.shape[1] ** 0.5)
         rows, labels = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(y)

@@ -47,8 +47,9 @@ class DebiasedNetwork:
         self.epsilon, self.lam, self.groups, self.seed = epsilon, lam, groups, seed
 
     def fit(self, X: Any, y: Any, sensitive_features: Any) -> "DebiasedNetwork":
+        from skfairdp._networks import prepare_network
         from skfairdp.baselines import GroupRandomizer
-        from skfairdp.neural import FairnessConstraints, LagrangianTraining, PFLDPlan, prepare_network, train_lagrangian
+        from skfairdp.lagrangian import FairnessConstraints, LagrangianTraining, PFLDPlan, train_lagrangian
         from skfairdp.privacy import NoiseSource
 
         like = estimator(self.epsilon, self.lam, self.groups, self.seed)  # for its defaults
@@ -81,7 +82,7 @@ class DebiasedNetwork:
         return self
 
     def predict(self, X: Any) -> Any:
-        from skfairdp.neural import predict_logits
+        from skfairdp._networks import predict_logits
 
         return np.array(CLASSES)[predict_logits(self.net, np.asarray(X, dtype=float)).argmax(axis=1)]
 

@@ -26,7 +26,8 @@ PAPER = {
 
 def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs: float) -> dict[str, Any]:
     """Return the trainings to time, by name; each is a function without arguments."""
-    from skfairdp.neural import FairnessConstraints, LagrangianTraining, PFLDPlan, prepare_network, train_lagrangian
+    from skfairdp._networks import prepare_network
+    from skfairdp.lagrangian import FairnessConstraints, LagrangianTraining, PFLDPlan, train_lagrangian
     from skfairdp.privacy import NoiseSource
 
     rng = np.random.default_rng(0)

@@ -28,7 +28,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from skfairdp.ensemble import MLPTeachers, fit_teachers, position_partition
+from skfairdp._teachers import fit_teachers, position_partition
+from skfairdp.ensemble import MLPTeachers
 
 SETTINGS = {"batch_size": 32, "lr": 1e-3, "weight_decay": 0.0}
 

@@ -9,16 +9,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from harness import (
-    EXPECTED_FAILURES,
-    NOT_IN_THE_SUITE,
-    estimator_classes,
-    expected_failures,
-    fast_instances,
-    private_classes,
-    public_name,
-    slow_instances,
-)
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -46,6 +36,16 @@ from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
+from tests._tools.estimators import (
+    EXPECTED_FAILURES,
+    NOT_IN_THE_SUITE,
+    estimator_classes,
+    expected_failures,
+    fast_instances,
+    private_classes,
+    public_name,
+    slow_instances,
+)
 
 pytestmark = [
     # The suite gives neither classes nor secret noise, and a handful of rows.

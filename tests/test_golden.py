@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from _tools.catalogue import CATALOGUE, by_name
-from _tools.golden import PATH, differences, frozen, same_machine, written
+
+from tests._tools.catalogue import CATALOGUE, by_name
+from tests._tools.golden import PATH, differences, frozen, same_machine, written
 
 GOLDEN = json.loads(PATH.read_text())
 

@@ -13,7 +13,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import make_rows
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -22,6 +21,7 @@ import skfairdp.pate._base_pate as base_pate
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.pate import ParityPenaltyStudent
+from tests._tools.problems import make_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),

@@ -1,8 +1,15 @@
 """Baselines of attribute privacy: randomised response, and a learner that reads its answers without bias."""
 
+from skfairdp.baselines._fair_clipping import FairClippingClassifier
 from skfairdp.baselines._group_randomizer import GroupRandomizer
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.baselines._randomized_response import RandomizedResponseClassifier
-from skfairdp.ensemble import LagrangianClassifier
+from skfairdp.lagrangian import LagrangianClassifier
 
-__all__ = ["GroupRandomizer", "LagrangianClassifier", "ParityLogisticRegression", "RandomizedResponseClassifier"]
+__all__ = [
+    "FairClippingClassifier",
+    "GroupRandomizer",
+    "LagrangianClassifier",
+    "ParityLogisticRegression",
+    "RandomizedResponseClassifier",
+]

@@ -15,9 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import FairPrivateMixin
+from skfairdp._teachers import check_fair_learner
 from skfairdp.baselines._group_randomizer import RELATION, channel
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
-from skfairdp.ensemble import check_fair_learner
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skfairdp.fairness import _stream
+from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option
 
 __all__ = ["GATES", "FairnessGate"]

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp.generative._dataframes import as_cells, as_numbers, codes_of_cells
 from skfairdp.generative._declared import as_objects
-from skfairdp.generative._tables import as_cells, as_numbers, codes_of_cells
 
 __all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts"]
 

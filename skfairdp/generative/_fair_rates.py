@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.generative._backend import FittedModel
-from skfairdp.generative._law import tilted_rates
+from skfairdp.generative._group_rates import tilted_rates
 
 __all__ = ["fair_rates"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._gan_releases import MeanGradient, at_least
 from skfairdp.generative._gs_wgan_plans import MeanGSWGANPlan
+from skfairdp.generative._releases import MeanGradient, at_least
 from skfairdp.privacy import DpEvent, GaussianDpEvent, GaussianMechanism, NoiseSource, compose, repeat
 
 __all__ = ["CountsOfRows", "FairlyClippedPlan"]
@@ -89,7 +89,7 @@ class FairlyClippedPlan(MeanGSWGANPlan):
         return (f"{self.settings.n_steps} noisy counts of long gradients", *super().releases)
 
     def run(self, training: Any, noise: float, source: NoiseSource) -> None:
-        from skfairdp.neural import BoundsByGroup, GlobalScaling
+        from skfairdp._networks import BoundsByGroup, GlobalScaling
 
         n_teachers, batch_size = self.layout.n_teachers, self.settings.batch_size
         by_group = self.settings.clipping == "dpsgd_f"

@@ -16,17 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._base import FairPrivateMixin
 from skfairdp.generative._backend import RELATION, FittedModel, GeneratorBackend, Layout, PrivateRows
 from skfairdp.generative._budget import Budget
-from skfairdp.generative._codec import TableCodec
 from skfairdp.generative._fair_rates import fair_rates
 from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend
+from skfairdp.generative._group_rates import BALANCES, on_simplex, target_law
 from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._inputs import ReadsRows
-from skfairdp.generative._law import BALANCES, on_simplex, target_law
 from skfairdp.generative._marginals import MarginalsBackend
 from skfairdp.generative._pate_gan import PATEGANBackend
 from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS
 from skfairdp.generative._strata import drawn_strata, restricted
-from skfairdp.generative._units import UnitCodec
+from skfairdp.generative._table_codec import TableCodec
+from skfairdp.generative._vector_codec import UnitCodec
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions

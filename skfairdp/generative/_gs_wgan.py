@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from skfairdp.generative._adversarial import AdversarialBackend
 from skfairdp.generative._backend import Layout
 from skfairdp.generative._fairly_clipped_gan import FairlyClippedPlan
-from skfairdp.generative._gan import AdversarialBackend
 from skfairdp.generative._gs_wgan_plans import DrawnGSWGANPlan, GSWGANPlan, MeanGSWGANPlan
 from skfairdp.utils._sklearn import StrOptions
 

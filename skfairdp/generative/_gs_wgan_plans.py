@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.generative._gan import AdversarialPlan
-from skfairdp.generative._gan_releases import MeanGradient, SanitisedGradient
+from skfairdp.generative._adversarial import AdversarialPlan
+from skfairdp.generative._releases import MeanGradient, SanitisedGradient
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 
 __all__ = ["DrawnGSWGANPlan", "GSWGANPlan", "MeanGSWGANPlan"]

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skfairdp._base import FairPrivateMixin
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.generative._codec import TableCodec, plan_table
+from skfairdp.generative._dataframes import Table, as_cells, as_container, codes_of_cells, read_table
 from skfairdp.generative._declared import Declarations, Form, array_of, dtype_of, filled, type_of
-from skfairdp.generative._law import given_rates
-from skfairdp.generative._tables import Table, as_cells, as_container, codes_of_cells, read_table
-from skfairdp.generative._units import UnitCodec, plan_units
+from skfairdp.generative._group_rates import given_rates
+from skfairdp.generative._table_codec import TableCodec, plan_table
+from skfairdp.generative._vector_codec import UnitCodec, plan_units
 from skfairdp.utils import PublicData, given_domain, private_error
 
 __all__ = ["ReadsRows"]

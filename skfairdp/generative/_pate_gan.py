@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
 from skfairdp.generative._backend import Layout
-from skfairdp.generative._gan import AdversarialBackend, AdversarialPlan
-from skfairdp.generative._gan_releases import MajorityBits
+from skfairdp.generative._releases import MajorityBits
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 from skfairdp.utils._sklearn import Interval
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp.ensemble import position_partition
+from skfairdp._teachers import position_partition
 
 __all__ = ["NORMALIZATIONS", "SAMPLINGS", "TeacherParts", "importance_weights", "reference_ratios"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._law import on_simplex
+from skfairdp.generative._group_rates import on_simplex
 
 __all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "gains_of_pairs", "joint_given_strata"]
 

@@ -1,7 +1,6 @@
-"""Private gradient descent, plain and fair."""
+"""Private gradient descent with a fairness term."""
 
-from skfairdp.gradient._fair_clipping import FairClippingClassifier
 from skfairdp.gradient._fair_dpsgd import FairDPSGDClassifier
-from skfairdp.gradient._pfld import PFLDClassifier
+from skfairdp.lagrangian import PFLDClassifier
 
-__all__ = ["FairClippingClassifier", "FairDPSGDClassifier", "PFLDClassifier"]
+__all__ = ["FairDPSGDClassifier", "PFLDClassifier"]

@@ -7,9 +7,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skfairdp.gradient._predictions import NetworkPredictions
-from skfairdp.gradient._training_rows import ReadsTrainingRows, TrainingRows, relation_for
-from skfairdp.privacy import PrivacyLedger
+from skfairdp._network_classifier import NetworkPredictions
+from skfairdp.gradient._training_rows import ReadsTrainingRows, TrainingRows
+from skfairdp.privacy import PrivacyLedger, relation_for
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -280,7 +280,7 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
         -------
         self
         """
-        from skfairdp.neural import DPStep, DualPlan
+        from skfairdp._networks import DPStep, DualPlan
 
         self._validate_params()
         rows = self._read_rows(X, y, sensitive_features, X_public, sensitive_features_public)
@@ -346,7 +346,7 @@ class FairDPSGDClassifier(NetworkPredictions, ReadsTrainingRows, ClassifierMixin
 
     def _network(self, rows: TrainingRows, duals: Any) -> tuple[Any, dict[str, Any]]:
         """The untrained network, and the fairness term it is to be trained with."""
-        from skfairdp.neural import prepare_network
+        from skfairdp._networks import prepare_network
 
         seeds = child_seeds(public_generator(self.random_state), 2)
         network = prepare_network(

@@ -7,18 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._base import FairPrivateMixin, PublicRows
-from skfairdp.privacy import NeighboringRelation
 
-__all__ = ["ReadsTrainingRows", "TrainingRows", "relation_for"]
-
-
-def relation_for(n_rows: int | None) -> NeighboringRelation:
-    """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
-
-    Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
-    one record is replaced by a null record.
-    """
-    return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
+__all__ = ["ReadsTrainingRows", "TrainingRows"]
 
 
 @dataclass(frozen=True)

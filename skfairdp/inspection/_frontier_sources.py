@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp.model_selection._frontier import mark_non_dominated
-from skfairdp.model_selection._measure import TestSet
+from skfairdp.model_selection._test_set import TestSet
 from skfairdp.privacy import PrivacySpent
 
 __all__ = ["frame_of_estimators", "frame_of_searches", "joined_frames"]

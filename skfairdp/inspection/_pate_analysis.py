@@ -218,7 +218,7 @@ class PATEFairnessAnalysis:
             )
 
     def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
-        from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+        from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
         from skfairdp.pate._base_pate import TEACHER_C
 
         model = self.estimator

@@ -9,9 +9,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from skfairdp.model_selection._measure import TestSet
+from skfairdp.model_selection._composed_epsilon import Totals, counting_ledger, expression
 from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.model_selection._totals import Totals, counting_ledger, expression
+from skfairdp.model_selection._test_set import TestSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent
 from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
 

@@ -13,13 +13,13 @@ from sklearn.model_selection import ParameterGrid
 
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
-from skfairdp.model_selection._fold import group_by_release
+from skfairdp.model_selection._fold_fit import group_by_release
 from skfairdp.model_selection._objectives import Objective, read_constraints, read_objectives
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._results import pareto_table, results_table
 from skfairdp.model_selection._row_wise import check_rows_alone
-from skfairdp.model_selection._run import SearchRun
-from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
+from skfairdp.model_selection._search import PrivateScores, PublicScores, SearchBase
+from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.model_selection._splits import Split, make_splits
 from skfairdp.privacy import LedgerEntry, PrivacySpent, SecretDraws
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator

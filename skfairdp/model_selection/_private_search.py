@@ -12,10 +12,10 @@ from sklearn.model_selection import ParameterGrid
 from skfairdp.model_selection._candidate import Candidate, SearchFailedError
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._objectives import read_constraints, read_objectives
+from skfairdp.model_selection._random_trials import Trials
 from skfairdp.model_selection._row_wise import check_rows_alone
-from skfairdp.model_selection._search_base import PrivateScores, PublicScores, SearchBase
+from skfairdp.model_selection._search import PrivateScores, PublicScores, SearchBase
 from skfairdp.model_selection._splits import Split, make_holdout, make_splits
-from skfairdp.model_selection._trials import Trials
 from skfairdp.privacy import (
     DpEvent,
     NeighboringRelation,

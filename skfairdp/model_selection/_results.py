@@ -8,9 +8,9 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._composed_epsilon import expression
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.model_selection._totals import expression
 from skfairdp.privacy import LedgerEntry, PrivacySpent, epsilon_of
 
 __all__ = ["pareto_table", "results_table"]

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skfairdp._base import PublicRows
-from skfairdp.ensemble import LogisticTeachers, fit_teachers, position_partition, rehearse_teacher, vote_histogram
+from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
 from skfairdp.pate._after_release import AfterRelease
 from skfairdp.pate._aggregate import UNANSWERED, ReleasedVotes, gate_labels, release_votes
 from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._plan import VotePlan, plan_votes
-from skfairdp.pate._student import SoftLabelStudent
+from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.privacy import NeighboringRelation, NoiseSource
 from skfairdp.utils import public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions

@@ -11,8 +11,8 @@ from skfairdp._base import PublicRows
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._base_pate import BasePATE
-from skfairdp.pate._penalty_student import ParityPenaltyStudent
-from skfairdp.pate._student import SoftLabelStudent
+from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
+from skfairdp.pate._soft_label_student import SoftLabelStudent
 
 __all__ = ["ConstrainedPATE"]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp.ensemble import LagrangianClassifier
+from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_predictions import StudentPredictions
 

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 
-from skfairdp.ensemble import Layers, check_fair_learner, network_scores, train_network, unscaled
+from skfairdp._teachers import check_fair_learner
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.lagrangian import Layers, network_scores, train_network, unscaled
 from skfairdp.pate._constant import ConstantStudent
-from skfairdp.pate._sfpate_votes import features_and_labels
-from skfairdp.pate._student import SoftLabelStudent
+from skfairdp.pate._fair_votes import features_and_labels
+from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.utils import child_seeds
 
 __all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]

@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.postprocessing._choice import Choice
 from skfairdp.postprocessing._inputs import public_groups, shape_of, split_rows
 from skfairdp.postprocessing._models import attribute_of, chosen_method, fitted_classifier, probabilities
 from skfairdp.postprocessing._multipliers import (
@@ -25,6 +24,7 @@ from skfairdp.postprocessing._multipliers import (
     search_multipliers,
 )
 from skfairdp.postprocessing._networks import fine_tuned, network_view
+from skfairdp.postprocessing._thresholding import Choice
 from skfairdp.privacy import StatesPrivacy
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import FairnessGate
-from skfairdp.postprocessing._decisions import admitted
+from skfairdp.postprocessing._gated import admitted
 from skfairdp.postprocessing._inputs import label_codes, read_classes, read_groups, reject_label, shape_of, split_rows
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions

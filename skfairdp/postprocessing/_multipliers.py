@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfairdp.fairness import disparities, largest_disparity
-from skfairdp.postprocessing._choice import Choice, count_table
+from skfairdp.postprocessing._thresholding import Choice, count_table
 
 __all__ = ["contrast", "fit_group_estimator", "group_probabilities", "own_threshold", "search_multipliers"]
 

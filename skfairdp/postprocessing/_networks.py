@@ -9,8 +9,8 @@ from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skfairdp.postprocessing._choice import Choice
 from skfairdp.postprocessing._models import attribute_of
+from skfairdp.postprocessing._thresholding import Choice
 
 __all__ = ["fine_tuned", "network_view"]
 
@@ -23,7 +23,7 @@ def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str)
     ValueError
         The network does not give one logit for each class and row.
     """
-    from skfairdp.neural import predict_logits, rows_read_by
+    from skfairdp._networks import predict_logits, rows_read_by
 
     net = attribute_of(model, "net_")
     rows = rows_read_by(net, lambda: model.predict(X))
@@ -38,7 +38,7 @@ def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str)
 
 def fine_tuned(model: Any, rows: Any, choice: Choice, **settings: Any) -> Any:
     """Return the model with its network fine-tuned, or the model itself where no iterate is better."""
-    from skfairdp.neural import fine_tune_for_parity
+    from skfairdp._networks import fine_tune_for_parity
 
     net = attribute_of(model, "net_")
     tuned = fine_tune_for_parity(net, rows, choice.groups, choice.shape[0], choice.keep, **settings)

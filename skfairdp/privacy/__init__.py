@@ -30,7 +30,7 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
-from skfairdp.privacy._group import group_privacy
+from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
@@ -39,7 +39,7 @@ from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._public_facts import PublicFact, PublicReads
 from skfairdp.privacy._randomized_response import RandomizedResponse
-from skfairdp.privacy._relations import NeighboringRelation, Protects
+from skfairdp.privacy._relations import NeighboringRelation, Protects, relation_for
 from skfairdp.privacy._report import PerformedRelease, PrivacySpent
 from skfairdp.privacy._smooth_sensitivity import (
     check_conditions,
@@ -108,6 +108,7 @@ __all__ = [
     "planned_entry",
     "rdp_of",
     "rdp_to_epsilon",
+    "relation_for",
     "repeat",
     "smooth_sensitivity",
     "smooth_sensitivity_release",

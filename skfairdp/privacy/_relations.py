@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["NeighboringRelation", "Protects"]
+__all__ = ["NeighboringRelation", "Protects", "relation_for"]
 
 
 class Protects(StrEnum):
@@ -57,3 +57,12 @@ class NeighboringRelation(StrEnum):
     def number_is_public(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be used and printed."""
         return self is not NeighboringRelation.ADD_OR_REMOVE_ONE
+
+
+def relation_for(n_rows: int | None) -> NeighboringRelation:
+    """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
+
+    Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
+    one record is replaced by a null record.
+    """
+    return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -3,45 +3,6 @@
 import math
 
 import numpy as np
-from statistical.test_release_accounting import (
-    test_calibrated_noise_costs_at_most_the_target as calibration_is_kept,
-)
-from statistical.test_release_accounting import (
-    test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for as closed_form,
-)
-from statistical.test_release_accounting import (
-    test_certified_guarantee_is_the_same_for_every_data_set_and_transcript as certificate_is_constant,
-)
-from statistical.test_release_accounting import (
-    test_every_release_is_covered_by_the_certified_event as releases_are_covered,
-)
-from statistical.test_release_accounting import (
-    test_no_query_starts_that_the_budget_cannot_finish as budget_is_kept,
-)
-from statistical.test_release_accounting import (
-    test_seven_fits_of_a_search_are_seven_entries_and_their_composition as seven_fits,
-)
-from statistical.test_release_accounting import (
-    test_the_filter_is_refused_for_noise_that_is_not_gaussian as filter_is_refused,
-)
-from statistical.test_release_accounting import (
-    test_the_ledger_is_written_before_the_first_draw as ledger_comes_first,
-)
-from statistical.test_release_accounting import (
-    test_when_the_queries_stop_depends_on_outputs_only as stopping_is_public,
-)
-from statistical.test_zero_noise_differential import (
-    test_confident_votes_keep_their_sensitivity_along_noisy_transcripts as transcripts_agree,
-)
-from test_accounting import test_filter_never_passes_its_cap_by_any_amount as filter_is_kept
-from test_pate_bounds import VECTORS
-from test_pate_bounds import (
-    test_a_likely_other_answer_falls_back as likely_error_falls_back,
-)
-from test_pate_bounds import (
-    test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller as high_orders_fall_back,
-)
-from test_pate_bounds import test_reference_vectors_of_gnmax as reference_vectors
 
 from skfairdp.pate import _aggregate, _base_pate, _plan
 from skfairdp.privacy import (
@@ -59,6 +20,45 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.privacy._mechanisms import _Noise
+from tests.inspection.test_pate_bounds import VECTORS
+from tests.inspection.test_pate_bounds import (
+    test_a_likely_other_answer_falls_back as likely_error_falls_back,
+)
+from tests.inspection.test_pate_bounds import (
+    test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller as high_orders_fall_back,
+)
+from tests.inspection.test_pate_bounds import test_reference_vectors_of_gnmax as reference_vectors
+from tests.privacy.test_accounting import test_filter_never_passes_its_cap_by_any_amount as filter_is_kept
+from tests.statistical.test_release_accounting import (
+    test_calibrated_noise_costs_at_most_the_target as calibration_is_kept,
+)
+from tests.statistical.test_release_accounting import (
+    test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for as closed_form,
+)
+from tests.statistical.test_release_accounting import (
+    test_certified_guarantee_is_the_same_for_every_data_set_and_transcript as certificate_is_constant,
+)
+from tests.statistical.test_release_accounting import (
+    test_every_release_is_covered_by_the_certified_event as releases_are_covered,
+)
+from tests.statistical.test_release_accounting import (
+    test_no_query_starts_that_the_budget_cannot_finish as budget_is_kept,
+)
+from tests.statistical.test_release_accounting import (
+    test_seven_fits_of_a_search_are_seven_entries_and_their_composition as seven_fits,
+)
+from tests.statistical.test_release_accounting import (
+    test_the_filter_is_refused_for_noise_that_is_not_gaussian as filter_is_refused,
+)
+from tests.statistical.test_release_accounting import (
+    test_the_ledger_is_written_before_the_first_draw as ledger_comes_first,
+)
+from tests.statistical.test_release_accounting import (
+    test_when_the_queries_stop_depends_on_outputs_only as stopping_is_public,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_confident_votes_keep_their_sensitivity_along_noisy_transcripts as transcripts_agree,
+)
 
 from .harness import killed_by, mutant, replace_everywhere
 

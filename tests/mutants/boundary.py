@@ -1,25 +1,25 @@
 """Mistakes at the boundary of a fit: what errors and warnings say of private rows."""
 
 import numpy as np
-from test_private_errors import (
-    test_a_group_outside_the_groups_has_one_text as unknown_groups_are_not_counted,
-)
-from test_private_errors import (
-    test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type as unknown_labels_are_not_counted,
-)
-from test_private_errors import (
-    test_the_warning_of_small_groups_follows_released_counts_alone as warnings_follow_releases,
-)
-from test_public_facts import (
-    test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones as held_out_rows_are_listed,
-)
-from test_public_facts import (
-    test_two_fits_with_one_list_of_facts_release_under_one_event as the_event_follows_listed_facts,
-)
 
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.privacy import GaussianMechanism, PublicReads
 from skfairdp.utils import encode_labels
+from tests.privacy.test_public_facts import (
+    test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones as held_out_rows_are_listed,
+)
+from tests.privacy.test_public_facts import (
+    test_two_fits_with_one_list_of_facts_release_under_one_event as the_event_follows_listed_facts,
+)
+from tests.utils.test_private_errors import (
+    test_a_group_outside_the_groups_has_one_text as unknown_groups_are_not_counted,
+)
+from tests.utils.test_private_errors import (
+    test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type as unknown_labels_are_not_counted,
+)
+from tests.utils.test_private_errors import (
+    test_the_warning_of_small_groups_follows_released_counts_alone as warnings_follow_releases,
+)
 
 from .harness import killed_by, mutant, replace_everywhere
 

@@ -4,87 +4,88 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from statistical.test_generator_differential import (
-    test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity as tables_hold,
-)
-from statistical.test_generator_differential import (
-    test_one_outlying_row_moves_no_bound_of_the_output as bounds_are_public,
-)
-from statistical.test_generator_differential import (
-    test_replaying_the_releases_gives_the_model_without_the_rows as tables_replay,
-)
-from statistical.test_generator_differential import (
-    test_the_event_of_the_generator_is_that_of_the_noise_it_adds as event_is_of_the_noise,
-)
-from statistical.test_generator_differential import (
-    test_the_noise_of_the_generator_has_the_scale_that_is_accounted as noise_is_accounted,
-)
-from statistical.test_generator_ensembles import (
-    test_a_discriminator_without_the_replaced_record_answers_the_same as bystanders_answer_the_same,
-)
-from statistical.test_generator_ensembles import (
-    test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own as rows_are_disjoint,
-)
-from statistical.test_generator_ensembles import (
-    test_the_generator_is_a_function_of_what_was_let_out as networks_replay,
-)
-from statistical.test_generator_ensembles import (
-    test_the_number_of_releases_is_the_declared_one as releases_are_counted,
-)
-from statistical.test_generator_ensembles import (
-    test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before as draws_do_not_show,
-)
-from test_generator_backends import (
-    test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides as counts_move,
-)
-from test_generator_backends import (
-    test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch as joint_event,
-)
-from test_generator_backends import (
-    test_noise_of_signs_bits_and_bins_has_the_declared_scale as votes_are_noisy,
-)
-from test_generator_backends import (
-    test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch as gradient_is_noisy,
-)
-from test_generator_backends import (
-    test_opposite_answers_move_the_mean_as_far_as_declared as mean_moves_as_declared,
-)
-from test_generator_backends import (
-    test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata as parts_are_public,
-)
-from test_generator_boundary import (
-    test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights as trouble_stays,
-)
-from test_generator_boundary import (
-    test_all_labels_that_are_not_declared_raise_one_error_that_says_nothing as errors_say_nothing,
-)
-from test_generator_boundary import (
-    test_no_cell_of_a_declared_column_shows_in_anything_but_releases as cells_do_not_show,
-)
-from test_generator_boundary import (
-    test_one_label_or_group_more_changes_no_type as types_are_declared,
-)
-from test_generator_boundary import (
-    test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings as releases_decide,
-)
-from test_metrics_synthetic import (
-    test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three as gaps_are_between_groups,
-)
 
-from skfairdp.generative import PFGuardGenerator, _codec, _inputs
-from skfairdp.generative import _gan as gan
+from skfairdp._networks import AdversarialTraining
+from skfairdp.generative import PFGuardGenerator, _inputs
+from skfairdp.generative import _adversarial as gan
 from skfairdp.generative import _samplers as samplers
+from skfairdp.generative import _table_codec as _codec
 from skfairdp.generative._budget import Budget
-from skfairdp.generative._codec import TableCodec
+from skfairdp.generative._dataframes import as_numbers
 from skfairdp.generative._declared import Form
 from skfairdp.generative._fairly_clipped_gan import CountsOfRows
-from skfairdp.generative._gan_releases import MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._marginals import MarginalsPlan
 from skfairdp.generative._pate_gan import PATEGANPlan
-from skfairdp.generative._tables import as_numbers
+from skfairdp.generative._releases import MajorityBits, MeanGradient, SanitisedGradient
+from skfairdp.generative._table_codec import TableCodec
 from skfairdp.metrics import _synthetic
-from skfairdp.neural import AdversarialTraining
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
+from tests.generative.test_backends import (
+    test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides as counts_move,
+)
+from tests.generative.test_backends import (
+    test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch as joint_event,
+)
+from tests.generative.test_backends import (
+    test_noise_of_signs_bits_and_bins_has_the_declared_scale as votes_are_noisy,
+)
+from tests.generative.test_backends import (
+    test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch as gradient_is_noisy,
+)
+from tests.generative.test_backends import (
+    test_opposite_answers_move_the_mean_as_far_as_declared as mean_moves_as_declared,
+)
+from tests.generative.test_backends import (
+    test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata as parts_are_public,
+)
+from tests.generative.test_generator_boundary import (
+    test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights as trouble_stays,
+)
+from tests.generative.test_generator_boundary import (
+    test_all_labels_that_are_not_declared_raise_one_error_that_says_nothing as errors_say_nothing,
+)
+from tests.generative.test_generator_boundary import (
+    test_no_cell_of_a_declared_column_shows_in_anything_but_releases as cells_do_not_show,
+)
+from tests.generative.test_generator_boundary import (
+    test_one_label_or_group_more_changes_no_type as types_are_declared,
+)
+from tests.generative.test_generator_boundary import (
+    test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings as releases_decide,
+)
+from tests.metrics.test_metrics_synthetic import (
+    test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three as gaps_are_between_groups,
+)
+from tests.statistical.test_generator_differential import (
+    test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity as tables_hold,
+)
+from tests.statistical.test_generator_differential import (
+    test_one_outlying_row_moves_no_bound_of_the_output as bounds_are_public,
+)
+from tests.statistical.test_generator_differential import (
+    test_replaying_the_releases_gives_the_model_without_the_rows as tables_replay,
+)
+from tests.statistical.test_generator_differential import (
+    test_the_event_of_the_generator_is_that_of_the_noise_it_adds as event_is_of_the_noise,
+)
+from tests.statistical.test_generator_differential import (
+    test_the_noise_of_the_generator_has_the_scale_that_is_accounted as noise_is_accounted,
+)
+from tests.statistical.test_generator_ensembles import (
+    test_a_discriminator_without_the_replaced_record_answers_the_same as bystanders_answer_the_same,
+)
+from tests.statistical.test_generator_ensembles import (
+    test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own as rows_are_disjoint,
+)
+from tests.statistical.test_generator_ensembles import (
+    test_the_generator_is_a_function_of_what_was_let_out as networks_replay,
+)
+from tests.statistical.test_generator_ensembles import (
+    test_the_number_of_releases_is_the_declared_one as releases_are_counted,
+)
+from tests.statistical.test_generator_ensembles import (
+    test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before as draws_do_not_show,
+)
 
 from .harness import killed_by, mutant
 

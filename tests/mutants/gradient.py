@@ -3,80 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from _tools.sources import ChosenNoise
-from test_fair_clipping import (
-    test_no_record_costs_more_than_the_event_says_counts_included as all_is_paid_for,
-)
-from test_fair_clipping import (
-    test_steps_and_counts_together_cost_at_most_epsilon as also_of_fair_clipping,
-)
-from test_fair_clipping import (
-    test_weights_are_capped_however_small_a_group_is_said_to_be as weights_are_capped,
-)
-from test_fair_dpsgd import (
-    C,
-)
-from test_fair_dpsgd import (
-    test_bad_input_is_an_error_before_anything_is_spent as refused,
-)
-from test_fair_dpsgd import (
-    test_calibrated_steps_cost_at_most_the_target as calibration_is_kept,
-)
-from test_fair_dpsgd import (
-    test_dropout_is_secret_and_the_global_generator_is_untouched as dropout_is_secret,
-)
-from test_fair_dpsgd import (
-    test_empty_batches_are_steps_of_pure_noise_and_count as empty_batches_count,
-)
-from test_fair_dpsgd import (
-    test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label as draws_are_uniform,
-)
-from test_fair_dpsgd import (
-    test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed as bound_holds,
-)
-from test_fair_dpsgd import (
-    test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is as places_are_kept,
-)
-from test_fair_dpsgd import (
-    test_the_fairness_gradient_is_added_whole_beside_the_private_one as penalty_is_whole,
-)
-from test_fair_dpsgd import (
-    test_the_noise_of_a_fit_has_the_accounted_scale as scale_is_accounted,
-)
-from test_fair_dpsgd import (
-    test_the_report_follows_from_the_declared_steps as relation_is_told,
-)
-from test_fair_dpsgd import (
-    test_the_sum_is_divided_by_the_expected_batch_size as divisor_is_public,
-)
-from test_pfld import (
-    test_rounding_does_not_take_a_sum_past_what_is_declared as rounding_of_constraints,
-)
-from test_pfld import (
-    test_tables_of_sums_are_exact_however_many_rows_there_are as tables_are_exact,
-)
-from test_signed_loss import (
-    test_steps_and_rates_together_cost_at_most_epsilon as rates_are_charged,
-)
-from test_signed_loss import (
-    test_the_noise_of_the_rates_has_the_accounted_scale as rates_are_noisy,
-)
-from test_wide_sums import (
-    test_a_row_moves_the_sum_by_at_most_the_bound_whatever_it_holds as bound_is_kept,
-)
-from test_wide_sums import (
-    test_norms_do_not_underflow as norms_are_seen,
-)
-from test_wide_sums import (
-    test_positions_that_cancel_do_not_carry_their_rounding_into_the_sum as cancelling_is_seen,
-)
-from test_wide_sums import (
-    test_rounding_does_not_pile_up_over_many_rows as rounding_stays,
-)
 
-from skfairdp.gradient import FairClippingClassifier, _fair_clipping, _fair_dpsgd
-from skfairdp.gradient._training_rows import ReadsTrainingRows
-from skfairdp.neural import (
+from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
     DualPlan,
@@ -85,11 +13,84 @@ from skfairdp.neural import (
     WeightsByGroup,
     _clipping,
     _dp_step,
-    _pfld_plan,
     _wide_sums,
 )
-from skfairdp.neural._wide_sums import LayerRows
+from skfairdp._networks._wide_sums import LayerRows
+from skfairdp.baselines import FairClippingClassifier, _fair_clipping
+from skfairdp.gradient import _fair_dpsgd
+from skfairdp.gradient._training_rows import ReadsTrainingRows
+from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
+from tests._tools.sources import ChosenNoise
+from tests.baselines.test_fair_clipping import (
+    test_no_record_costs_more_than_the_event_says_counts_included as all_is_paid_for,
+)
+from tests.baselines.test_fair_clipping import (
+    test_steps_and_counts_together_cost_at_most_epsilon as also_of_fair_clipping,
+)
+from tests.baselines.test_fair_clipping import (
+    test_weights_are_capped_however_small_a_group_is_said_to_be as weights_are_capped,
+)
+from tests.gradient.test_fair_dpsgd import (
+    C,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_bad_input_is_an_error_before_anything_is_spent as refused,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_calibrated_steps_cost_at_most_the_target as calibration_is_kept,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_dropout_is_secret_and_the_global_generator_is_untouched as dropout_is_secret,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_empty_batches_are_steps_of_pure_noise_and_count as empty_batches_count,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label as draws_are_uniform,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed as bound_holds,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is as places_are_kept,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_the_fairness_gradient_is_added_whole_beside_the_private_one as penalty_is_whole,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_the_noise_of_a_fit_has_the_accounted_scale as scale_is_accounted,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_the_report_follows_from_the_declared_steps as relation_is_told,
+)
+from tests.gradient.test_fair_dpsgd import (
+    test_the_sum_is_divided_by_the_expected_batch_size as divisor_is_public,
+)
+from tests.gradient.test_signed_loss import (
+    test_steps_and_rates_together_cost_at_most_epsilon as rates_are_charged,
+)
+from tests.gradient.test_signed_loss import (
+    test_the_noise_of_the_rates_has_the_accounted_scale as rates_are_noisy,
+)
+from tests.lagrangian.test_pfld import (
+    test_rounding_does_not_take_a_sum_past_what_is_declared as rounding_of_constraints,
+)
+from tests.lagrangian.test_pfld import (
+    test_tables_of_sums_are_exact_however_many_rows_there_are as tables_are_exact,
+)
+from tests.networks.test_wide_sums import (
+    test_a_row_moves_the_sum_by_at_most_the_bound_whatever_it_holds as bound_is_kept,
+)
+from tests.networks.test_wide_sums import (
+    test_norms_do_not_underflow as norms_are_seen,
+)
+from tests.networks.test_wide_sums import (
+    test_positions_that_cancel_do_not_carry_their_rounding_into_the_sum as cancelling_is_seen,
+)
+from tests.networks.test_wide_sums import (
+    test_rounding_does_not_pile_up_over_many_rows as rounding_stays,
+)
 
 from .harness import killed_by, mutant
 

@@ -3,27 +3,27 @@
 from dataclasses import replace
 
 import numpy as np
-from _tools.sources import ChosenNoise
-from test_pfld import (
+
+from skfairdp.lagrangian import ConstraintGradient, PFLDPlan
+from tests._tools.sources import ChosenNoise
+from tests.lagrangian.test_pfld import (
     test_a_poisson_sample_of_everything_estimates_the_full_gradient as sample_is_its_own,
 )
-from test_pfld import (
+from tests.lagrangian.test_pfld import (
     test_more_than_two_groups_cost_a_root_of_two as two_sums_move,
 )
-from test_pfld import (
+from tests.lagrangian.test_pfld import (
     test_no_change_of_a_group_moves_the_gradient_further_than_declared as gradient_bound_holds,
 )
-from test_pfld import (
+from tests.lagrangian.test_pfld import (
     test_no_change_of_a_group_moves_the_moments_further_than_declared as moment_bound_holds,
 )
-from test_pfld import (
+from tests.lagrangian.test_pfld import (
     test_no_change_of_a_group_moves_the_violations_further_than_declared as violation_bound_holds,
 )
-from test_pfld import (
+from tests.lagrangian.test_pfld import (
     test_the_noise_has_the_accounted_scale as scale_is_accounted,
 )
-
-from skfairdp.neural import ConstraintGradient, PFLDPlan
 
 from .harness import killed_by, mutant
 

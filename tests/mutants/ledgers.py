@@ -5,14 +5,12 @@ import dataclasses
 import os
 import re
 
-import test_event_validity
-import test_ledger
-import test_ledger_failures as failures
-import test_rounding
 from filelock import FileLock
 
 from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import PrivacyLedger, _accountants, _events, _gdp, _ledger_chain, _ledger_file
+from tests.privacy import test_event_validity, test_ledger, test_rounding
+from tests.privacy import test_ledger_failures as failures
 
 from .harness import killed_by, mutant, replace_everywhere
 

@@ -4,48 +4,48 @@ import dataclasses
 import math
 
 import numpy as np
-from statistical.test_noise_scale import (
-    test_every_query_gets_noise_of_its_own as noise_is_fresh,
-)
-from statistical.test_noise_scale import (
-    test_forked_processes_draw_different_noise as forks_differ,
-)
-from statistical.test_noise_scale import (
-    test_noise_added_in_a_fit_has_the_accounted_scale as scale_is_accounted,
-)
-from statistical.test_noise_scale import (
-    test_noise_is_a_function_of_operating_system_entropy_alone as noise_is_entropy,
-)
-from statistical.test_noise_scale import (
-    test_two_fits_never_share_noise_whatever_is_seeded as seeding_does_nothing,
-)
-from statistical.test_zero_noise_differential import (
-    test_every_output_is_what_its_noisy_value_says as outputs_are_noisy_values,
-)
-from statistical.test_zero_noise_differential import (
-    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
-)
-from statistical.test_zero_noise_differential import (
-    test_noise_is_added_to_counts_that_were_not_rounded_to_a_coarser_grid as counts_are_not_rounded,
-)
-from statistical.test_zero_noise_differential import (
-    test_the_scale_of_the_noise_does_not_depend_on_private_rows as scale_is_public,
-)
-from test_pfld import test_published_sizes_lie_on_the_public_grid as sizes_on_the_grid
-from test_release_rounding import (
-    test_every_release_is_a_multiple_of_a_grid_that_follows_sigma_alone as releases_on_the_grid,
-)
-from test_release_rounding import (
-    test_neighbours_have_the_same_possible_releases as possible_releases,
-)
-from test_release_rounding import (
-    test_the_tails_do_not_end as tails_go_on,
-)
 
-from skfairdp.neural import PFLDPlan
+from skfairdp.lagrangian import PFLDPlan
 from skfairdp.pate import _base_pate
 from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
+from tests.lagrangian.test_pfld import test_published_sizes_lie_on_the_public_grid as sizes_on_the_grid
+from tests.privacy.test_release_rounding import (
+    test_every_release_is_a_multiple_of_a_grid_that_follows_sigma_alone as releases_on_the_grid,
+)
+from tests.privacy.test_release_rounding import (
+    test_neighbours_have_the_same_possible_releases as possible_releases,
+)
+from tests.privacy.test_release_rounding import (
+    test_the_tails_do_not_end as tails_go_on,
+)
+from tests.statistical.test_noise_scale import (
+    test_every_query_gets_noise_of_its_own as noise_is_fresh,
+)
+from tests.statistical.test_noise_scale import (
+    test_forked_processes_draw_different_noise as forks_differ,
+)
+from tests.statistical.test_noise_scale import (
+    test_noise_added_in_a_fit_has_the_accounted_scale as scale_is_accounted,
+)
+from tests.statistical.test_noise_scale import (
+    test_noise_is_a_function_of_operating_system_entropy_alone as noise_is_entropy,
+)
+from tests.statistical.test_noise_scale import (
+    test_two_fits_never_share_noise_whatever_is_seeded as seeding_does_nothing,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_every_output_is_what_its_noisy_value_says as outputs_are_noisy_values,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_noise_is_added_to_counts_that_were_not_rounded_to_a_coarser_grid as counts_are_not_rounded,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_the_scale_of_the_noise_does_not_depend_on_private_rows as scale_is_public,
+)
 
 from .harness import draws_of, killed_by, mutant, replace_draws
 

@@ -4,30 +4,31 @@ import zlib
 from typing import Any
 
 import numpy as np
-from statistical.test_post_processing import (
-    test_a_student_is_given_public_rows_and_released_labels_only as given_student_is_clean,
-)
-from statistical.test_post_processing import (
-    test_the_built_in_student_is_given_public_rows_and_released_votes_only as built_in_student_is_clean,
-)
-from statistical.test_post_processing import (
-    test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows as replay_agrees,
-)
-from statistical.test_zero_noise_differential import (
-    test_every_part_has_its_one_vote_in_every_query as every_part_votes,
-)
-from statistical.test_zero_noise_differential import (
-    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
-)
-from test_sfpate import (
+
+from skfairdp._teachers import fit_teachers, position_partition
+from skfairdp.pate import _base_pate
+from skfairdp.pate import _fair_votes as _sfpate_votes
+from tests.pate.test_sf_pate import (
     test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two as one_group_moves_one_teacher,
 )
-from test_sfpate import (
+from tests.pate.test_sf_pate import (
     test_the_partition_is_a_function_of_the_number_of_rows_alone as positions_decide,
 )
-
-from skfairdp.ensemble import fit_teachers, position_partition
-from skfairdp.pate import _base_pate, _sfpate_votes
+from tests.statistical.test_post_processing import (
+    test_a_student_is_given_public_rows_and_released_labels_only as given_student_is_clean,
+)
+from tests.statistical.test_post_processing import (
+    test_the_built_in_student_is_given_public_rows_and_released_votes_only as built_in_student_is_clean,
+)
+from tests.statistical.test_post_processing import (
+    test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows as replay_agrees,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_every_part_has_its_one_vote_in_every_query as every_part_votes,
+)
+from tests.statistical.test_zero_noise_differential import (
+    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
+)
 
 from .harness import killed_by, mutant
 

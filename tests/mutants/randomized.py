@@ -3,23 +3,23 @@
 import math
 
 import numpy as np
-from test_randomized_response import (
-    test_frequencies_are_those_of_the_epsilon_and_of_no_other as frequencies_are_right,
-)
-from test_randomized_response import (
-    test_it_is_pure_and_only_pure_releases_have_a_figure_at_delta_zero as costs_add_up,
-)
-from test_randomized_response import (
-    test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon as ratio_is_kept,
-)
-from test_randomized_response import (
-    test_weights_have_the_true_membership_as_their_exact_expectation as weights_are_unbiased,
-)
-from test_randomized_response import (
-    test_words_at_the_thresholds_are_answered_as_the_ratio_says as thresholds_are_kept,
-)
 
 from skfairdp.privacy import RandomizedResponse, _accountants, _randomized_response
+from tests.baselines.test_randomized_response import (
+    test_frequencies_are_those_of_the_epsilon_and_of_no_other as frequencies_are_right,
+)
+from tests.baselines.test_randomized_response import (
+    test_it_is_pure_and_only_pure_releases_have_a_figure_at_delta_zero as costs_add_up,
+)
+from tests.baselines.test_randomized_response import (
+    test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon as ratio_is_kept,
+)
+from tests.baselines.test_randomized_response import (
+    test_weights_have_the_true_membership_as_their_exact_expectation as weights_are_unbiased,
+)
+from tests.baselines.test_randomized_response import (
+    test_words_at_the_thresholds_are_answered_as_the_ratio_says as thresholds_are_kept,
+)
 
 from .harness import killed_by, mutant
 

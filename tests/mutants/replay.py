@@ -5,17 +5,17 @@ import warnings
 from functools import partial
 
 import numpy as np
-from _tools.catalogue import by_name
-from _tools.neighbours import pairs, refused
-from _tools.observing import observed
-from _tools.replay import Recording, Tape, recorded
 from sklearn.exceptions import ConvergenceWarning
 
 from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
-from skfairdp.neural import _dp_step as dp_step
+from skfairdp._networks import _dp_step as dp_step
 from skfairdp.pate import _base_pate as base_pate
 from skfairdp.privacy import NoisyVotes, PoissonSample
 from skfairdp.utils import encode_labels
+from tests._tools.catalogue import by_name
+from tests._tools.neighbours import pairs, refused
+from tests._tools.observing import observed
+from tests._tools.replay import Recording, Tape, recorded
 
 from .harness import killed_by, mutant, replace_everywhere
 

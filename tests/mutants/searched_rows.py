@@ -4,65 +4,60 @@ import contextlib
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from test_frontier_sweep import (
+
+from skfairdp._teachers import _classifiers, _parts, _teachers
+from skfairdp.model_selection import _composed_epsilon as _totals
+from skfairdp.model_selection import _frontier, _pareto_search, _private_search, _row_wise, _transfer
+from skfairdp.model_selection import _random_trials as _trials
+from skfairdp.model_selection import _search as _search_base
+from skfairdp.model_selection import _search_run as _run
+from skfairdp.model_selection._pareto import pareto_frontier
+from skfairdp.model_selection._search import PrivateScores
+from skfairdp.pate import _base_pate, _fair_teachers
+from skfairdp.pate import _sf_pate as _sfpate
+from tests.model_selection.test_frontier import (
     test_rows_of_unlike_relations_are_never_compared as unlike_rows_in_a_frontier,
 )
-from test_frontier_sweep import (
+from tests.model_selection.test_frontier import (
     test_what_a_failed_attempt_was_charged_stays_in_the_total as failed_attempts_count,
 )
-from test_pareto_search import (
+from tests.model_selection.test_pareto_search import (
     test_a_fit_that_fails_after_the_charge_ends_the_search_and_tells_nothing as pareto_fails_closed,
 )
-from test_private_search import (
+from tests.model_selection.test_private_search import (
     test_a_fit_that_fails_neither_loses_nor_tells_why as failures_do_not_lose,
 )
-from test_private_search import (
+from tests.model_selection.test_private_search import (
     test_the_report_does_not_tell_how_often_something_was_released as report_hides_trials,
 )
-from test_search_rows import HidesIDP3, Standardises
-from test_search_rows import (
+from tests.model_selection.test_search_rows import HidesIDP3, Standardises
+from tests.model_selection.test_search_rows import (
     test_idp3_is_refused_on_private_rows_before_anything_is_spent as idp3_is_refused,
 )
-from test_search_rows import (
+from tests.model_selection.test_search_rows import (
     test_one_record_moves_a_score_table_by_root_two_whatever_the_predictor_does as tables_are_row_wise,
 )
-from test_search_rows import (
+from tests.model_selection.test_search_rows import (
     test_the_released_table_is_of_the_test_part_that_is_charged as tables_are_of_the_test_part,
 )
-from test_total_teachers import (
-    test_a_teacher_with_a_wrong_parameter_is_an_error_before_anything_is_spent as wrong_parameters_are_told,
-)
-from test_total_teachers import (
-    test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals as teachers_are_silent,
-)
-from test_total_teachers import (
-    test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teachers_fail as failures_never_choose,
-)
-from test_total_teachers import (
-    test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote as teachers_are_total,
-)
-from test_transfer_frontier import (
+from tests.model_selection.test_transfer_frontier import (
     test_operating_points_of_unlike_relations_are_never_compared as unlike_rows_in_a_transfer,
 )
-from test_transfer_frontier import (
+from tests.model_selection.test_transfer_frontier import (
     test_the_default_corner_is_the_worst_of_both_tables as corner_of_both,
 )
-
-from skfairdp.ensemble import _classifiers, _fair_teachers, _parts, _teachers
-from skfairdp.model_selection import (
-    _frontier,
-    _pareto_search,
-    _private_search,
-    _row_wise,
-    _run,
-    _search_base,
-    _totals,
-    _transfer,
-    _trials,
+from tests.teachers.test_total_teachers import (
+    test_a_teacher_with_a_wrong_parameter_is_an_error_before_anything_is_spent as wrong_parameters_are_told,
 )
-from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.model_selection._search_base import PrivateScores
-from skfairdp.pate import _base_pate, _sfpate
+from tests.teachers.test_total_teachers import (
+    test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals as teachers_are_silent,
+)
+from tests.teachers.test_total_teachers import (
+    test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teachers_fail as failures_never_choose,
+)
+from tests.teachers.test_total_teachers import (
+    test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote as teachers_are_total,
+)
 
 from .harness import killed_by, mutant
 

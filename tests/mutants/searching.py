@@ -5,31 +5,33 @@ import os
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
-from test_pareto_search import (
-    test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit as nothing_is_afforded,
-)
-from test_pareto_search import (
-    test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity as tables_keep_their_sensitivity,
-)
-from test_pareto_search import (
-    test_one_changed_record_moves_no_other_between_folds as folds_do_not_look,
-)
-from test_pareto_search import test_vector_of_plain_cross_validation as cross_validation_vector
-from test_private_search import (
-    test_private_scores_of_a_holdout_cost_no_more_than_the_fit as holdout_costs_the_larger,
-)
-from test_private_search import test_ten_candidates_cost_what_the_vectors_say as ten_candidates
-from test_private_search import (
-    test_the_ledger_has_one_entry_written_before_any_trial as charged_before_any_trial,
-)
-from test_private_search import (
-    test_the_number_of_trials_varies_and_no_seed_repeats_it as trials_are_secret,
-)
-from test_private_search import test_warnings_of_trials_are_kept_back as trials_are_silent
 
-from skfairdp.model_selection import _pareto_search, _private_search, _run, _splits, _trials
+from skfairdp.model_selection import _pareto_search, _private_search, _splits
+from skfairdp.model_selection import _random_trials as _trials
+from skfairdp.model_selection import _search_run as _run
 from skfairdp.model_selection._score_table import ScoreTable
 from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
+from tests.model_selection.test_pareto_search import (
+    test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit as nothing_is_afforded,
+)
+from tests.model_selection.test_pareto_search import (
+    test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity as tables_keep_their_sensitivity,
+)
+from tests.model_selection.test_pareto_search import (
+    test_one_changed_record_moves_no_other_between_folds as folds_do_not_look,
+)
+from tests.model_selection.test_pareto_search import test_vector_of_plain_cross_validation as cross_validation_vector
+from tests.model_selection.test_private_search import (
+    test_private_scores_of_a_holdout_cost_no_more_than_the_fit as holdout_costs_the_larger,
+)
+from tests.model_selection.test_private_search import test_ten_candidates_cost_what_the_vectors_say as ten_candidates
+from tests.model_selection.test_private_search import (
+    test_the_ledger_has_one_entry_written_before_any_trial as charged_before_any_trial,
+)
+from tests.model_selection.test_private_search import (
+    test_the_number_of_trials_varies_and_no_seed_repeats_it as trials_are_secret,
+)
+from tests.model_selection.test_private_search import test_warnings_of_trials_are_kept_back as trials_are_silent
 
 from .harness import killed_by, mutant
 

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from _tools.catalogue import CATALOGUE, Fit, Rows
-from _tools.neighbours import Pair
-from _tools.replay import Recording, Replay, replay
+from tests._tools.catalogue import CATALOGUE, Fit, Rows
+from tests._tools.neighbours import Pair
+from tests._tools.replay import Recording, Replay, replay
 
 __all__ = ["REPLAYED", "compared", "made_by", "neighbours", "planned", "recording"]
 

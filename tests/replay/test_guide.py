@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-from _tools.replay import replay
+from tests._tools.replay import replay
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "replay.md"
 

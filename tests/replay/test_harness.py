@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from _tools.observing import observed, plain, stored
-from _tools.replay import Recording, Release, Tape, distance, recorded, replay, replayed
-from _tools.toys import LEAKS, PrivateMean
 
 from skfairdp.privacy import (
     GaussianMechanism,
@@ -16,6 +13,9 @@ from skfairdp.privacy import (
     SecretChoice,
     _noise,
 )
+from tests._tools.observing import observed, plain, stored
+from tests._tools.replay import Recording, Release, Tape, distance, recorded, replay, replayed
+from tests._tools.toys import LEAKS, PrivateMean
 
 D = [0.25, 0.5, 0.75, 1.0]
 NEIGHBOUR = [7.5, 0.5, 0.75, 1.0]

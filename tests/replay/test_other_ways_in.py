@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from _tools.catalogue import ATTRIBUTE, RECORD, Fit, fair_pate, pate, pfguard, pfld, randomised, samples, sf_pate
-from _tools.neighbours import everyday, lonely
 
-from replay.looking import compared, neighbours
 from skfairdp.model_selection import frontier
+from tests._tools.catalogue import ATTRIBUTE, RECORD, Fit, fair_pate, pate, pfguard, pfld, randomised, samples, sf_pate
+from tests._tools.neighbours import everyday, lonely
+from tests.replay.looking import compared, neighbours
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 

@@ -7,12 +7,12 @@ tell the two data sets apart.
 import re
 
 import pytest
-from _tools.neighbours import containers, everyday, lonely, pairs, refused
-from _tools.observing import observed
-from _tools.replay import Tape, recorded
 
-from replay.looking import REPLAYED, compared, made_by, neighbours, planned, recording
 from skfairdp.utils import PRIVATE_ERRORS
+from tests._tools.neighbours import containers, everyday, lonely, pairs, refused
+from tests._tools.observing import observed
+from tests._tools.replay import Tape, recorded
+from tests.replay.looking import REPLAYED, compared, made_by, neighbours, planned, recording
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 

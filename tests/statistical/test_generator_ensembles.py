@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from skfairdp import PFGuardGenerator
+from skfairdp._networks import AdversarialTraining
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
-from skfairdp.generative import _gan as gan
+from skfairdp.generative import _adversarial as gan
 from skfairdp.generative._fairly_clipped_gan import CountsOfRows
-from skfairdp.generative._gan_releases import BinnedGradients, MajorityBits, MeanGradient, SanitisedGradient, TopSigns
-from skfairdp.neural import AdversarialTraining
+from skfairdp.generative._releases import BinnedGradients, MajorityBits, MeanGradient, SanitisedGradient, TopSigns
 from skfairdp.privacy import GaussianMechanism, flatten
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.

@@ -1,0 +1,87 @@
+"""Networks: many small ones as one tensor program, and clipped sums of per-sample gradients.
+
+This private room imports torch when it is imported; the others load it on first use.
+"""
+
+from skfairdp._networks._adversarial import AdversarialTraining
+from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp._networks._cnn import build_cnn
+from skfairdp._networks._dp_step import DPStep
+from skfairdp._networks._fair_fit import fit_with_parity
+from skfairdp._networks._fine_tune import fine_tune_for_parity, rows_read_by
+from skfairdp._networks._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows
+from skfairdp._networks._group_clipping import (
+    BoundsByGroup,
+    ClippingRule,
+    FairClippingStep,
+    GlobalScaling,
+    WeightsByGroup,
+)
+from skfairdp._networks._mlp import StackedMLP
+from skfairdp._networks._modules import StackedModule
+from skfairdp._networks._parity import (
+    PublicPenalty,
+    demographic_disparity_penalty,
+    disparity_and_slope,
+    group_contrasts,
+)
+from skfairdp._networks._row_isolation import check_network
+from skfairdp._networks._signed_loss import DualPlan, PrivateParity, SignedLoss
+from skfairdp._networks._stacked import (
+    StackedNet,
+    batch_stream,
+    predict_stacked,
+    predict_stacked_proba,
+    resolve_device,
+    train_stacked,
+)
+from skfairdp._networks._stacked_gan import StackedDiscriminators
+from skfairdp._networks._training import (
+    Network,
+    build_mlp,
+    predict_logits,
+    prepare_network,
+    train_privately,
+)
+
+__all__ = [
+    "AdversarialTraining",
+    "BoundsByGroup",
+    "ClippingRule",
+    "DPStep",
+    "DualPlan",
+    "FairClippingStep",
+    "GeneratorNet",
+    "GlobalScaling",
+    "Network",
+    "PrivateParity",
+    "PublicPenalty",
+    "SignedLoss",
+    "StackedDiscriminators",
+    "StackedMLP",
+    "StackedModule",
+    "StackedNet",
+    "StudentDiscriminator",
+    "WeightsByGroup",
+    "batch_stream",
+    "build_cnn",
+    "build_mlp",
+    "check_network",
+    "check_rows_stay_apart",
+    "clipped_gradient_sum",
+    "demographic_disparity_penalty",
+    "disparity_and_slope",
+    "fine_tune_for_parity",
+    "fit_with_parity",
+    "fused_layers",
+    "group_contrasts",
+    "one_hot_rows",
+    "predict_logits",
+    "predict_stacked",
+    "predict_stacked_proba",
+    "prepare_network",
+    "resolve_device",
+    "rows_read_by",
+    "train_privately",
+    "train_stacked",
+]

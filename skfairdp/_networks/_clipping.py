@@ -1,0 +1,373 @@
+"""Clipped sums of per-sample gradients: one forward and one backward per batch, norms and sums in double precision."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.func import functional_call, grad, vmap
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from skfairdp._networks._layers import rule_for
+from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
+
+__all__ = [
+    "LayerTrace",
+    "check_rows_stay_apart",
+    "clipped_gradient_sum",
+    "fused_layers",
+    "outputs_where_it_can",
+    "trace_layers",
+]
+
+PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+Factors = Callable[[Tensor], Tensor]
+
+
+def check_rows_stay_apart(module: nn.Module) -> None:
+    """Refuse modules in which one row's output depends on the rest of the batch.
+
+    Raises
+    ------
+    ValueError
+        For batch normalisation, instance normalisation with running statistics, embeddings with ``max_norm``.
+    """
+    for name, child in module.named_modules():
+        if isinstance(child, _BatchNorm):
+            raise ValueError(
+                f"{type(child).__name__} ('{name}') makes each sample depend on its batch and cannot be trained with "
+                "differential privacy; use GroupNorm."
+            )
+        if isinstance(child, _InstanceNorm) and child.track_running_stats:
+            raise ValueError(
+                f"{type(child).__name__} ('{name}') keeps running statistics of private rows, which no noise covers; "
+                "use track_running_stats=False."
+            )
+        if isinstance(child, nn.Embedding | nn.EmbeddingBag) and child.max_norm is not None:
+            raise ValueError(
+                f"{type(child).__name__} ('{name}') with max_norm rescales the rows of its table that a private batch "
+                "looks up, which no noise covers; use max_norm=None."
+            )
+
+
+def fused_layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """Layers of the fused path, or None where a trainable parameter has no rule or is shared between layers."""
+    layers: list[tuple[str, nn.Module]] = []
+    seen: set[int] = set()
+    for name, child in module.named_modules(remove_duplicate=False):
+        own = {key: p for key, p in child.named_parameters(recurse=False) if p.requires_grad}
+        if not own:
+            continue
+        # other names than these are a layer that computes its weight from them
+        if rule_for(child) is None or own.keys() - {"weight", "bias"} or any(id(p) in seen for p in own.values()):
+            return None
+        seen.update(id(p) for p in own.values())
+        layers.append((name, child))
+    return layers
+
+
+def clipped_gradient_sum(
+    module: nn.Module,
+    loss: PerSampleLoss,
+    X: Tensor,
+    y: Tensor,
+    max_norm: float,
+    *,
+    present: Tensor | None = None,
+    fused: bool | None = None,
+    vectorized: bool = True,
+    shared: dict[str, Tensor] | None = None,
+    factors: Factors | None = None,
+) -> dict[str, Tensor]:
+    """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``, in double precision.
+
+    The norm is taken over all trainable parameters of a sample together. Making one row absent moves the result by at
+    most ``max_norm``, in float arithmetic as it runs, whatever the precision of the module: batches keep their shape,
+    norms and sums are of double precision, and gradients are scaled to a little less (the proof is in
+    ``_wide_sums.py``). Taking a row *out* gives the others new places in a batch of another shape, where kernels round
+    them otherwise: then it holds up to the rounding of the module.
+
+    It is total: a row whose gradient is not finite, or at which the module fails, contributes nothing.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Rows must not interact (:func:`check_rows_stay_apart`).
+    loss : callable
+        (outputs, targets) → losses of shape (n_rows,), row by row.
+    X, y : Tensor
+        With rows first. An empty batch gives zeros.
+    max_norm : float
+        Clipping bound C > 0.
+    present : Tensor of bool of shape (n_rows,) or None, default=None
+        Rows that are absent (null records) contribute nothing, and are computed all the same. None: all are present.
+    fused : bool or None, default=None
+        True takes norms and sums from layer inputs and output gradients, for Linear, Conv1d/2d, Embedding, LayerNorm
+        and GroupNorm; False forms every per-sample gradient (torch.func). None fuses where all layers allow it.
+    vectorized : bool, default=True
+        Form per-sample gradients in one program (torch.func). False takes one backward pass per row: slow, and for
+        modules with operations that torch.func cannot batch.
+    shared : dict of str → Tensor or None, default=None
+        Added to every per-sample gradient before it is clipped; needs ``fused=False``.
+    factors : callable or None, default=None
+        (norms of shape (n_rows,) in double precision, infinite where a row contributes nothing) → what each gradient is
+        multiplied by, in place of clipping to ``max_norm``. Whoever gives it answers for the bound, and leaves room of
+        ``1 - SLACK``. Called once per batch, empty or not.
+
+    Returns
+    -------
+    dict of str → Tensor
+        By parameter name, for the trainable parameters, in double precision.
+
+    Raises
+    ------
+    ValueError
+        ``fused=True`` for a module that cannot be; a layer that ran more than once; losses of the wrong shape.
+    RuntimeError
+        The module fails on a batch although it takes each of its rows alone.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import clipped_gradient_sum
+    >>> net = torch.nn.Linear(2, 1, bias=False)
+    >>> loss = lambda out, y: 100 * out[:, 0]
+    >>> total = clipped_gradient_sum(net, loss, torch.eye(2), torch.zeros(2), max_norm=1.0)
+    >>> total["weight"].round(decimals=3)
+    tensor([[1., 1.]], dtype=torch.float64)
+    """
+    if shared is not None and fused is not False:
+        raise _Misuse("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
+    layers = fused_layers(module)
+    if fused and layers is None:
+        raise _Misuse("This module has trainable layers without a fused rule or shared weights: use fused=False.")
+    factors = factors or partial(_clip_factors, max_norm=max_norm)
+    total = {
+        name: torch.zeros(p.shape, dtype=torch.float64, device=p.device)
+        for name, p in module.named_parameters()
+        if p.requires_grad
+    }
+    if len(X) == 0:
+        factors(torch.zeros(0, dtype=torch.float64, device=X.device))
+        return total
+    form = partial(_gradient_rows, module, loss, layers=layers, fused=fused, vectorized=vectorized, shared=shared)
+    gradients, fails = _formed(module, loss, form, X, y)
+    norms = gradients.norms()
+    nothing = ~torch.isfinite(norms) | fails
+    if present is not None:
+        nothing |= ~present
+    some = bool(nothing.any())
+    weights = factors(norms.masked_fill(nothing, torch.inf) if some else norms).double()
+    total.update(gradients.weighted_sum(weights.masked_fill(nothing, 0.0), nothing if some else None))
+    return total
+
+
+class _Misuse(ValueError):
+    """Says something about the module or the call, never about what a row holds."""
+
+
+@dataclass(frozen=True)
+class LayerTrace:
+    """A forward pass whose layers can be asked for per-sample gradients.
+
+    Parameters
+    ----------
+    outputs : Tensor
+    layers : dict of str → nn.Module
+    inputs : dict of str → Tensor
+        What each layer that ran was given.
+    edges : dict
+        Where the gradient of its output is found.
+    """
+
+    outputs: Tensor
+    layers: dict[str, nn.Module]
+    inputs: dict[str, Tensor]
+    edges: dict[str, GradientEdge]
+
+    def prepared(
+        self, of: Tensor, grad_outputs: Tensor | None = None, *, retain_graph: bool = False
+    ) -> dict[str, Prepared]:
+        """For each layer that ``of`` depends on: its rule, and what that needs of the gradient of ``of``."""
+        gradients = torch.autograd.grad(
+            of, list(self.edges.values()), grad_outputs=grad_outputs, allow_unused=True, retain_graph=retain_graph
+        )
+        out: dict[str, Prepared] = {}
+        for name, gradient in zip(self.edges, gradients, strict=True):
+            if gradient is not None:
+                rule = rule_for(self.layers[name])
+                assert rule is not None
+                out[name] = (rule, rule.prepare(self.layers[name], self.inputs[name], gradient))
+        return out
+
+
+def trace_layers(module: nn.Module, layers: list[tuple[str, nn.Module]], X: Tensor) -> LayerTrace | None:
+    """Run a module and remember what its layers were given; None where one of them ran more than once.
+
+    Raises
+    ------
+    ValueError
+        The input of a layer was changed in place after it ran.
+    """
+    inputs: dict[str, tuple[Tensor, int]] = {}
+    edges: dict[str, GradientEdge] = {}
+    repeated = False
+
+    def remember(name: str) -> Callable[..., None]:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+            nonlocal repeated
+            repeated |= name in inputs
+            inputs[name] = (args[0].detach(), args[0]._version)
+            edges[name] = get_gradient_edge(output)  # taken now: a later in-place activation must not shift it
+
+        return hook
+
+    handles = [child.register_forward_hook(remember(name)) for name, child in layers]
+    try:
+        outputs = module(X)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if repeated:
+        return None
+    for name, (value, version) in inputs.items():
+        if value._version != version:
+            raise _Misuse(
+                f"The input of layer '{name}' was changed in place after it ran; make that operation out of place."
+            )
+    in_order = {name: edges[name] for name, _ in layers if name in edges}
+    return LayerTrace(outputs, dict(layers), {name: value for name, (value, _) in inputs.items()}, in_order)
+
+
+def _gradient_rows(
+    module: nn.Module,
+    loss: PerSampleLoss,
+    X: Tensor,
+    y: Tensor,
+    *,
+    layers: list[tuple[str, nn.Module]] | None,
+    fused: bool | None,
+    vectorized: bool,
+    shared: dict[str, Tensor] | None,
+) -> GradientRows:
+    if layers is not None and fused is not False:
+        trace = trace_layers(module, layers, X)
+        if trace is not None:
+            losses = loss(trace.outputs, y)
+            _check_losses(losses, X)
+            return LayerRows(trace.layers, trace.prepared(losses.sum()))
+        if fused:
+            raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
+    return DenseRows((_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y), shared)
+
+
+def outputs_where_it_can(module: nn.Module, X: Tensor) -> tuple[Tensor, Tensor]:
+    """What a module says of a batch, and at which rows it fails instead; NaN is said of those."""
+    found, fails = _without_failures(lambda rows: module(rows[0]), lambda row: module(row[0]), (X,))
+    if found is None:
+        found = module(torch.zeros_like(X[:1])).expand(len(X), -1)
+    return found.masked_fill(fails[:, None], torch.nan) if fails.any() else found, fails
+
+
+def _formed(
+    module: nn.Module, loss: PerSampleLoss, form: Callable[[Tensor, Tensor], GradientRows], X: Tensor, y: Tensor
+) -> tuple[GradientRows, Tensor]:
+    """The gradients of a batch, and at which rows the module fails."""
+    found, fails = _without_failures(lambda rows: form(*rows), lambda row: loss(module(row[0]), row[1]), (X, y))
+    return _NoRows(len(X), X.device) if found is None else found, fails
+
+
+def _without_failures(
+    run: Callable[[tuple[Tensor, ...]], Any], alone: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...]
+) -> tuple[Any, Tensor]:
+    """Run on a batch where no row makes it fail, and say which rows would; None where all do.
+
+    Another row in their stead keeps the shape of the batch, and the generators are put back, so that the others have
+    the gradients and dropout masks that they have without a failure.
+    """
+    device = rows[0].device
+    states = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    try:
+        return run(rows), torch.zeros(len(rows[0]), dtype=torch.bool, device=device)
+    except _Misuse:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    fails = torch.tensor([_fails(alone, tuple(r[i : i + 1] for r in rows)) for i in range(len(rows[0]))], device=device)
+    problem = RuntimeError(f"The module fails on a batch ({kind}) although it takes each of its rows alone.")
+    if fails.all():
+        return None, fails
+    if fails.any():
+        good = int((~fails).nonzero()[0])
+        rows = tuple(torch.where(fails.view(-1, *[1] * (r.ndim - 1)), r[good], r) for r in rows)
+        torch.set_rng_state(states[0])
+        if states[1] is not None:
+            torch.cuda.set_rng_state(states[1], device)
+        try:
+            return run(rows), fails
+        except Exception:
+            pass
+    raise problem
+
+
+@torch.no_grad()
+def _fails(alone: Callable[[tuple[Tensor, ...]], Any], row: tuple[Tensor, ...]) -> bool:
+    try:
+        alone(row)
+    except Exception:
+        return True
+    return False
+
+
+class _NoRows:
+    """For a batch at each of whose rows the module fails."""
+
+    def __init__(self, n: int, device: torch.device) -> None:
+        self._none = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
+
+    def norms(self) -> Tensor:
+        return self._none
+
+    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
+        return {}
+
+
+def _vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+    trainable = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
+    fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
+    buffers = dict(module.named_buffers())
+
+    def one(parameters: dict[str, Tensor], x: Tensor, target: Tensor) -> Tensor:
+        outputs = functional_call(module, (parameters, fixed, buffers), (x.unsqueeze(0),))
+        losses = loss(outputs, target.unsqueeze(0))
+        _check_losses(losses, x.unsqueeze(0))
+        return losses[0]
+
+    return vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(trainable, X, y)
+
+
+def _looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    rows: list[tuple[Tensor, ...]] = []
+    for x, target in zip(X, y, strict=True):
+        losses = loss(module(x.unsqueeze(0)), target.unsqueeze(0))
+        _check_losses(losses, x.unsqueeze(0))
+        found = torch.autograd.grad(losses[0], list(named.values()), allow_unused=True)
+        rows.append(tuple(torch.zeros_like(p) if g is None else g for p, g in zip(named.values(), found, strict=True)))
+    return {name: torch.stack(parts) for name, parts in zip(named, zip(*rows, strict=True), strict=True)}
+
+
+def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:
+    """min(1, C/‖g‖), a little less so that rounding cannot take a sum past the bound."""
+    return (max_norm * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
+
+
+def _check_losses(losses: Tensor, X: Tensor) -> None:
+    if losses.shape != (len(X),):
+        raise _Misuse(
+            f"A per-sample loss must return one number per row: shape ({len(X)},). Got {tuple(losses.shape)} instead."
+        )

@@ -1,0 +1,149 @@
+"""Stacked multilayer perceptrons with a hand-written backward pass."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+__all__ = ["StackedMLP"]
+
+
+class StackedMLP:
+    """The architecture of many ReLU perceptrons with softmax outputs, trained as one batched matrix product.
+
+    Forward and backward are written out: for networks this small, automatic differentiation would cost more than
+    the arithmetic. The gradients equal those of ``torch.nn.Sequential(Linear, ReLU, ..., Linear)``.
+
+    Parameters
+    ----------
+    n_features : int
+    hidden : tuple of int
+        Widths of the hidden layers; may be empty (softmax regression).
+    n_classes : int
+
+    Examples
+    --------
+    >>> from skfairdp._networks import StackedMLP
+    >>> net = StackedMLP(10, (64, 64), 2)
+    >>> net.n_parameters
+    4994
+    """
+
+    def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int) -> None:
+        self.widths = (n_features, *hidden, n_classes)
+        self.n_classes = n_classes
+        self.widest = max(self.widths)
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters of one network."""
+        return sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(self.widths))
+
+    def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
+        """Draw Glorot-uniform weights and zero biases, one network per seed: weight, bias, weight, bias, ...
+
+        Hidden weights are (networks, inputs, outputs).
+        """
+        # The second entry keeps this stream apart from the one that orders the batches.
+        rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
+        params = []
+        for fan_in, fan_out in itertools.pairwise(self.widths):
+            bound = np.sqrt(6 / (fan_in + fan_out))
+            weight = np.stack([rng.uniform(-bound, bound, (fan_in, fan_out)) for rng in rngs])
+            params += [torch.as_tensor(weight.astype(np.float32)), torch.zeros(len(rngs), 1, fan_out)]
+        # Products with a matrix of only a few columns are slow, those with a few rows are not: the output layer
+        # is kept class by class, (networks, classes, features), and so are its scores.
+        params[-2:] = [p.transpose(1, 2).contiguous() for p in params[-2:]]
+        return params
+
+    def backward(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> None:
+        """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
+        activations, signal = self.forward(params, x)
+        signal = signal.softmax(dim=1)
+        signal.scatter_add_(1, y[:, None, :], torch.full_like(y[:, None, :], -1, dtype=signal.dtype))
+        signal.mul_(weight[:, None, :])
+        self.backpropagate(params, gradients, activations, signal)
+
+    def forward(self, params: list[torch.Tensor], x: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Activations of all layers below the output, and scores (networks, classes, rows), of rows per network.
+
+        ``x`` is (networks, rows, n_features).
+        """
+        *hidden, last, bias = params
+        activations = [x]
+        for w, b in zip(hidden[::2], hidden[1::2], strict=True):
+            activations.append(torch.baddbmm(b, activations[-1], w).relu_())
+        return activations, torch.baddbmm(bias, last, activations[-1].transpose(1, 2))
+
+    def backpropagate(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        activations: list[torch.Tensor],
+        signal: torch.Tensor,
+    ) -> None:
+        """Write into ``gradients`` what the derivatives ``signal`` by the scores come to; ``activations`` are used up.
+
+        ``activations`` and the shape of ``signal`` are those of :meth:`forward`.
+        """
+        *hidden, last, _ = params
+        torch.bmm(signal, activations[-1], out=gradients[-2])
+        torch.sum(signal, 2, keepdim=True, out=gradients[-1])
+        signal = signal.transpose(1, 2)
+        above = last.transpose(1, 2)
+        for layer in range(len(hidden) - 2, -1, -2):
+            h, below = activations.pop(), activations[-1]
+            # Activations are non-negative, so their sign is the derivative of the rectifier.
+            signal = torch.bmm(signal, above.transpose(1, 2)).mul_(h.sign_())
+            torch.bmm(below.transpose(1, 2), signal, out=gradients[layer])
+            torch.sum(signal, 1, keepdim=True, out=gradients[layer + 1])
+            above = hidden[layer]
+
+    def signals(
+        self, params: list[torch.Tensor], activations: list[torch.Tensor], signal: torch.Tensor
+    ) -> list[torch.Tensor]:
+        """What derivatives ``signal`` by the scores are by what enters each hidden layer, top first, and by the rows.
+
+        ``activations`` and the shape of ``signal`` are those of :meth:`forward`; the last is (networks, rows,
+        n_features).
+        """
+        *hidden, last, _ = params
+        found = [torch.bmm(signal.transpose(1, 2), last)]
+        for layer in range(len(hidden) - 2, -1, -2):
+            found[-1].mul_(activations[layer // 2 + 1].sign())
+            found.append(torch.bmm(found[-1], hidden[layer].transpose(1, 2)))
+        return found
+
+    def penalise_slopes(
+        self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, strength: float
+    ) -> None:
+        """Add to ``gradients`` those of ``strength`` times the mean of (‖∂ score/∂ row‖ − 1)² over the rows ``x``.
+
+        While the same units are active, slopes are products of weights, and ``u · slope`` is linear in each of them:
+        the product of what ``u`` becomes on its way up to that layer and the signal on its way down.
+        """
+        *hidden, _, _ = params
+        activations, scores = self.forward(params, x)
+        *signals, slopes = self.signals(params, activations, torch.ones_like(scores))
+        norms = torch.linalg.vector_norm(slopes, dim=2, keepdim=True).clamp_min_(1e-12)
+        tangent = slopes.mul_((1 - 1 / norms).mul_(2 * strength / x.shape[1]))
+        for depth, layer in enumerate(range(0, len(hidden), 2)):
+            gradients[layer].baddbmm_(tangent.transpose(1, 2), signals[-1 - depth])
+            tangent = torch.bmm(tangent, hidden[layer]).mul_(activations[depth + 1].sign())
+        gradients[-2].add_(tangent.sum(dim=1, keepdim=True))
+
+    def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """Scores (networks, rows, classes) of rows ``x`` (rows, n_features)."""
+        *hidden, last, bias = params
+        h = x.expand(last.shape[0], *x.shape)
+        for w, b in zip(hidden[::2], hidden[1::2], strict=True):
+            h = torch.baddbmm(b, h, w).relu_()
+        return torch.baddbmm(bias.transpose(1, 2), h, last.transpose(1, 2))

@@ -1,0 +1,302 @@
+"""Training of many independent networks at once: batches, Adam and prediction over stacked parameters.
+
+Axis 0 of every parameter counts the networks. No operation mixes two networks: each step multiplies, sums and
+updates along the other axes only. Which rows a network sees and in which order depends on its own seed and its
+own number of rows, and the shapes of a step depend on public settings only, so that a network comes out the same,
+bit for bit, whatever rows the others hold.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from skfairdp.utils import progress_bar
+
+__all__ = [
+    "StackedNet",
+    "batch_stream",
+    "predict_stacked",
+    "predict_stacked_proba",
+    "resolve_device",
+    "train_stacked",
+]
+
+# Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
+# which the calls themselves would cost more than the arithmetic.
+_ACTIVATION_FLOATS = 2**21
+_LEAST_ROWS = 256
+
+
+class StackedNet(Protocol):
+    """What an architecture must offer to be trained and used in stacks."""
+
+    n_classes: int
+    widest: int
+    """Largest number of values that one row takes in any layer; bounds the rows predicted at a time."""
+
+    def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
+        """Draw one set of parameters per seed; axis 0 of every tensor counts the networks."""
+
+    def backward(
+        self,
+        params: list[torch.Tensor],
+        gradients: list[torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        weight: torch.Tensor,
+    ) -> None:
+        """Write into ``gradients`` those of each network's weighted cross-entropy.
+
+        ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows).
+        """
+
+    def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """Scores (networks, rows, classes) of rows ``x`` (rows, ...), which all networks share."""
+
+
+def resolve_device(device: str, *, owner: str) -> torch.device:
+    """Return the torch device, or say before any work what is missing.
+
+    Raises
+    ------
+    ValueError
+        Not a device name, or CUDA asked for where there is none.
+
+    Examples
+    --------
+    >>> from skfairdp._networks import resolve_device
+    >>> resolve_device("cpu", owner="MLPTeachers")
+    device(type='cpu')
+    """
+    try:
+        resolved = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f"The 'device' parameter of {owner} must name a torch device such as 'cpu' or 'cuda'. "
+            f"Got {device!r} instead."
+        ) from None
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"The 'device' parameter of {owner} is {device!r}, but torch finds no CUDA device here. Use device='cpu'."
+        )
+    return resolved
+
+
+def batch_stream(
+    sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: int, epochs: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
+    """Yield the minibatches of many networks, step by step.
+
+    Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
+    always ``batch_size`` wide: where a network has fewer rows left, the rest of its batch has weight zero. A
+    network with fewer rows finishes earlier and idles until the others are done.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_networks,), dtype int64
+        Rows of each network; network k owns the rows from ``sizes[:k].sum()`` on. May be 0.
+    seeds : sequence of int of length n_networks
+    batch_size, epochs : int
+
+    Yields
+    ------
+    index : ndarray of shape (n_networks, batch_size), dtype int64
+        Row numbers. Slots of weight zero repeat one of the network's own rows.
+    weight : ndarray of shape (n_networks, batch_size), dtype float32
+        One over the number of real rows in the batch; sums to 1 per network.
+    finished : ndarray, dtype int64
+        Networks whose last step this is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._networks import batch_stream
+    >>> steps = list(batch_stream(np.array([3, 2]), [0, 1], batch_size=2, epochs=1))
+    >>> len(steps), [finished.tolist() for *_, finished in steps]
+    (2, [[1], [0]])
+    """
+    per_epoch = -(-sizes // batch_size)
+    total = per_epoch * epochs
+    if not total.any():
+        return
+    first = np.cumsum(sizes) - sizes
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    networks = np.arange(len(sizes))
+    shape = (len(sizes), int(per_epoch.max()), batch_size)
+    real = np.arange(shape[1] * batch_size).reshape(shape[1:]) < sizes[:, None, None]
+    weight = (real / np.maximum(real.sum(axis=2, keepdims=True), 1)).astype(np.float32)
+    # An empty last network would point one past the end; weight zero makes the row it borrows irrelevant.
+    order = np.tile(np.minimum(first, sizes.sum() - 1)[:, None], (1, shape[1] * batch_size))
+    batches = order.reshape(shape)
+    for step in range(total.max()):
+        position = step % np.maximum(per_epoch, 1)
+        for k in np.flatnonzero((position == 0) & (step < total)):
+            order[k, : sizes[k]] = first[k] + rngs[k].permutation(sizes[k])
+        yield batches[networks, position], weight[networks, position], np.flatnonzero(total == step + 1)
+
+
+def train_stacked(
+    net: StackedNet,
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seeds: Sequence[int],
+    *,
+    epochs: int = 30,
+    batch_size: int = 32,
+    lr: float = 1e-3,
+    weight_decay: float = 0.0,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> list[torch.Tensor]:
+    """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
+
+    Parameters
+    ----------
+    net : StackedNet
+    X : ndarray of shape (sum(sizes), ...)
+        The rows of the first network, then those of the second, and so on.
+    y : ndarray of shape (sum(sizes),), dtype int64
+        Class codes in [0, net.n_classes).
+    sizes : ndarray of shape (n_networks,), dtype int64
+    seeds : sequence of int of length n_networks
+        Each seeds the initialisation and the batch order of one network.
+    epochs, batch_size, lr, weight_decay
+        As in ``torch.optim.Adam``; ``weight_decay`` adds that multiple of the parameter to its gradient.
+    device : torch.device or str, default="cpu"
+    progress : bool, default=False
+        Show a bar over the steps.
+
+    Returns
+    -------
+    list of Tensor, on the CPU
+        Axis 0 counts the networks. A network without rows keeps its initial parameters.
+
+    Notes
+    -----
+    The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._networks import StackedMLP, train_stacked
+    >>> X, y = np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1])
+    >>> params = train_stacked(StackedMLP(4, (8,), 2), X, y, np.array([2, 2]), [0, 1], epochs=1)
+    >>> [tuple(p.shape) for p in params]
+    [(2, 4, 8), (2, 1, 8), (2, 2, 8), (2, 2, 1)]
+    """
+    result = [p.to(device) for p in net.initial(seeds)]
+    if not sizes.any():
+        return [p.cpu() for p in result]
+    rows, codes = torch.as_tensor(X, device=device).to(result[0].dtype), torch.as_tensor(y, device=device)
+    # The optimizer sees one long vector, the networks see views of it.
+    vector = torch.cat([p.ravel() for p in result])
+    vector.grad = torch.zeros_like(vector)
+    lengths = [p.numel() for p in result]
+    params, gradients = (
+        [part.view_as(p) for part, p in zip(v.split(lengths), result, strict=True)] for v in (vector, vector.grad)
+    )
+    optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
+    steps = int((-(-sizes // batch_size)).max()) * epochs
+    stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
+    for index, weight, finished in progress_bar(stream, total=steps, desc="steps", verbose=int(progress)):
+        flat = torch.as_tensor(index.ravel(), device=device)
+        x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
+        target = codes.index_select(0, flat).view(index.shape)
+        net.backward(params, gradients, x, target, torch.as_tensor(weight, device=device).to(rows.dtype))
+        optimizer.step()
+        if finished.size:
+            # From here on the others may need more steps, in which these only idle: their result is taken now.
+            done = torch.as_tensor(finished, device=device)
+            for kept, p in zip(result, params, strict=True):
+                kept[done] = p[done]
+    return [p.cpu() for p in result]
+
+
+@torch.no_grad()
+def predict_stacked(
+    net: StackedNet,
+    params: list[torch.Tensor],
+    X: NDArray[np.floating],
+    allowed: NDArray[np.bool_],
+    *,
+    device: torch.device | str = "cpu",
+) -> NDArray[np.int32]:
+    """Return each network's most likely class for each row.
+
+    Parameters
+    ----------
+    net : StackedNet
+    params : list of Tensor
+        As returned by :func:`train_stacked`.
+    X : ndarray of shape (n_rows, ...)
+    allowed : ndarray of shape (n_networks, n_classes), dtype bool
+        Classes that a network may answer; at least one each.
+    device : torch.device or str, default="cpu"
+
+    Returns
+    -------
+    ndarray of shape (n_networks, n_rows), dtype int32
+        Ties go to the smaller code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._networks import StackedMLP, predict_stacked
+    >>> net = StackedMLP(4, (8,), 3)
+    >>> params = net.initial([0, 1])
+    >>> predict_stacked(net, params, np.eye(4), np.array([[True, False, False], [False, False, True]])).tolist()
+    [[0, 0, 0, 0], [2, 2, 2, 2]]
+    """
+    out = np.empty((allowed.shape[0], X.shape[0]), dtype=np.int32)
+    for start, scores in _scores(net, params, X, allowed, device):
+        out[:, start : start + scores.shape[1]] = scores.argmax(dim=2).cpu().numpy()
+    return out
+
+
+@torch.no_grad()
+def predict_stacked_proba(
+    net: StackedNet,
+    params: list[torch.Tensor],
+    X: NDArray[np.floating],
+    allowed: NDArray[np.bool_],
+    *,
+    device: torch.device | str = "cpu",
+) -> NDArray[np.float64]:
+    """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
+
+    Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._networks import StackedMLP, predict_stacked_proba
+    >>> net = StackedMLP(4, (8,), 3)
+    >>> one_class_each = np.array([[True, False, False], [False, False, True]])
+    >>> predict_stacked_proba(net, net.initial([0, 1]), np.eye(4)[:1], one_class_each).tolist()
+    [[1.0, 0.0, 1.0]]
+    """
+    out = np.empty((X.shape[0], allowed.shape[1]))
+    for start, scores in _scores(net, params, X, allowed, device):
+        out[start : start + scores.shape[1]] = scores.double().softmax(dim=2).sum(dim=0).cpu().numpy()
+    return out
+
+
+def _scores(
+    net: StackedNet,
+    params: list[torch.Tensor],
+    X: NDArray[np.floating],
+    allowed: NDArray[np.bool_],
+    device: torch.device | str,
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
+    params = [p.to(device) for p in params]
+    forbidden = torch.as_tensor(~allowed, device=device)[:, None, :]
+    chunk = max(_LEAST_ROWS, _ACTIVATION_FLOATS // (allowed.shape[0] * net.widest))
+    for start in range(0, X.shape[0], chunk):
+        x = torch.as_tensor(X[start : start + chunk], device=device).to(params[0].dtype)
+        # A diverged network may score NaN; it must still answer one of its own classes.
+        yield start, net.logits(params, x).nan_to_num(nan=0.0).masked_fill(forbidden, -torch.inf)

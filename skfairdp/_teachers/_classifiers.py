@@ -1,0 +1,187 @@
+"""Teachers from any scikit-learn classifier, one clone per part: each has one vote, whatever its part does to it."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+
+from skfairdp._teachers._parts import Parts, run_tasks
+from skfairdp.utils import child_seeds, silence
+
+__all__ = ["FALLBACK", "ClassifierEnsemble", "check_fair_learner", "fit_classifiers", "seeded_clone", "total_fit"]
+
+#: The vote of a teacher that has no rows, or that its rows keep from being trained or from predicting. Public, and the
+#: same for all: a record that makes a teacher fail moves one vote, as any other record does.
+FALLBACK = 0
+
+#: What a part may do to its teacher. KeyboardInterrupt and the like come from outside, and end the fit.
+_FAILURES = (Exception, SystemExit)
+
+
+class ClassifierEnsemble:
+    """Fitted clones, and the constants that stand where a part had one class or none, or where no clone came out."""
+
+    def __init__(self, estimators: list[BaseEstimator | int], n_classes: int) -> None:
+        self.estimators = estimators
+        self.n_classes = n_classes
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Votes (n_teachers, n_rows), all of them class codes."""
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
+        out = np.empty((len(self.estimators), X.shape[0]), dtype=np.int32)
+        if X.shape[0]:  # scikit-learn refuses to predict no rows
+            for k in range(len(self.estimators)):
+                out[k] = self._votes(k, X)
+        return out
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Sum over teachers of their class probabilities; a classifier without any gives 1 to what it predicts."""
+        out = np.zeros((X.shape[0], n_classes))
+        if X.shape[0]:
+            for k, estimator in enumerate(self.estimators):
+                out += np.eye(n_classes)[self._votes(k, X)] if isinstance(estimator, int) else self._shares(k, X)
+        return out
+
+    def _predict(self, k: int, X: Any) -> Any:
+        return self.estimators[k].predict(X)  # type: ignore[union-attr]
+
+    def _votes(self, k: int, X: Any) -> NDArray[np.int32]:
+        constant = self.estimators[k]
+        if isinstance(constant, int):
+            return np.full(X.shape[0], constant, dtype=np.int32)
+        try:
+            with silence():
+                return _as_codes(self._predict(k, X), X.shape[0], self.n_classes)
+        except _FAILURES:
+            return np.full(X.shape[0], FALLBACK, dtype=np.int32)
+
+    def _shares(self, k: int, X: Any) -> NDArray[np.float64]:
+        out = np.zeros((X.shape[0], self.n_classes))
+        estimator: Any = self.estimators[k]
+        try:
+            with silence():
+                if not hasattr(estimator, "predict_proba"):
+                    return np.eye(self.n_classes)[self._votes(k, X)]
+                columns = np.asarray(estimator.classes_, dtype=np.int64)
+                proba = _on_the_simplex(estimator.predict_proba(X))
+                if proba.shape != (X.shape[0], len(columns)) or len(np.unique(columns)) < len(columns):
+                    raise ValueError("not one column per class")
+                if columns.min() < 0:
+                    raise ValueError("not a class code")
+                out[:, columns] = proba
+        except _FAILURES:
+            out[:], out[:, FALLBACK] = 0.0, 1.0
+        return out
+
+
+def _as_codes(predicted: Any, n_rows: int, n_classes: int) -> NDArray[np.int32]:
+    """Predictions as class codes; an entry that is none becomes the fallback, and so does an array of no fit shape."""
+    values = np.asarray(predicted)
+    if values.shape != (n_rows,):
+        values = values.ravel() if values.size == n_rows else np.full(n_rows, np.nan)
+    numbers = np.asarray(values, dtype=np.float64)
+    usable = (numbers >= 0) & (numbers < n_classes) & (numbers == np.floor(numbers))  # comparisons with NaN are False
+    return np.where(usable, numbers, FALLBACK).astype(np.int32)
+
+
+def _on_the_simplex(proba: ArrayLike) -> NDArray[np.float64]:
+    """Probabilities that are none would be more than one vote: whatever a classifier says, a row here sums to 1."""
+    proba = np.nan_to_num(np.asarray(proba, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0).clip(min=0.0)
+    if proba.ndim != 2:
+        raise ValueError("not a table")
+    with np.errstate(over="ignore"):
+        total = proba.sum(axis=1, keepdims=True)
+    proba = np.where(np.isfinite(total), proba, proba / proba.max(axis=1, keepdims=True, initial=1.0))
+    total = proba.sum(axis=1, keepdims=True)
+    return np.where(total > 0, proba / np.where(total > 0, total, 1.0), 1 / proba.shape[1])
+
+
+def fit_classifiers(
+    teacher: Any, X: Any, y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
+) -> ClassifierEnsemble:
+    """Clone and fit ``teacher`` once per part; see :func:`fit_teachers`."""
+    tasks = (
+        (int(seen.argmax()), FALLBACK)
+        if constant
+        else (
+            None,
+            FALLBACK,
+            seeded_clone(teacher, int(seed)),
+            X.iloc[rows] if hasattr(X, "iloc") else X[rows],
+            y[rows],
+        )
+        for rows, seed, seen, constant in zip(parts.rows, parts.seeds, parts.seen, parts.constant, strict=True)
+    )
+    # Constant ones are tasks as well: a bar that left them out would count the parts with two classes.
+    fitted = run_tasks(total_fit, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
+    return ClassifierEnsemble(fitted, parts.seen.shape[1])
+
+
+def total_fit(constant: int | None, fallback: int, estimator: Any = None, *arguments: Any, **keywords: Any) -> Any:
+    """Fit a teacher of private rows in silence; return its constant vote where it has one, or fails.
+
+    That it fails depends on private rows, and nothing but a vote may: no error, no warning, no count.
+    """
+    if constant is not None:
+        return constant
+    try:
+        with silence():
+            estimator.fit(*arguments, **keywords)
+    except _FAILURES:
+        return fallback
+    return estimator
+
+
+def seeded_clone(teacher: Any, seed: int) -> Any:
+    """A clone with seeds of its own for every ``random_state``, and with nothing to say."""
+    estimator = clone(teacher)
+    params = estimator.get_params()
+    names = sorted(name for name in params if name.split("__")[-1] == "random_state")
+    seeds = child_seeds(np.random.default_rng(seed), len(names)).tolist() if names else []
+    # Compiled learners print past Python's streams, so that a silence would not hold them back.
+    quiet = {n: type(v)(0) for n, v in params.items() if n.split("__")[-1] == "verbose" and isinstance(v, bool | int)}
+    changes = {**dict(zip(names, seeds, strict=True)), **quiet}
+    return estimator.set_params(**changes) if changes else estimator
+
+
+def check_fair_learner(learner: Any, owner: str) -> bool:
+    """Say what keeps a learner from being a ``fair_estimator``, and whether its fit takes ``group_weights``.
+
+    Parameters
+    ----------
+    learner : object
+    owner : str
+        Class name for the error message.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        Its ``fit`` takes no ``sensitive_features``, or its ``predict`` cannot do without them.
+
+    Examples
+    --------
+    >>> from skfairdp.baselines import ParityLogisticRegression
+    >>> from skfairdp._teachers import check_fair_learner
+    >>> check_fair_learner(ParityLogisticRegression(), "SFPATEClassifier")
+    True
+    """
+    parameters = inspect.signature(learner.fit).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    if "sensitive_features" not in parameters and not open_ended:
+        raise ValueError(
+            f"The 'fair_estimator' of {owner} must have fit(X, y, sensitive_features=...). That of "
+            f"{type(learner).__name__} takes no groups."
+        )
+    at_prediction = inspect.signature(learner.predict).parameters.get("sensitive_features")
+    if at_prediction is not None and at_prediction.default is inspect.Parameter.empty:
+        raise ValueError(
+            f"The 'fair_estimator' of {owner} must predict without groups; {type(learner).__name__} needs them."
+        )
+    return "group_weights" in parameters

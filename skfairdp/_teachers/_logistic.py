@@ -1,0 +1,289 @@
+"""Logistic-regression teachers, fitted together by batched Newton steps."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
+
+from skfairdp._teachers._parts import Parts, run_tasks
+from skfairdp._teachers._validation import check_number, numeric_rows
+
+__all__ = ["LogisticTeachers"]
+
+# Entries of the design matrices in one batch (2 MiB): they are read several times per step and should stay in cache.
+_BATCH_ENTRIES = 2**18
+_TEACHERS_PER_TASK = 32
+# Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
+_PADDING = 8
+_SCORES = 2**24
+
+
+class LogisticTeachers(BaseEstimator):
+    r"""L2-penalised logistic regressions as teachers; what ``teacher="logistic"`` stands for.
+
+    Each teacher minimises :math:`C \sum_i \log(1 + e^{-s_i (w^\top x_i + b)}) + \|w\|^2 / 2` with
+    :math:`s_i = \pm 1`, the objective of ``sklearn.linear_model.LogisticRegression`` (the intercept is not
+    penalised). Parts with three or more classes are fitted one class against the rest, and the largest score wins.
+
+    All teachers take damped Newton steps together: one batched product builds their Hessians, one batched solve
+    their steps. Where a part has fewer rows than features the problem is rotated into the span of its rows first
+    (QR of the transposed part), which leaves the objective unchanged and the Hessian of the size of the part.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse penalty, per row of the teacher's own part; larger fits closer.
+    max_iter : int, default=50
+        Largest number of Newton steps; 5 to 10 are usual.
+    tol : float, default=1e-6
+        A teacher stops when no entry of its mean gradient exceeds this.
+
+    Examples
+    --------
+    >>> from sklearn.base import clone
+    >>> from skfairdp.ensemble import LogisticTeachers
+    >>> clone(LogisticTeachers(C=0.5)).get_params()
+    {'C': 0.5, 'max_iter': 50, 'tol': 1e-06}
+    """
+
+    def __init__(self, C: float = 1.0, *, max_iter: int = 50, tol: float = 1e-6) -> None:
+        self.C = C
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def validate(self, X: Any) -> NDArray[np.floating]:
+        """Check the parameters and return X as a finite float array."""
+        check_number(self, "C", above=0)
+        check_number(self, "max_iter", least=1, integer=True)
+        check_number(self, "tol", least=0)
+        return numeric_rows(X, owner="LogisticTeachers")
+
+    def fit_parts(
+        self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
+    ) -> "LogisticEnsemble":
+        """Fit every part; see :func:`fit_teachers`."""
+        n_teachers, n_classes = parts.seen.shape
+        scored = np.zeros((n_teachers, n_classes), dtype=bool)
+        coef = np.zeros((n_teachers, n_classes, X.shape[1]))
+        intercept = np.zeros((n_teachers, n_classes))
+        blocks = parts.blocks(_TEACHERS_PER_TASK)
+        tasks = (self._task(X, y, block) for block in blocks)
+        results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
+        start = 0
+        for block, (owner, target, w, b) in zip(blocks, results, strict=True):
+            scored[start + owner, target] = True
+            coef[start + owner, target], intercept[start + owner, target] = w, b
+            start += len(block.seeds)
+        # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
+        baseline = parts.seen & ~scored
+        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)), scored)
+
+    def _task(self, X: NDArray[np.floating], y: NDArray[np.int64], block: Parts) -> tuple[Any, ...]:
+        rows = np.concatenate(block.rows)
+        sizes = np.array([len(part) for part in block.rows])
+        return X[rows], y[rows], sizes, block.seen, float(self.C), int(self.max_iter), float(self.tol)
+
+
+class LogisticEnsemble:
+    """One linear score per teacher and class."""
+
+    def __init__(self, coef: NDArray[np.float64], intercept: NDArray[np.float64], scored: NDArray[np.bool_]) -> None:
+        self.coef = coef
+        self.intercept = intercept
+        self.scored = scored
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Votes (n_teachers, n_rows); the largest score, ties to the smaller code."""
+        n_teachers, n_classes, n_features = self.coef.shape
+        X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
+        out = np.empty((n_teachers, X.shape[0]), dtype=np.int32)
+        weights = self.coef.reshape(-1, n_features)
+        chunk = max(1, _SCORES // (n_teachers * n_classes))
+        for start in range(0, X.shape[0], chunk):
+            # Entries near the largest float may overflow to a score without a sign; any vote will do there.
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = weights @ X[start : start + chunk].T
+                scores = scores.reshape(n_teachers, n_classes, -1) + self.intercept[:, :, None]
+            out[:, start : start + chunk] = scores.argmax(axis=1)
+        return out
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
+        n_features = self.coef.shape[2]
+        X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
+        out = np.empty((X.shape[0], n_classes))
+        seen = np.isfinite(self.intercept)
+        # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
+        of_two = (seen.sum(axis=1) == 2) & (self.scored.sum(axis=1) == 1)
+        single = np.flatnonzero(of_two)
+        first, second = seen[single].argmax(axis=1), self.scored[single].argmax(axis=1)
+        coef, intercept = self.coef[single, second], self.intercept[single, second]
+        others = np.flatnonzero(~of_two)
+        chunk = max(1, _SCORES // (len(self.coef) * n_classes))
+        for start in range(0, X.shape[0], chunk):
+            rows = X[start : start + chunk]
+            total = np.zeros((n_classes, len(rows)))
+            # Entries near the largest float may overflow.
+            with np.errstate(over="ignore", invalid="ignore"):
+                proba = _finite_expit(coef @ rows.T + intercept[:, None])
+                if len(others):
+                    total += self._one_against_rest(others, rows, seen)
+            for k in range(n_classes):
+                mine = first == k
+                total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
+            out[start : start + chunk] = total.T
+        return out
+
+    def _one_against_rest(
+        self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Summed probabilities (n_classes, n_rows) of parts with one class, or with three or more."""
+        allowed = seen[teachers][:, :, None]
+        scores = np.einsum("tkd,nd->tkn", self.coef[teachers], rows)
+        scores += np.where(allowed, self.intercept[teachers][:, :, None], 0.0)
+        proba = np.where(allowed, _finite_expit(scores), 0.0)
+        total = proba.sum(axis=1, keepdims=True)
+        even = allowed / allowed.sum(axis=1, keepdims=True)
+        return np.where(total > 0, proba / np.where(total > 0, total, 1.0), even).sum(axis=0)
+
+
+def _finite_expit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logistic function; a score without a sign, from entries near the largest float, says nothing."""
+    return expit(np.nan_to_num(scores, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
+def _fit_block(
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+    C: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[NDArray[Any], ...]:
+    """Fit the regressions of some teachers, whose rows follow each other in X.
+
+    Returns the teacher, the class, the weights and the intercept of each regression.
+    """
+    n_classes_seen = seen.sum(axis=1)
+    # Of two classes, the larger code is regressed on; of more, each.
+    wanted = np.where((n_classes_seen == 2)[:, None], seen & (seen.cumsum(axis=1) == 2), seen)
+    owner, target = np.nonzero(wanted & (n_classes_seen > 1)[:, None])
+    coef, intercept = np.empty((len(owner), X.shape[1])), np.empty(len(owner))
+    first = np.cumsum(sizes) - sizes
+    # A regression's padded size depends on its own part only, and so does everything computed from it.
+    padded = -(-sizes // _PADDING) * _PADDING
+    # Threads would not pay for matrices this small, and their number would change the last bits.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for size in np.unique(padded[owner]):
+            same = np.flatnonzero(padded[owner] == size)
+            batch = max(1, _BATCH_ENTRIES // (size * (X.shape[1] + 1)))
+            for at in (same[i : i + batch] for i in range(0, len(same), batch)):
+                teacher = owner[at]
+                real = np.arange(size) < sizes[teacher][:, None]
+                index = np.where(real, first[teacher][:, None] + np.arange(size), first[teacher][:, None])
+                rows = np.where(real[:, :, None], X[index], 0.0).astype(np.float64, copy=False)
+                labels = (y[index] == target[at][:, None]) & real
+                coef[at], intercept[at] = _newton(rows, labels.astype(float), real, C, max_iter, tol)
+    return owner, target, coef, intercept
+
+
+def _newton(
+    X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], C: float, max_iter: int, tol: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both."""
+    m, n, d = X.shape
+    basis = None
+    if n < d:
+        basis, triangle = np.linalg.qr(X.transpose(0, 2, 1))
+        X = triangle.transpose(0, 2, 1)
+    A = np.concatenate([X, real[:, :, None]], axis=2)
+    penalty = np.full(A.shape[2], 1 / C)
+    penalty[-1] = 0.0
+    beta = np.zeros((m, A.shape[2]))
+    diagonal = np.arange(A.shape[2])
+    n_real = real.sum(axis=1)
+    active, eta = np.arange(m), np.zeros((m, n))
+    value = _objective(eta, y, beta, penalty)
+    # Separable parts with a huge C send scores far out: what overflows there is only a step, which is then refused.
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for _ in range(max_iter):
+            p = expit(eta)
+            gradient = np.matmul((p - y[active])[:, None, :], A)[:, 0] + penalty * beta[active]
+            going = np.abs(gradient).max(axis=1) > tol * n_real[active]
+            if not going.all():
+                active, eta, value, A = active[going], eta[going], value[going], A[going]
+                p, gradient = p[going], gradient[going]
+            if not active.size:
+                break
+            weighted = A * np.sqrt(p * (1 - p))[:, :, None]
+            hessian = np.matmul(weighted.transpose(0, 2, 1), weighted)
+            hessian[:, diagonal, diagonal] += penalty
+            step = _solve(hessian, gradient)
+            moved = np.matmul(A, step[:, :, None])[:, :, 0]
+            share = _damping(eta, moved, y[active], beta[active], step, penalty, value)
+            # Not share * step: a refused step may be infinite.
+            taken = share > 0
+            beta[active[taken]] -= share[taken, None] * step[taken]
+            eta[taken] -= share[taken, None] * moved[taken]
+            value = _objective(eta, y[active], beta[active], penalty)
+    coef = beta[:, :-1]
+    return (coef if basis is None else np.matmul(basis, coef[:, :, None])[:, :, 0]), beta[:, -1]
+
+
+def _solve(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
+
+    Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
+    teachers because of one. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the
+    solution.
+    """
+    diagonal = np.arange(hessian.shape[1])
+    scale = 1 / np.sqrt(np.maximum(hessian[:, diagonal, diagonal], np.finfo(float).tiny))
+    hessian *= scale[:, :, None] * scale[:, None, :]
+    hessian[:, diagonal, diagonal] += 1e-10
+    hessian[~np.isfinite(hessian).all(axis=(1, 2))] = np.eye(len(diagonal))
+    right = (scale * gradient)[:, :, None]
+    try:
+        step = np.linalg.solve(hessian, right)[:, :, 0]
+    except np.linalg.LinAlgError:  # of one of them, which must not end the others
+        step = np.concatenate([_solve_one(h, r) for h, r in zip(hessian, right, strict=True)])
+    return np.multiply(scale, step, dtype=np.float64)
+
+
+def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.floating]:
+    try:
+        return np.linalg.solve(hessian[None], right[None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        return right[None, :, 0]  # the gradient is a descent direction too
+
+
+def _damping(
+    eta: NDArray[np.float64],
+    moved: NDArray[np.float64],
+    y: NDArray[np.float64],
+    beta: NDArray[np.float64],
+    step: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    value: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The largest of 1, 1/2, 1/4, ... of each step that does not raise its objective; 0 where none does."""
+    share = np.ones(len(value))
+    for _ in range(30):
+        new = _objective(eta - share[:, None] * moved, y, beta - share[:, None] * step, penalty)
+        worse = ~(new <= value + 1e-12 * np.abs(value))
+        if not worse.any():
+            return share
+        share[worse] /= 2
+    share[worse] = 0.0
+    return share
+
+
+def _objective(
+    eta: NDArray[np.float64], y: NDArray[np.float64], beta: NDArray[np.float64], penalty: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Negative log-likelihood plus penalty of each regression (rows of zeros add a constant)."""
+    return (np.logaddexp(0, eta) - y * eta).sum(axis=1) + 0.5 * (penalty * beta**2).sum(axis=1)

@@ -1,0 +1,315 @@
+"""Neural teachers, trained as stacks; the tensor programs are in ``skfairdp._networks``, loaded on first use."""
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from skfairdp._teachers._parts import Parts, run_tasks
+from skfairdp._teachers._validation import check_number, numeric_rows
+
+if TYPE_CHECKING:
+    import torch
+
+    from skfairdp._networks import StackedMLP, StackedModule
+
+__all__ = ["MLPTeachers", "ModuleTeachers"]
+
+# Bounds of a stack: its parameters, gradients and Adam moments (16 bytes each) should stay in cache, and there
+# should be more stacks than threads.
+_STACK_PARAMETERS = 2**19
+_STACK_NETWORKS = 32
+
+
+class _StackedTeachers(BaseEstimator):
+    """What all neural teachers share: Adam settings, and the loop over stacks of fixed size."""
+
+    epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float
+    device: str
+
+    def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedMLP | StackedModule":
+        raise NotImplementedError
+
+    def validate(self, X: Any) -> NDArray[np.floating]:
+        """Check the parameters and return X as a finite float array."""
+        from skfairdp._networks import resolve_device
+
+        check_number(self, "epochs", least=1, integer=True)
+        check_number(self, "batch_size", least=1, integer=True)
+        check_number(self, "lr", above=0)
+        check_number(self, "weight_decay", least=0)
+        resolve_device(self.device, owner=type(self).__name__)
+        return numeric_rows(X, owner=type(self).__name__, allow_nd=True)
+
+    def fit_parts(
+        self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
+    ) -> "StackedEnsemble":
+        """Train every part; see :func:`fit_teachers`."""
+        import torch
+
+        net = self._net(X, parts.seen.shape[1])
+        size = max(1, _STACK_PARAMETERS // net.n_parameters)
+        if torch.device(self.device).type == "cpu":
+            size = min(size, _STACK_NETWORKS)
+        blocks = parts.blocks(size)
+        tasks = (self._task(net, X, y, block) for block in blocks)
+        stacks = _run_stacks(_train_stack, tasks, len(blocks), self.device, n_jobs=n_jobs, verbose=verbose)
+        seen = [block.seen for block in blocks]
+        return StackedEnsemble(net, stacks, seen, self.device, X.shape[1:], type(self).__name__)
+
+    def _task(
+        self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts
+    ) -> tuple[Any, ...]:
+        # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for
+        # all data.
+        used = [rows[:0] if constant else rows for rows, constant in zip(block.rows, block.constant, strict=True)]
+        rows = np.concatenate(used)
+        sizes = np.array([len(part) for part in used])
+        names = ["epochs", "batch_size", "lr", "weight_decay", "device"]
+        # No bar over the steps: their number is that of the largest part with two classes, which is private.
+        return net, X[rows], y[rows], sizes, block.seeds, {name: getattr(self, name) for name in names}
+
+
+class MLPTeachers(_StackedTeachers):
+    """Multilayer perceptrons as teachers; what ``teacher="mlp"`` stands for.
+
+    ReLU networks with softmax outputs, trained with Adam on the cross-entropy, all of them in batched matrix
+    products. Every teacher has its own initialisation and batch order and takes the same steps as if it were
+    trained alone. Parts should have about the same size; the time is that of the largest.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(64, 64)
+        Widths of the hidden layers.
+    epochs : int, default=30
+        Passes of each teacher over its own rows.
+    batch_size : int, default=32
+    lr : float, default=1e-3
+        Step size of Adam.
+    weight_decay : float, default=1e-4
+        That multiple of each parameter is added to its gradient.
+    device : str, default="cpu"
+        A torch device, such as ``"cuda"``.
+
+    Examples
+    --------
+    >>> from sklearn.base import clone
+    >>> from skfairdp.ensemble import MLPTeachers
+    >>> clone(MLPTeachers(hidden=(16,), epochs=5)).get_params()["hidden"]
+    (16,)
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        epochs: int = 30,
+        batch_size: int = 32,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-4,
+        device: str = "cpu",
+    ) -> None:
+        self.hidden = hidden
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.device = device
+
+    def validate(self, X: Any) -> NDArray[np.floating]:
+        """Check the parameters and return X as a finite float table."""
+        X = super().validate(X)
+        hidden = self.hidden
+        if not isinstance(hidden, tuple | list) or not all(isinstance(h, int | np.integer) and h > 0 for h in hidden):
+            raise ValueError(
+                f"The 'hidden' parameter of MLPTeachers must be a tuple of positive integers. Got {hidden!r} instead."
+            )
+        if X.ndim != 2:
+            raise ValueError(
+                f"X of MLPTeachers must have 2 dimensions, got {X.ndim}. Flatten the rows, or use ModuleTeachers."
+            )
+        return X
+
+    def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedMLP":
+        from skfairdp._networks import StackedMLP
+
+        return StackedMLP(X.shape[1], tuple(self.hidden), n_classes)
+
+
+class ModuleTeachers(_StackedTeachers):
+    """Copies of a torch module as teachers, trained as stacks through ``torch.func``.
+
+    Each copy draws the weights of its Linear and Conv layers anew from torch's default law with its own seed; all
+    other parameters start as they are in the module, and frozen ones stay so: what they hold must be public.
+    BatchNorm and Dropout are refused (the errors say why).
+
+    Parameters
+    ----------
+    module : torch.nn.Module or callable without arguments that returns one
+        Maps rows (n, ...) to logits (n, n_classes).
+    epochs : int, default=30
+        Passes of each teacher over its own rows.
+    batch_size : int, default=32
+    lr : float, default=1e-3
+        Step size of Adam.
+    weight_decay : float, default=1e-4
+        That multiple of each parameter is added to its gradient.
+    device : str, default="cpu"
+        A torch device, such as ``"cuda"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.ensemble import ModuleTeachers
+    >>> ModuleTeachers(torch.nn.Linear(3, 2), epochs=5).epochs
+    5
+    """
+
+    def __init__(
+        self,
+        module: "torch.nn.Module | Callable[[], torch.nn.Module]",
+        *,
+        epochs: int = 30,
+        batch_size: int = 32,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-4,
+        device: str = "cpu",
+    ) -> None:
+        self.module = module
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.device = device
+
+    def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedModule":
+        import torch
+
+        from skfairdp._networks import StackedModule
+
+        net = StackedModule(self.module, n_classes, owner="ModuleTeachers")
+        try:  # before any teacher is trained, on a row of zeros: the module is public
+            net.logits(net.initial([0]), torch.zeros(1, *X.shape[1:]))
+        except RuntimeError as error:
+            raise ValueError(
+                f"The module of ModuleTeachers cannot read rows of shape {X.shape[1:]} ({error}); change its layers."
+            ) from None
+        return net
+
+
+class StackedEnsemble:
+    """Trained stacks, and the classes each teacher may answer."""
+
+    def __init__(
+        self,
+        net: "StackedMLP | StackedModule",
+        stacks: "list[list[torch.Tensor]]",
+        seen: list[NDArray[np.bool_]],
+        device: str,
+        row_shape: tuple[int, ...],
+        owner: str,
+    ) -> None:
+        self.net = net
+        self.stacks = stacks
+        self.seen = seen
+        self.device = device
+        self.row_shape = row_shape
+        self.owner = owner
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Votes (n_teachers, n_rows)."""
+        return np.concatenate(self._of_stacks(_predict_stack, X))
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Sum over teachers of their class probabilities."""
+        return np.sum(self._of_stacks(_sum_stack, X), axis=0)
+
+    def _of_stacks(self, function: Callable[..., Any], X: Any) -> list[Any]:
+        X = numeric_rows(X, owner=self.owner, n_features=self.row_shape[0], allow_nd=True)
+        if X.shape[1:] != self.row_shape:
+            raise ValueError(f"Rows of X have shape {X.shape[1:]}, but {self.owner} was trained on {self.row_shape}.")
+        tasks = ((self.net, params, X, seen, self.device) for params, seen in zip(self.stacks, self.seen, strict=True))
+        return _run_stacks(function, tasks, len(self.stacks), self.device)
+
+
+def _run_stacks(
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    n_tasks: int,
+    device: str,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Any]:
+    """Call ``function`` on every stack: on a CPU in threads, on another device one after the other."""
+    import torch
+
+    threads = torch.get_num_threads()
+    in_turn = torch.device(device).type != "cpu"
+    try:
+        return run_tasks(
+            function,
+            tasks,
+            n_tasks,
+            n_jobs=1 if in_turn else n_jobs,
+            verbose=verbose,
+            default_threads=1 if in_turn else min(threads, n_tasks),
+        )
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train_stack(
+    net: "StackedMLP | StackedModule",
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    seeds: NDArray[np.int64],
+    settings: dict[str, Any],
+) -> "list[torch.Tensor]":
+    from skfairdp._networks import train_stacked
+
+    return train_stacked(_own(net), X, y, sizes, seeds.tolist(), **settings)
+
+
+def _predict_stack(
+    net: "StackedMLP | StackedModule",
+    params: "list[torch.Tensor]",
+    X: NDArray[np.floating],
+    seen: NDArray[np.bool_],
+    device: str,
+) -> NDArray[np.int32]:
+    from skfairdp._networks import predict_stacked
+
+    return predict_stacked(_own(net), params, X, seen, device=device)
+
+
+def _sum_stack(
+    net: "StackedMLP | StackedModule",
+    params: "list[torch.Tensor]",
+    X: NDArray[np.floating],
+    seen: NDArray[np.bool_],
+    device: str,
+) -> NDArray[np.float64]:
+    from skfairdp._networks import predict_stacked_proba
+
+    return predict_stacked_proba(_own(net), params, X, seen, device=device)
+
+
+def _own(net: "StackedMLP | StackedModule") -> "StackedMLP | StackedModule":
+    """Prepare the calling thread for one stack, and give it an architecture of its own.
+
+    One torch thread per stack: threads inside these small products wait for each other, on a busy machine for most
+    of the time, and their number can change the last bits; ``_run_stacks`` restores the setting. A module's
+    parameters are swapped in place while it is called, so that two threads cannot share one.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    return copy.deepcopy(net)

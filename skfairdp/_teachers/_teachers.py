@@ -1,0 +1,237 @@
+"""Fitting one teacher per part, with any engine, and asking all of them."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import Memory
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import check_memory
+
+from skfairdp._teachers._classifiers import fit_classifiers
+from skfairdp._teachers._logistic import LogisticTeachers
+from skfairdp._teachers._partition import _check_count
+from skfairdp._teachers._parts import Parts
+from skfairdp._teachers._stacks import MLPTeachers, ModuleTeachers
+from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
+
+__all__ = ["Teachers", "engine_of", "fit_teachers"]
+
+
+class _Ensemble(Protocol):
+    def predict(self, X: Any) -> NDArray[np.int32]: ...
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]: ...
+
+
+class Teachers:
+    """Fitted teachers. **Private**: no object that outlives a private fit may hold one, nor its predictions.
+
+    Made by :func:`fit_teachers`.
+
+    Attributes
+    ----------
+    n_teachers : int
+        Number of teachers, those without rows included.
+    """
+
+    def __init__(self, ensemble: _Ensemble, n_teachers: int) -> None:
+        self._ensemble = ensemble
+        self.n_teachers = n_teachers
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Return every teacher's vote on every row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The columns the teachers were trained on.
+
+        Returns
+        -------
+        ndarray of shape (n_teachers, n_rows), dtype int32
+            Class codes. **Private**, also on public rows. A teacher only answers classes that its part contains;
+            one whose part has a single class always answers that class; one without rows always answers 0.
+
+        Raises
+        ------
+        ValueError
+            X has another number of columns, or values the teachers cannot read.
+        """
+        with silence():
+            return self._ensemble.predict(X)
+
+    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Return the sum over teachers of their class probabilities: votes that may be split.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+        n_classes : int
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            **Private**. Every teacher gives numbers of at least 0 that sum to 1, so that a row moves by at most
+            ``sqrt(2)`` in L2 norm when one teacher changes, and each entry by at most 1, as a histogram of whole
+            votes does.
+        """
+        with silence():
+            return self._ensemble.summed_probabilities(X, n_classes)
+
+    def __repr__(self) -> str:
+        return f"Teachers(n_teachers={self.n_teachers})"
+
+
+def fit_teachers(
+    teacher: Any,
+    X: Any,
+    y: ArrayLike,
+    assignment: ArrayLike,
+    *,
+    n_teachers: int,
+    n_classes: int,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    memory: Memory | str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+) -> Teachers:
+    """Train one teacher on the rows assigned to it, independently of all other rows.
+
+    Teacher i is a function of its own rows, its own seed and public settings only: whatever the other parts hold,
+    it comes out the same bit for bit. Together with a data-independent assignment this is what bounds the influence
+    of one record by one vote. Where a part has a single class its teacher always answers that class, and where it
+    has no rows, class 0: a constant vote keeps the influence of a record at one vote, re-drawing the part would not.
+
+    **Every part has its vote, whatever its rows do to its teacher.** Where a classifier cannot be fitted on its part
+    (one fold without a class, a number that overflows) it always answers class 0; where it cannot predict, or predicts
+    what is no class, that vote is for class 0. Nothing tells it: no error, warning, print, log record or count. Errors
+    that parameters cause are the matter of :func:`rehearse_teacher`, which reads public rows.
+
+    Parameters
+    ----------
+    teacher : {"logistic", "mlp"}, LogisticTeachers, MLPTeachers, ModuleTeachers, classifier or torch module
+        - ``"logistic"`` or :class:`LogisticTeachers`: L2-penalised logistic regressions, batched Newton steps.
+        - ``"mlp"`` or :class:`MLPTeachers`: all perceptrons in one tensor program.
+        - ``torch.nn.Module``, a callable without arguments that returns one, or :class:`ModuleTeachers`: copies of
+          that module in one tensor program.
+        - any scikit-learn classifier or Pipeline: cloned for each part; its ``random_state`` parameters, nested ones
+          included, are set from ``random_state``. X reaches it as it is, so a DataFrame stays one.
+    X : array-like of shape (n_rows, n_features), DataFrame or sparse matrix
+        Private rows. The batched engines need finite numbers, preferably of the order of 1.
+    y : array-like of shape (n_rows,), integer
+        Class codes in [0, n_classes).
+    assignment : array-like of shape (n_rows,), integer
+        Teacher of each row, in [0, n_teachers); see :func:`position_partition`.
+    n_teachers, n_classes : int
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds initialisations and batch orders, one child seed per teacher; may be public.
+    n_jobs : int or None, default=None
+        Through joblib, and so on a cluster under ``joblib.parallel_config(backend="dask")``. None means 1, except
+        that torch engines then use as many threads as torch is set to use. The votes do not depend on it. Worker
+        processes may get large arrays of private rows through joblib's temporary files.
+    memory : joblib.Memory, path or None, default=None
+        Cache of trained teachers, so that a sweep over later parameters trains them once. **The cache holds private
+        teachers** and joblib's metadata about the private arguments: keep it where the private data may be, and
+        delete it with them. It finds nothing unless ``random_state`` is fixed.
+    verbose : int, default=0
+        Above 0: a progress bar over teachers, those of constant votes included (on stderr). ``verbose`` parameters of
+        a classifier count as 0.
+
+    Returns
+    -------
+    Teachers
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ, codes outside their range, an unknown teacher, bad engine parameters. Raised before any
+        teacher is trained; no message contains a private value.
+
+    References
+    ----------
+    Papernot, Abadi, Erlingsson, Goodfellow, Talwar (2017), "Semi-supervised knowledge transfer for deep learning
+    from private training data": teachers on disjoint parts, votes as the only thing aggregated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> teachers = fit_teachers("logistic", X, y, position_partition(200, 5, random_state=0), n_teachers=5, n_classes=2)
+    >>> vote_histogram(teachers.predict([[3.0, 0.0], [-3.0, 0.0]]), n_classes=2).tolist()
+    [[0, 5], [5, 0]]
+    """
+    _check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
+    _check_count("n_classes", n_classes, "fit_teachers", lowest=1)
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    codes = _codes(y, "y", X.shape[0], n_classes)
+    part_of = _codes(assignment, "assignment", X.shape[0], n_teachers)
+    engine = engine_of(teacher)
+    if engine is not None:
+        X = engine.validate(X)
+    seeds = child_seeds(public_generator(random_state), n_teachers)
+    store = check_memory(None if memory is None else _location(memory))
+    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
+    quiet: dict[str, Any] = {"verbose": 0} if isinstance(store, Memory) else {}
+    cached: Callable[..., _Ensemble] = store.cache(_train_private_teachers, ignore=["n_jobs", "verbose"], **quiet)
+    with silence():
+        ensemble = cached(teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs, verbose)
+    return Teachers(ensemble, n_teachers)
+
+
+def _train_private_teachers(
+    teacher: Any,
+    X: Any,
+    y: NDArray[np.int64],
+    assignment: NDArray[np.int64],
+    seeds: NDArray[np.int64],
+    n_classes: int,
+    n_jobs: int | None,
+    verbose: int,
+) -> _Ensemble:
+    """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
+
+    Whoever reads it can query each teacher without noise. Nothing that is published may point to it.
+    """
+    parts = Parts.of(assignment, y, seeds, n_classes)
+    if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
+        return teacher.fit_parts(X, y, parts, n_jobs=n_jobs, verbose=verbose)
+    return fit_classifiers(teacher, X, y, parts, n_jobs=n_jobs, verbose=verbose)
+
+
+def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers | None:
+    """The batched engine that ``teacher`` names, or None for a classifier that is cloned for each part."""
+    if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
+        return teacher
+    if isinstance(teacher, str) and teacher in ("logistic", "mlp"):
+        return LogisticTeachers() if teacher == "logistic" else MLPTeachers()
+    if hasattr(teacher, "fit") and hasattr(teacher, "predict") and not isinstance(teacher, type):
+        if is_classifier(teacher) or not isinstance(teacher, BaseEstimator):
+            return None
+    elif callable(teacher) and not hasattr(teacher, "get_params"):
+        return ModuleTeachers(teacher)
+    raise ValueError(
+        "The 'teacher' parameter must be 'logistic', 'mlp', a LogisticTeachers, MLPTeachers or ModuleTeachers, a "
+        f"scikit-learn classifier, or a torch module. Got {teacher!r} instead."
+    )
+
+
+def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.int64]:
+    codes = np.asarray(values)
+    if codes.shape != (n_rows,):
+        raise ValueError(
+            f"{name} of fit_teachers must have shape ({n_rows},), one entry per row of X. Got shape {codes.shape}."
+        )
+    if codes.dtype.kind not in "iu" or (n_rows and (codes.min() < 0 or codes.max() >= stop)):
+        raise ValueError(f"{name} of fit_teachers must be integer codes in [0, {stop}).")
+    return codes.astype(np.int64)
+
+
+def _location(memory: Memory | str | os.PathLike[str]) -> Memory | str:
+    return os.fspath(memory) if isinstance(memory, os.PathLike) else memory

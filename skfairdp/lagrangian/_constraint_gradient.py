@@ -1,0 +1,290 @@
+"""The primal step of PF-LD as a released gradient: on all rows, or on a secret Poisson sample of them.
+
+Rows, labels and hence all gradients are public here; a row's group picks the weight of its gradient, and nothing else.
+So on two neighbours everything is equal bit by bit but one weight, and what is left to bound is the rounding of the
+weighted sums, in double precision. It follows the sizes that are added, ``weight · (A + M)``, A what the positions of
+a row give had they not cancelled, M the norm of its cell's mean. :meth:`ConstraintGradient.full` adds a bound of it,
+which is public, to the radius. The radius of :meth:`ConstraintGradient.sampled` must not tell who is in the sample. So
+that takes no norm of a centred gradient below (A + M)/κ: in pieces of at most 1,024 rows and 2^18 positions, with κ =
+1e5, and 500 where there are positions, two sums of private rows then differ by less than 6e-5 of the radius from what
+they should.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from skfairdp._networks._clipping import _looped_gradients, _vectorized_gradients, fused_layers
+from skfairdp._networks._wide_sums import SLACK
+from skfairdp.lagrangian._centred import FusedLayers, RowGradients, centred_norms, row_gradients
+from skfairdp.lagrangian._constraints import FairnessConstraints
+from skfairdp.lagrangian._plan import PFLDPlan
+from skfairdp.privacy import NoiseSource, PoissonSample
+
+__all__ = ["ConstraintGradient"]
+
+Cell = tuple[int, int]  # a constraint, and one of its cells
+
+_CHUNK = 8192
+_KEPT = 2e7  # numbers of prepared rows that may stay in memory between the two passes, in two precisions
+_DOTS = 1024
+
+
+@dataclass(frozen=True)
+class ConstraintGradient:
+    """Noisy gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``.
+
+    Each row contributes its centred gradient, times a weight that its group picks. Centred gradients, their clipping
+    bound (by default the largest there is: no bias) and the weights of all groups are public; which weight a row has is
+    not. (Rows with the largest and the smallest weight of their cell define the sensitivity; signs never depend on
+    private violations.)
+
+    Parameters
+    ----------
+    X : Tensor of shape (n_rows, ...)
+    y : Tensor of int of shape (n_rows,)
+    groups : Tensor of int of shape (n_rows,)
+        Private.
+    constraints : FairnessConstraints
+    plan : PFLDPlan
+    source : NoiseSource
+    clip : float or None
+        Clipping bound of centred gradients; None takes the largest norm of each cell.
+    n_components : int or None
+        Project what is released on so many principal directions of the public centred gradients.
+    fused : bool or None
+    vectorized : bool
+    dtype : torch.dtype
+        Of the parameters.
+    """
+
+    X: Tensor
+    y: Tensor
+    groups: Tensor
+    constraints: FairnessConstraints
+    plan: PFLDPlan
+    source: NoiseSource
+    clip: float | None = None
+    n_components: int | None = None
+    fused: bool | None = None
+    vectorized: bool = True
+    dtype: torch.dtype = torch.float32
+
+    def full(self, module: nn.Module, weights: Tensor) -> Tensor:
+        """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
+        chunks = list(torch.arange(len(self.X), device=self.X.device).split(_CHUNK))
+        keep = len(self.X) * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
+        cells = self.constraints.cells
+        parts = [_Rows(partial(self._rows, module, chunk), keep) for chunk in chunks]
+        weights = weights.double()
+        means = self._mean_gradients(
+            [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)], cells.shape[1]
+        )
+        norms = torch.cat([centred_norms(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)])
+        bounds = self._bounds(norms, cells)
+        factors = _factors(norms, bounds, cells)
+        sizes = torch.cat([_sizes(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)])
+        largest = weights.abs().amax(0)[cells, self._columns] * factors * sizes
+        terms = len(parts) + max(part.terms for part in parts) + len(self.X) // _DOTS + _DOTS
+        radius = self._radius(weights, bounds) + 1.02 * 2.0**-53 * terms * float(largest.sum())
+        if not np.isfinite(radius):
+            return torch.zeros_like(next(iter(means.values()))).to(self.dtype)  # the public part has diverged
+        mine = self._of_group(weights, self.groups, cells) * factors
+        total = -_mean_part(mine, cells, means)
+        for part, chunk in zip(parts, chunks, strict=True):
+            total += part.weighted_sum(mine[chunk])
+        return self._released(total, radius, module)
+
+    def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
+        """Release from a Poisson sample, which shares one forward and one backward with a public batch.
+
+        ``public`` are the positions of the public batch, independent of the sample. It gives the means that gradients
+        are centred by, their bounds, the part of the constraint's gradient that needs no group, and, ``with_loss``, the
+        gradient of the mean cross-entropy, which is then part of the result.
+        """
+        n, k = len(self.X), len(self.constraints.kinds)
+        private = torch.from_numpy(PoissonSample(self.plan.sampling_probability).draw(n, self.source))
+        both = torch.cat([public, private.to(public.device)])
+        size = len(public)
+        weights = weights.double()
+        rows = self._rows(module, both, with_loss)
+        cells = self.constraints.cells[both]
+        means = self._mean_gradients([(rows, cells[:size])], k + with_loss)
+        norms = centred_norms(rows, cells, means)
+        bounds = self._bounds(norms[:size], cells[:size])
+        radius = self._radius(weights, bounds)
+        factors = _factors(torch.maximum(norms, _sizes(rows, cells, means) / _kappa(rows)), bounds, cells)
+        if not np.isfinite(radius):
+            factors, radius = torch.zeros_like(factors), 0.0
+        middle = ((weights.amax(0) + weights.amin(0)) / 2)[cells, self._columns]
+        # what needs no group comes from public rows; what does, centred, from the sample
+        open_part = middle[:size] * (n / size) * factors[:size]
+        mine = self._of_group(weights, self.groups[both[size:]], cells[size:]) - middle[size:]
+        mine = mine / self.plan.sampling_probability * factors[size:]
+        of_loss = [1 / size, 0.0] if with_loss else []
+        open_sum = rows.weighted_sum(_with_column(open_part, *of_loss[:1]), public=True)
+        total = open_sum - _mean_part(open_part, cells[:size], means)
+        secret = rows.weighted_sum(_with_column(mine, *of_loss[1:]), start=size)
+        return self._released(total + secret - _mean_part(mine, cells[size:], means), radius, module)
+
+    # ------------------------------------------------------------------ parts
+
+    def _rows(self, module: nn.Module, positions: Tensor, with_loss: bool = False) -> RowGradients:
+        y = self.y[positions]
+
+        def slopes(logits: Tensor) -> Tensor:
+            probabilities = torch.softmax(logits, dim=1)
+            columns = self.constraints.slopes(probabilities, y)
+            if not with_loss:
+                return columns
+            target = nn.functional.one_hot(y, logits.shape[1]).to(logits.dtype)
+            return torch.cat([columns, (probabilities - target)[:, None]], dim=1)
+
+        return row_gradients(module, self.X[positions], slopes, self._layers(module), vectorized=self.vectorized)
+
+    def _layers(self, module: nn.Module) -> FusedLayers | None:
+        if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
+            self._seen.update(module=module, layers=None if self.fused is False else fused_layers(module))
+        return self._seen["layers"]
+
+    @cached_property
+    def _seen(self) -> dict[str, Any]:
+        return {}
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The cells that each constraint compares rows in."""
+        lines = self.constraints.cells_of_stratum.tolist()
+        return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
+
+    @cached_property
+    def _columns(self) -> Tensor:
+        return torch.arange(len(self.constraints.kinds), device=self.X.device)
+
+    def _mean_gradients(self, parts: list[tuple[RowGradients, Tensor]], n_columns: int) -> dict[Cell, Tensor]:
+        """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
+        means: dict[Cell, Tensor] = {}
+        for c, cell in self._pairs:
+            inside = [cells[:, c] == cell for _, cells in parts]
+            size = max(1, sum(int(here.sum()) for here in inside))
+            total = None
+            for (rows, cells), here in zip(parts, inside, strict=True):
+                weights = torch.zeros(len(cells), n_columns, dtype=torch.float64, device=cells.device)
+                weights[:, c] = here / size
+                value = rows.weighted_sum(weights, public=True)
+                total = value if total is None else total + value
+            assert total is not None
+            means[c, cell] = total
+        return means
+
+    def _bounds(self, norms: Tensor, cells: Tensor) -> Tensor:
+        """Clipping bound of each cell, shape (n_cells, n_constraints): given, or the largest public norm."""
+        bounds = torch.zeros(self.constraints.n_cells, norms.shape[1], dtype=norms.dtype, device=norms.device)
+        bounds.scatter_reduce_(0, cells, norms, "amax")
+        return bounds if self.clip is None else torch.full_like(bounds, self.clip)
+
+    def _radius(self, weights: Tensor, bounds: Tensor) -> float:
+        """Half the sensitivity: the norm that the centred contribution of one row cannot exceed."""
+        reach = (weights.amax(0) - weights.amin(0)) / 2 * bounds  # (n_cells, n_constraints)
+        return float(reach[self.constraints.cells_of_stratum, self._columns].sum(1).max())
+
+    def _of_group(self, weights: Tensor, groups: Tensor, cells: Tensor) -> Tensor:
+        return weights[groups[:, None], cells, self._columns]
+
+    def _released(self, total: Tensor, radius: float, module: nn.Module) -> Tensor:
+        noisy = torch.from_numpy(self.plan.release_gradient(total.double().cpu().numpy(), radius, self.source))
+        noisy = noisy.to(total.device, self.dtype)
+        return noisy if self.n_components is None else self._projected(noisy, module)
+
+    def _projected(self, gradient: Tensor, module: nn.Module) -> Tensor:
+        assert self.n_components is not None
+        some = torch.linspace(0, len(self.X) - 1, min(len(self.X), max(256, 2 * self.n_components))).long()
+        some = some.to(self.X.device).unique()
+        form = _vectorized_gradients if self.vectorized else _looped_gradients
+        with torch.no_grad():
+            slopes = self.constraints.slopes(torch.softmax(module(self.X[some]), dim=1), self.y[some])
+        spans = []
+        for c in range(slopes.shape[1]):
+            parts = form(module, lambda out, slope: (out * slope).sum(1), self.X[some], slopes[:, c])
+            rows = torch.cat([g.flatten(1) for g in parts.values()], dim=1)
+            for cell in self.constraints.cells[some, c].unique():
+                here = rows[self.constraints.cells[some, c] == cell]
+                spans.append(here - here.mean(0))
+        span = torch.cat(spans).double()
+        values, vectors = torch.linalg.eigh(span @ span.T)
+        top = slice(max(0, len(values) - self.n_components), None)
+        usable = values[top] > values[-1] * 1e-10
+        directions = (vectors[:, top] / values[top].clamp_min(1e-300).sqrt())[:, usable].T @ span
+        return (directions.T @ (directions @ gradient.double())).to(gradient)
+
+
+class _Rows:
+    """Gradients of a chunk of rows, made once and kept, or made again whenever asked for."""
+
+    def __init__(self, make: Callable[[], RowGradients], keep: bool) -> None:
+        self._make, self._keep = make, keep
+        self._kept: RowGradients | None = None
+
+    def _get(self) -> RowGradients:
+        if not self._keep:
+            return self._make()
+        if self._kept is None:
+            self._kept = self._make()
+        return self._kept
+
+    @property
+    def positions(self) -> int:
+        return self._get().positions
+
+    @property
+    def terms(self) -> int:
+        return self._get().terms
+
+    def squared_norms(self) -> Tensor:
+        return self._get().squared_norms()
+
+    def squared_sizes(self) -> Tensor:
+        return self._get().squared_sizes()
+
+    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
+        return self._get().weighted_sum(weights, start=start, public=public)
+
+    def inner(self, column: int, gradient: Tensor) -> Tensor:
+        return self._get().inner(column, gradient)
+
+
+def _factors(norms: Tensor, bounds: Tensor, cells: Tensor) -> Tensor:
+    """min(1, bound / norm), a little less so that rounding cannot take a sum past its bound."""
+    mine = bounds[cells, torch.arange(cells.shape[1], device=cells.device)]
+    return (mine * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
+
+
+def _with_column(weights: Tensor, *value: float) -> Tensor:
+    return torch.cat([weights, *(torch.full_like(weights[:, :1], v) for v in value)], dim=1)
+
+
+def _kappa(rows: RowGradients) -> float:
+    return 1e5 if rows.positions == 1 else 500.0
+
+
+def _sizes(rows: RowGradients, cells: Tensor, means: dict[Cell, Tensor]) -> Tensor:
+    """A + M of every row and constraint: what the rounding of its centred gradient follows."""
+    sizes = rows.squared_sizes()[:, : cells.shape[1]].sqrt()
+    for (c, cell), mean in means.items():
+        sizes[:, c] += (cells[:, c] == cell).to(sizes.dtype) * mean.norm()
+    return sizes
+
+
+def _mean_part(mine: Tensor, cells: Tensor, means: dict[Cell, Tensor]) -> Tensor:
+    """Σ weight times the mean of the row's cell; weights are added up in pieces, which keeps their rounding short."""
+    parts = []
+    for (c, cell), mean in means.items():
+        here = mine[:, c] * (cells[:, c] == cell).to(mine.dtype)
+        pieces = [piece.sum() for piece in here.split(_DOTS)]
+        parts.append(mean * (pieces[0] if len(pieces) == 1 else torch.stack(pieces).sum()))
+    return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)

@@ -1,0 +1,273 @@
+"""What PF-LD releases of the private groups: counts, primal terms and violations, each with its sensitivity and noise.
+
+What is protected is the *group of one row*; features, labels and the number of rows are public, and so is everything
+computed from them and from earlier releases, sensitivities included. Hence every noise scale here is the same on two
+neighbours, who differ in the group of one row.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianDpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    NonPrivateDpEvent,
+    ReplaceSampledGaussian,
+    calibrate_noise,
+    compose,
+    gdp_mu,
+    repeat,
+)
+
+__all__ = ["PFLDPlan"]
+
+Array = NDArray[np.float64]
+_RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
+_UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
+
+
+@dataclass(frozen=True)
+class PFLDPlan:
+    """The releases of a fit, planned before a group is read.
+
+    Parameters
+    ----------
+    n_groups : int
+        m ≥ 2. With two groups one of them says it all, and a changed row moves its sum once; with more it moves two
+        sums, which costs a factor √2.
+    primal_steps : int
+        Releases of the primal kind: noisy gradients, or one table of moments.
+    dual_steps : int
+        Releases of the violations.
+    sigma_count, sigma_primal, sigma_dual : float
+        Noise standard deviation over the sensitivity. All 0 is no privacy.
+    sampling_probability : float, default=1.0
+        Below 1, primal releases read a Poisson sample; their noise is then stated over half the sensitivity, the norm
+        that centred contributions have.
+
+    Examples
+    --------
+    >>> from skfairdp.lagrangian import PFLDPlan
+    >>> from skfairdp.privacy import epsilon_of
+    >>> plan = PFLDPlan.calibrated(epsilon=1.0, delta=1e-5, n_groups=2, primal_steps=200, dual_steps=40)
+    >>> round(plan.sigma_count, 2), round(plan.sigma_primal, 2), round(plan.sigma_dual, 2)
+    (26.38, 59.74, 52.76)
+    >>> round(epsilon_of(plan.event, 1e-5), 6)
+    1.0
+    """
+
+    n_groups: int
+    primal_steps: int
+    dual_steps: int
+    sigma_count: float
+    sigma_primal: float
+    sigma_dual: float
+    sampling_probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.n_groups < 2:
+            raise ValueError(f"n_groups of PFLDPlan must be at least 2. Got {self.n_groups!r} instead.")
+        if not 0 < self.sampling_probability <= 1:
+            raise ValueError(
+                f"sampling_probability of PFLDPlan must lie in (0, 1]. Got {self.sampling_probability!r} instead."
+            )
+        sigmas = (self.sigma_count, self.sigma_primal, self.sigma_dual)
+        if not all(sigma >= 0 and math.isfinite(sigma) for sigma in sigmas):
+            raise ValueError(f"The noises of PFLDPlan must be finite and at least 0. Got {sigmas!r} instead.")
+        if any(sigma == 0 for sigma in sigmas) and any(sigmas):
+            raise ValueError(f"Either all noises of PFLDPlan are 0 (no privacy) or none. Got {sigmas!r} instead.")
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        n_groups: int,
+        primal_steps: int,
+        dual_steps: int,
+        budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
+        sampling_probability: float = 1.0,
+    ) -> "PFLDPlan":
+        """The plan whose certified ε is at most ``epsilon``.
+
+        ``budget_split`` are the shares of counts, primal and dual releases in the squared Gaussian budget μ². With
+        Poisson sampling the first and the last are spent so, and primal releases get all that is left.
+        """
+        mu = gdp_mu(epsilon, delta)
+        counts, primal, dual = (share / sum(budget_split) for share in budget_split)
+        sigmas = [
+            _UP / (mu * math.sqrt(counts)),
+            _UP * math.sqrt(primal_steps / primal) / mu,
+            _UP * math.sqrt(dual_steps / dual) / mu,
+        ]
+        if sampling_probability < 1:
+            sigmas[1] = calibrate_noise(
+                lambda sigma: (
+                    cls(n_groups, primal_steps, dual_steps, sigmas[0], sigma, sigmas[2], sampling_probability).event
+                ),
+                epsilon,
+                delta,
+                guess=max(0.4, 2 * sampling_probability * sigmas[1]),
+            )
+        return cls(n_groups, primal_steps, dual_steps, sigmas[0], sigmas[1], sigmas[2], sampling_probability)
+
+    @classmethod
+    def without_privacy(
+        cls, *, n_groups: int, primal_steps: int, dual_steps: int, sampling_probability: float = 1.0
+    ) -> "PFLDPlan":
+        """The same releases without noise (F-LD)."""
+        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability)
+
+    @property
+    def is_private(self) -> bool:
+        return self.sigma_count > 0
+
+    @property
+    def event(self) -> DpEvent:
+        """All releases together; neighbours change the group of one row."""
+        if not self.is_private:
+            return NonPrivateDpEvent()
+        primal: DpEvent = GaussianDpEvent(self.sigma_primal)
+        if self.sampling_probability < 1:
+            primal = ReplaceSampledGaussian(self.sampling_probability, self.sigma_primal)
+        return compose(
+            GaussianDpEvent(self.sigma_count),
+            repeat(primal, self.primal_steps),
+            repeat(GaussianDpEvent(self.sigma_dual), self.dual_steps),
+        )
+
+    # ------------------------------------------------------------------ noise
+
+    @property
+    def _moved(self) -> float:
+        """How far the released indicators of a row move, in L2, when it changes its group."""
+        return 1.0 if self.n_groups == 2 else math.sqrt(2.0)
+
+    @property
+    def count_noise(self) -> float:
+        """Standard deviation of the noise on each count, in rows."""
+        return self.sigma_count * self._moved
+
+    def primal_noise(self, radius: float) -> float:
+        """Standard deviation of the noise on a gradient to which each row contributes at most ``radius``, centred."""
+        if self.sampling_probability < 1:
+            return self.sigma_primal * radius / self.sampling_probability
+        return self.sigma_primal * 2 * radius
+
+    def moment_noise(self, features: Array) -> float:
+        """Standard deviation of the noise on each moment of these features."""
+        return self.sigma_primal * self._moved * _longest_row(features)
+
+    def dual_noise(self, violations: Array) -> float:
+        """Standard deviation of the noise on each sum of these violations."""
+        return self.sigma_dual * self._moved * _longest_row(violations)
+
+    def largest_dual_noise(self, n_constraints: int) -> float:
+        """The same for any violations between -1 and 1 of so many constraints at once."""
+        return self.sigma_dual * self._moved * math.sqrt(n_constraints)
+
+    # ------------------------------------------------------------------ releases
+
+    def release_counts(
+        self, groups: NDArray[np.int64], strata: NDArray[np.int64], n_strata: int, source: NoiseSource
+    ) -> Array:
+        """Noisy sizes of the groups in every stratum, shape (n_groups, n_strata), kept away from 0.
+
+        The sizes of the strata are public. No size is let below two standard deviations of its noise, nor below half an
+        equal share: what divides by it stays bounded however small the group.
+        """
+        member = np.zeros((len(strata), n_strata))
+        member[np.arange(len(strata)), strata] = 1.0
+        sizes = member.sum(0)
+        counts = self._release(member, groups, sizes, self.count_noise, self._moved, source)
+        least = np.minimum(max(1.0, 2 * self.count_noise), np.maximum(sizes, 1.0) / (2 * self.n_groups))
+        return np.clip(counts, least, np.maximum(sizes - (self.n_groups - 1) * least, least))
+
+    def release_gradient(self, gradient: Array, radius: float, source: NoiseSource) -> Array:
+        """A noisy copy of a sum to which each row contributes at most ``radius``, centred; no noise where that is 0."""
+        noise = self.primal_noise(radius)
+        if noise == 0:
+            return gradient
+        sampled = self.sampling_probability  # 1 for all rows; the sum has been divided by it
+        return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(gradient, source)
+
+    def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
+        """Noisy sums of public features over each group, shape (n_groups, n_features)."""
+        features = _exactly_summable(features)
+        moved = self._moved * _longest_row(features)
+        return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
+
+    def release_violations(
+        self, values: Array, cells: NDArray[np.int64], n_cells: int, groups: NDArray[np.int64], source: NoiseSource
+    ) -> Array:
+        """Noisy sums of what each row says beyond the mean of its cell.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, n_constraints)
+            What is to have the same mean in every group: a function of public values.
+        cells : ndarray of int of shape (n_rows, n_constraints)
+            Among which rows, constraint by constraint.
+        n_cells : int
+        groups : ndarray of int of shape (n_rows,)
+        source : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_groups, n_cells, n_constraints)
+        """
+        n, k = values.shape
+        violations = np.zeros((n, n_cells, k))
+        rows = np.arange(n)
+        bounds = np.zeros(k)
+        for c in range(k):
+            sizes = np.bincount(cells[:, c], minlength=n_cells)
+            means = np.bincount(cells[:, c], weights=values[:, c], minlength=n_cells) / np.maximum(sizes, 1)
+            centred = values[:, c] - means[cells[:, c]]
+            bounds[c] = np.abs(centred).max(initial=0.0)
+            if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
+                violations[rows, cells[:, c], c] = centred / bounds[c]
+        flat = _exactly_summable(violations.reshape(n, -1))
+        moved = self._moved * _longest_row(flat)
+        released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), moved, source)
+        used = np.zeros((n_cells, k), dtype=bool)
+        used[cells, np.arange(k)] = True
+        return released.reshape(-1, n_cells, k) * bounds * used
+
+    def _release(
+        self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
+    ) -> Array:
+        """Noisy sums of rows over each group, made to add up to their public total.
+
+        ``moved`` is how far the sums can move, in L2, when a row changes its group.
+        """
+        released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
+        sums = np.stack([values[groups == a].sum(0) for a in released])
+        if noise > 0:
+            sums = GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
+        if self.n_groups == 2:
+            return np.concatenate([total - sums, sums])
+        return sums + (total - sums.sum(0)) / self.n_groups
+
+
+def _exactly_summable(values: Array) -> Array:
+    """Public values rounded to multiples of a public power of two, so that any sum of rows is exact in any order.
+
+    Every partial sum is then a multiple of that power, below 2^53 times it. What a row moves follows from the rounded.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return values
+    step = math.ldexp(1.0, max(math.frexp(largest)[1] + math.ceil(math.log2(len(values) + 1)) - 52, -1074))
+    return np.rint(values / step) * step
+
+
+def _longest_row(values: Array) -> float:
+    return _UP * math.sqrt(float(np.square(values).sum(1).max(initial=0.0)))

@@ -1,0 +1,200 @@
+"""Fair teachers: one fair learner per part, each reading the groups of its own part."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skfairdp._teachers._classifiers import ClassifierEnsemble, seeded_clone, total_fit
+from skfairdp._teachers._parts import Parts, run_tasks
+from skfairdp._teachers._stacks import _STACK_NETWORKS, _STACK_PARAMETERS, StackedEnsemble, _own, _run_stacks
+from skfairdp._teachers._teachers import Teachers
+from skfairdp.lagrangian._fld import LagrangianClassifier, as_tensor, check_notions
+from skfairdp.utils import RandomStateLike, child_seeds, public_generator
+
+__all__ = ["fit_fair_teachers"]
+
+
+def fit_fair_teachers(
+    learner: Any,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    assignment: NDArray[np.int64],
+    *,
+    n_teachers: int,
+    n_classes: int,
+    n_groups: int,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Teachers:
+    """Train one fair classifier on the rows assigned to each teacher, independently of all other rows.
+
+    As :func:`fit_teachers`, with groups: teacher i is a function of its own rows, groups and seed and of public
+    settings only. A part with one class answers it always, one without rows class 0. A part with one group trains a
+    :class:`LagrangianClassifier` without effect of the constraint; any other learner, which may not be able to, is
+    replaced by the most frequent class of the part. So is one whose fit fails, and a vote that is no class by class 0:
+    nothing tells that, or how often, it happened.
+
+    Parameters
+    ----------
+    learner : LagrangianClassifier or any classifier with ``fit(X, y, sensitive_features=)``
+        The former: all networks and multipliers in one tensor program. Any other is cloned for each part.
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of int of shape (n_rows,)
+        Class codes.
+    groups : ndarray of int of shape (n_rows,)
+        Private group codes.
+    assignment : ndarray of int of shape (n_rows,)
+        See :func:`position_partition`.
+    n_teachers, n_classes, n_groups : int
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds initialisations and batch orders; may be public.
+    n_jobs : int or None, default=None
+    verbose : int, default=0
+
+    Returns
+    -------
+    Teachers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._teachers import position_partition
+    >>> from skfairdp.lagrangian import LagrangianClassifier
+    >>> from skfairdp.pate._fair_teachers import fit_fair_teachers
+    >>> rng = np.random.default_rng(0)
+    >>> groups = rng.integers(2, size=400)
+    >>> X = rng.normal(size=(400, 2)) + groups[:, None]
+    >>> y = (X[:, 0] > 0.5).astype(int)
+    >>> learner = LagrangianClassifier(hidden=(), epochs=5)
+    >>> teachers = fit_fair_teachers(learner, X, y, groups, position_partition(400, 4, random_state=0), n_teachers=4,
+    ...                              n_classes=2, n_groups=2, random_state=0)
+    >>> teachers.predict([[3.0, 0.0], [-3.0, 0.0]]).shape
+    (4, 2)
+    """
+    seeds = child_seeds(public_generator(random_state), n_teachers)
+    parts = Parts.of(assignment, y, seeds, n_classes)
+    if isinstance(learner, LagrangianClassifier):
+        ensemble: Any = _fit_stacks(learner, X, y, groups, parts, n_groups, n_jobs=n_jobs, verbose=verbose)
+    else:
+        ensemble = _fit_clones(learner, X, y, groups, parts, n_jobs=n_jobs, verbose=verbose)
+    return Teachers(ensemble, n_teachers)
+
+
+def _fit_stacks(
+    learner: LagrangianClassifier,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    parts: Parts,
+    n_groups: int,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> StackedEnsemble:
+    import torch
+
+    from skfairdp._networks import StackedMLP
+
+    net = StackedMLP(X.shape[1], tuple(learner.hidden), parts.seen.shape[1])
+    size = max(1, _STACK_PARAMETERS // net.n_parameters)
+    if torch.device(learner.device).type == "cpu":
+        size = min(size, _STACK_NETWORKS)
+    blocks = parts.blocks(size)
+    # Public: the largest part of a partition by position. Every stack follows the same schedule.
+    largest = max(len(rows) for rows in parts.rows)
+    tasks = ((learner, net, X, y, groups, block, n_groups, largest) for block in blocks)
+    stacks = _run_stacks(_train_stack, tasks, len(blocks), learner.device, n_jobs=n_jobs, verbose=verbose)
+    seen = [block.seen for block in blocks]
+    return StackedEnsemble(net, stacks, seen, learner.device, X.shape[1:], type(learner).__name__)
+
+
+def _train_stack(
+    learner: LagrangianClassifier,
+    net: Any,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    block: Parts,
+    n_groups: int,
+    largest: int,
+) -> list[Any]:
+    from skfairdp.lagrangian import FairnessConstraints, StackedParity, train_stacked_lagrangian
+
+    net = _own(net)
+    # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for all data.
+    used = [rows[:0] if constant else rows for rows, constant in zip(block.rows, block.constant, strict=True)]
+    rows = np.concatenate(used)
+    sizes = np.array([len(part) for part in used])
+    parity = None
+    notions = check_notions(learner.constraint, type(learner).__name__)
+    if notions and len(rows):
+        codes = as_tensor(y[rows], learner.device)
+        constraints = FairnessConstraints.of(notions, codes, net.n_classes, moments=learner.moments)
+        parity = StackedParity(constraints, codes, np.eye(n_groups)[groups[rows]], sizes)
+    training = learner.dual(largest)
+    params, _ = train_stacked_lagrangian(
+        net, X[rows], y[rows], sizes, block.seeds.tolist(), training, parity=parity, device=learner.device
+    )
+    return params
+
+
+def _fit_clones(
+    learner: Any,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    parts: Parts,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> ClassifierEnsemble:
+    one_group = np.array([len(np.unique(groups[rows])) < 2 for rows in parts.rows])
+    tasks = (
+        (_most_frequent(y[rows]), 0) if no_fit else _task(learner, int(seed), X[rows], y[rows], groups[rows])
+        for rows, seed, no_fit in zip(parts.rows, parts.seeds, parts.constant | one_group, strict=True)
+    )
+    fitted = run_tasks(_fit_one, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
+    return SeededEnsemble(fitted, parts.seeds, parts.seen.shape[1])
+
+
+class SeededEnsemble(ClassifierEnsemble):
+    """Learners that randomise their predictions do so from the seed of their teacher, not from the global generator."""
+
+    def __init__(self, estimators: list[Any], seeds: NDArray[np.int64], n_classes: int) -> None:
+        super().__init__(estimators, n_classes)
+        self.seeds = seeds
+
+    def _predict(self, k: int, X: Any) -> Any:
+        return seeded_predictions(self.estimators[k], X, int(self.seeds[k]))
+
+
+def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
+    """What a fitted learner predicts; one that draws lots takes its ``random_state`` here."""
+    if "random_state" in inspect.signature(learner.predict).parameters:
+        return learner.predict(X, random_state=seed)
+    return learner.predict(X)
+
+
+def fair_copy(learner: Any, seed: int) -> Any:
+    """A clone with seeds of its own, also of what is no scikit-learn estimator."""
+    return seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
+
+
+def _task(learner: Any, seed: int, X: Any, y: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[Any, ...]:
+    return None, _most_frequent(y), fair_copy(learner, seed), X, y, groups
+
+
+def _most_frequent(y: NDArray[np.int64]) -> int:
+    return int(np.bincount(y, minlength=1).argmax())
+
+
+def _fit_one(
+    constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
+) -> Any:
+    """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
+    return total_fit(constant, fallback, learner, X, y, sensitive_features=groups)

@@ -1,0 +1,134 @@
+"""A teacher tried on public rows: what its parameters make go wrong shows here, and not as a hundred constant votes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp._teachers._classifiers import seeded_clone
+from skfairdp._teachers._stacks import ModuleTeachers
+from skfairdp._teachers._teachers import engine_of
+from skfairdp.pate._fair_teachers import fair_copy, seeded_predictions
+from skfairdp.utils import silence
+
+__all__ = ["rehearse_fair_teacher", "rehearse_teacher"]
+
+_PASSED: set[str] = set()  # by hash: a search plans the same fit many times
+_MOST_PASSED = 1024
+
+
+def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, owner: str) -> None:
+    """Fit a teacher on public rows with made-up labels, as many as a part has; let it predict them.
+
+    Teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as silent there
+    as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
+    number of rows follows from public numbers. One teacher's work, before anything is spent.
+
+    Parameters
+    ----------
+    teacher : object
+        As for :func:`fit_teachers`.
+    X_public : ndarray of shape (n_public, n_features)
+    n_rows : int
+        Size of the largest part.
+    n_classes : int
+    owner : str
+        Class name for the error message.
+
+    Raises
+    ------
+    ValueError
+        The teacher cannot be fitted on so many rows of several classes, or does not predict them by class codes; or a
+        batched engine has a bad parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfairdp.pate._rehearsal import rehearse_teacher
+    >>> try:
+    ...     rehearse_teacher(LogisticRegression(C=-1.0), np.eye(4), n_rows=20, n_classes=2, owner="PATEClassifier")
+    ... except ValueError as error:
+    ...     print(str(error)[:59])
+    The 'teacher' of PATEClassifier fails on 20 public rows wit
+    """
+    engine = engine_of(teacher)
+    if engine is None:
+
+        def attempt(rows: Any, labels: Any) -> Any:
+            return seeded_clone(teacher, 0).fit(rows, labels).predict(X_public)
+
+        _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
+    elif len(X_public):
+        rows = engine.validate(X_public)
+        if isinstance(engine, ModuleTeachers):
+            import torch
+
+            with torch.random.fork_rng(devices=[]):
+                engine._net(rows, n_classes)
+
+
+def rehearse_fair_teacher(
+    learner: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, n_groups: int, owner: str
+) -> None:
+    """As :func:`rehearse_teacher`, of a fair classifier: labels and groups go round as well.
+
+    Parameters
+    ----------
+    learner : classifier with ``fit(X, y, sensitive_features=)``
+    X_public, n_rows, n_classes, owner
+        As for :func:`rehearse_teacher`.
+    n_groups : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.baselines import ParityLogisticRegression
+    >>> from skfairdp.pate._rehearsal import rehearse_fair_teacher
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> rehearse_fair_teacher(
+    ...     ParityLogisticRegression(), rows, n_rows=10, n_classes=2, n_groups=2, owner="SFPATEClassifier")
+    """
+
+    def attempt(rows: Any, labels: Any) -> Any:
+        groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
+        fitted = fair_copy(learner, 0).fit(rows, labels, sensitive_features=groups)
+        return seeded_predictions(fitted, X_public, 0)
+
+    if n_groups > 1:
+        _attempts(attempt, learner, X_public, n_rows, n_classes, "fair_estimator", owner)
+
+
+def _attempts(
+    attempt: Callable[[Any, Any], Any], learner: Any, X: NDArray[np.float64], n_rows: int, n_classes: int,
+    parameter: str, owner: str,
+) -> None:  # fmt: skip
+    if min(n_rows, n_classes) < 2 or not len(X):
+        return  # nothing is trained
+    try:
+        key = joblib.hash((learner, X, n_rows, n_classes, parameter))
+    except Exception:  # what cannot be hashed is tried again
+        key = None
+    if key is not None and key in _PASSED:
+        return
+    rows, problem = X[np.arange(n_rows) % len(X)], None
+    for n_labels in dict.fromkeys((min(n_rows, n_classes), 2)):  # two where it cannot do with a few rows of each
+        labels = np.arange(n_rows) % n_labels
+        try:
+            with silence():
+                predicted = np.asarray(attempt(rows, labels))
+            if predicted.shape != (len(X),) or not np.isin(predicted, labels).all():
+                raise ValueError("predict must return one of the labels of fit for every row.")
+        except Exception as error:
+            problem = problem or error
+            continue
+        if key is not None and len(_PASSED) < _MOST_PASSED:
+            _PASSED.add(key)
+        return
+    raise ValueError(
+        f"The '{parameter}' of {owner} fails on {n_rows} public rows with labels of several classes, as many rows as a "
+        f"teacher gets, so that all of them would vote a constant. Change its parameters, or 'n_teachers'. "
+        f"{type(problem).__name__}: {problem}"
+    ) from problem

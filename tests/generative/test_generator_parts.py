@@ -1,0 +1,299 @@
+"""Parts of the marginals backend against brute force: simplex, cells, trees, laws, strata."""
+
+import itertools
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skfairdp.generative._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
+from skfairdp.generative._dataframes import as_cells, as_numbers, codes_of_cells
+from skfairdp.generative._fair_rates import fair_rates
+from skfairdp.generative._group_rates import on_simplex, tilted_rates
+from skfairdp.generative._marginals import MarginalsModel
+from skfairdp.generative._strata import drawn_strata
+from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_strata
+
+
+@given(st.lists(st.floats(-50, 100), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_the_nearest_point_of_the_simplex_is_nearer_than_any_other(values):
+    noisy = np.array(values)
+    shares = on_simplex(noisy)
+    assert (shares >= 0).all() and shares.sum() == pytest.approx(1)
+    total = noisy.sum()
+    if total > 1e-6:
+        rng = np.random.default_rng(0)
+        others = rng.dirichlet(np.ones(len(noisy)), size=200) * total
+        assert np.linalg.norm(shares * total - noisy) <= np.linalg.norm(others - noisy, axis=1).min() + 1e-6
+
+
+def test_shares_of_many_rows_are_projected_row_by_row():
+    noisy = np.array([[3.0, -1.0, 2.0], [0.0, 0.0, 0.0], [-5.0, 1.0, -2.0]])
+    np.testing.assert_allclose(on_simplex(noisy), [on_simplex(row) for row in noisy])
+    np.testing.assert_allclose(on_simplex(noisy)[1:], 1 / 3)
+
+
+def test_without_noise_shares_are_frequencies_and_with_much_of_it_those_of_all_rows():
+    counts = np.array([[30.0, 10, 0], [5, 15, 0], [40, 20, 0], [1, 9, 0]])
+    sampled = np.array([True, True, False])
+    exact = conditional_tables(counts, 1e-9, 2, sampled, None)
+    np.testing.assert_allclose(exact[:, :2], counts[:, :2] / counts.sum(axis=1, keepdims=True), atol=1e-6)
+    assert (exact[:, 2] == 0).all()
+    drowned = conditional_tables(counts, 1e3, 2, sampled, None)
+    np.testing.assert_allclose(drowned, np.tile([76 / 130, 54 / 130, 0], (4, 1)))
+
+
+@pytest.mark.parametrize(("missing", "kept"), [(3.0, False), (500.0, True)])
+def test_a_cell_of_missing_values_within_the_noise_is_empty(missing, kept):
+    counts = np.array([[100.0, 50, missing, 0], [100, 50, missing, 0]])
+    shares = conditional_tables(counts, 10.0, 1, np.array([True, True, True, False]), 2)
+    assert (shares[:, 2] > 0).all() == kept
+
+
+def test_the_joint_law_agrees_with_all_three_tables():
+    rng = np.random.default_rng(0)
+    strata = np.array([0.6, 0.3, 0.1])
+    truth = rng.dirichlet(np.ones(12), size=3).reshape(3, 3, 4)
+    pair = np.einsum("s,sij->ij", strata, truth)
+    joint = joint_given_strata(pair, truth.sum(axis=2), truth.sum(axis=1), strata, n_steps=400)
+    np.testing.assert_allclose(joint.sum(axis=2), truth.sum(axis=2), atol=1e-4)
+    np.testing.assert_allclose(joint.sum(axis=1), truth.sum(axis=1), atol=1e-6)
+    np.testing.assert_allclose(np.einsum("s,sij->ij", strata, joint), pair, atol=1e-3)
+
+
+def test_the_tree_is_the_spanning_tree_of_the_largest_gain_and_drops_pairs_that_are_noise():
+    rng = np.random.default_rng(1)
+    scores = rng.random((5, 5)) * 1000
+    scores = scores + scores.T
+    edges = best_tree(scores, [2] * 5, 1.0)
+    assert len(edges) == 4 and {child for _, child in edges} | {0} == set(range(5))
+    gain = sum(scores[i, j] for i, j in edges)
+    pairs = list(itertools.combinations(range(5), 2))
+    for chosen in itertools.combinations(pairs, 4):
+        reached = {0}
+        for _ in range(4):
+            reached |= {b for a, b in chosen if a in reached} | {a for a, b in chosen if b in reached}
+        if len(reached) == 5:
+            assert sum(scores[i, j] for i, j in chosen) <= gain + 1e-9
+    assert best_tree(scores, [100] * 5, 1.0) == []
+
+
+def tree_model():
+    rng = np.random.default_rng(2)
+    root, child = rng.dirichlet(np.ones(3), size=2), rng.dirichlet(np.ones(4), size=(2, 3))
+    return TreeModel([(1, ()), (0, (1,))], [root, child]), root, child
+
+
+def test_a_tree_is_sampled_from_its_tables_and_its_density_is_theirs():
+    model, root, child = tree_model()
+    strata = np.repeat([0, 1], 40_000)
+    cells = model.sample(strata, np.random.default_rng(0))
+    for s in (0, 1):
+        found = np.zeros((3, 4))
+        np.add.at(found, (cells[strata == s, 1], cells[strata == s, 0]), 1 / 40_000)
+        np.testing.assert_allclose(found, root[s][:, None] * child[s], atol=0.01)
+    logs = model.log_likelihood(cells[:5])
+    for row, values in zip(logs, cells[:5], strict=True):
+        expected = [np.log(root[s, values[1]] * child[s, values[1], values[0]]) for s in (0, 1)]
+        np.testing.assert_allclose(row, expected)
+
+
+def test_cells_without_a_share_are_never_sampled():
+    table = np.array([[0.0, 0.5, 0.0, 0.5, 0.0]])
+    cells = TreeModel([(0, ())], [table]).sample(np.zeros(5000, dtype=np.int64), np.random.default_rng(0))
+    assert set(cells[:, 0]) == {1, 3}
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------
+def test_a_value_that_fills_a_cell_alone_gets_a_cell_of_its_own():
+    values = np.array([0.0] * 80 + list(range(1, 21)))
+    starts = quantile_starts(values, 5, 0.0, 20.0, True)
+    assert starts[0] == 0 and starts[1] == 1
+    column = NumberColumn("x", np.dtype("int64"), False, starts, 20.0, True)
+    drawn = column.decode(column.encode(values), np.random.default_rng(0))
+    assert (drawn[:80] == 0).all() and (drawn[80:] >= 1).all() and drawn.max() <= 20
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(2, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_value_decoded_lies_in_its_own_cell(values, n_bins):
+    numbers = np.array(values)
+    starts = quantile_starts(numbers, n_bins, numbers.min(), numbers.max(), False)
+    column = NumberColumn("x", np.dtype("float64"), True, starts, float(numbers.max()))
+    cells = column.encode(numbers)
+    drawn = column.decode(cells, np.random.default_rng(0))
+    np.testing.assert_array_equal(column.encode(drawn), cells)
+    assert numbers.min() <= drawn.min() and drawn.max() <= numbers.max()
+
+
+@pytest.mark.parametrize(("bounds", "integer"), [(None, False), (None, True), ((-3.0, 7.0), False), ((2, 9e6), True)])
+def test_the_fine_grid_rises_and_gives_its_anchor_a_cell_of_its_own(bounds, integer):
+    starts, high = fine_grid(bounds, integer)
+    assert (np.diff(starts) > 0).all() and starts[-1] <= high
+    anchor = 0.0 if bounds is None or bounds[0] <= 0 else float(bounds[0])
+    place = np.searchsorted(starts, anchor)
+    assert starts[place] == anchor
+    assert starts[place + 1] == (anchor + 1 if integer else np.nextafter(anchor, np.inf))
+    assert not integer or (starts == np.round(starts)).all()
+
+
+def test_merged_cells_have_about_equal_counts_and_empty_outer_cells_are_cut_off():
+    starts = np.arange(100.0)
+    truth = np.where((starts >= 20) & (starts < 70), 200.0, 0.0)
+    truth[30] = 5000
+    noisy = truth + 10 * np.random.default_rng(0).normal(size=100)
+    merged, high = merged_grid(starts, 99.0, noisy, 10.0, 10)
+    assert 17 <= merged[0] <= 22 and 66 <= high <= 75
+    assert 30 in merged and 31 in merged
+    counts = np.add.reduceat(truth, merged.astype(int))
+    assert np.delete(counts, list(merged).index(30)).max() < 2.5 * truth.sum() / 10
+    nothing, high = merged_grid(starts, 99.0, np.zeros(100), 10.0, 10)
+    assert 2 <= len(nothing) <= 10 and high == 99.0
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------
+def test_tilts_run_from_the_groups_own_laws_through_the_overall_one():
+    observed = np.array([[0.3, 0.1], [0.3, 0.3]])
+    np.testing.assert_allclose(tilted_rates(observed, -1.0), [[0.75, 0.25], [0.5, 0.5]])
+    np.testing.assert_allclose(tilted_rates(observed, 0.0), [[0.6, 0.4]] * 2)
+    beyond = tilted_rates(observed, 1.0)
+    assert beyond[0, 1] > 0.4 > beyond[1, 1]
+    sharper = tilted_rates(observed, 0.0, 0.5)
+    assert sharper[0, 1] < 0.4 and sharper[0, 1] == pytest.approx(sharper[1, 1])
+
+
+def test_fair_rates_are_less_unfair_on_the_model_than_equal_ones_and_cost_little_accuracy():
+    """One column that tells the label and one that tells the group, which is unequal in the label."""
+    label = np.array([[0.8, 0.2], [0.3, 0.7], [0.7, 0.3], [0.15, 0.85]])
+    group = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
+    model = MarginalsModel(TreeModel([(0, ()), (1, ())], [label, group]))
+    observed = np.array([[0.4, 0.1], [0.25, 0.25]])
+
+    def judged(rates):
+        joint = np.einsum("sa,sb->sab", label, group).reshape(2, 2, 2, 2)
+        predicted = np.einsum("syab,sy->abys", joint, rates).sum(axis=3).argmax(axis=2)
+        hits = np.stack([np.einsum("syab,ab->sy", joint, predicted == k) for k in (0, 1)], axis=2)
+        right = np.einsum("syy->sy", hits)
+        of_label = observed / observed.sum(axis=1, keepdims=True)
+        gap = np.ptp(np.einsum("sy,syk->sk", of_label, hits), axis=0).max()
+        return np.ptp(right, axis=0).max() ** 2 + (1.8 * gap) ** 2, (observed * right).sum()
+
+    chosen = fair_rates(model, observed, np.random.default_rng(0))
+    np.testing.assert_allclose(chosen.sum(axis=1), 1)
+    unfair, accuracy = judged(tilted_rates(observed, 0.0))
+    found, kept = judged(chosen)
+    assert found <= unfair + 1e-3 and kept >= accuracy - 0.02
+    np.testing.assert_allclose(fair_rates(model, np.array([[0.4, 0.6]]), np.random.default_rng(0)), [[0.4, 0.6]])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda v: sum(v) > 0.01), st.integers(1, 200))
+@settings(max_examples=60, deadline=None)
+def test_strata_are_drawn_as_often_as_their_shares_say_up_to_one_row(shares, n_samples):
+    law = np.array(shares) / sum(shares)
+    drawn = drawn_strata(law, n_samples, np.random.default_rng(0))
+    assert len(drawn) == n_samples
+    assert (np.abs(np.bincount(drawn, minlength=len(law)) - law * n_samples) < 2).all()
+
+
+# ---- cells -----------------------------------------------------------------------------------------------------
+class Touchy:
+    """Raises at everything a reader might try."""
+
+    def __init__(self, *attempts):
+        self.attempts = attempts
+
+    def __hash__(self):
+        if "hash" in self.attempts:
+            raise RuntimeError("hash")
+        return hash("a")
+
+    def __eq__(self, other):
+        raise RuntimeError("eq")
+
+
+STRANGE = [
+    pd.NA,
+    pd.NaT,
+    np.float32(0.1),
+    np.int8(3),
+    np.bool_(True),
+    np.str_("a"),
+    np.longdouble(1) / 3,
+    10**400,
+    -(10**400),
+    "1e400",
+    "inf",
+    "nan",
+    " 7 ",
+    "\ud800",
+    np.array(1.0),
+    np.array([1, 2]),
+    np.timedelta64(3, "D"),
+    pd.Timestamp(0),
+    Decimal("sNaN"),
+    Decimal("1e999999"),
+    pd.Series([1.0]),
+    Touchy(),
+    Touchy("hash"),
+    "a",
+    1,
+    1.0,
+    0,
+]
+CELLS = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.text(max_size=4),
+    st.binary(max_size=3),
+    st.none(),
+    st.complex_numbers(),
+    st.decimals(),
+    st.fractions(),
+    st.datetimes(),
+    st.tuples(st.integers()),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=1), st.integers(), max_size=1),
+)
+
+
+@given(st.lists(CELLS, max_size=4), st.lists(st.integers(0, len(STRANGE) - 1), min_size=1, max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_what_a_cell_is_read_as_depends_on_that_cell_alone(values, strange):
+    """So that a replaced row changes the cells of that row, whatever it does to the type of its column."""
+    values = [*values, *(STRANGE[k] for k in strange)]  # by position: hypothesis hashes what it draws
+    cells = as_cells(values)
+    labels = ["a", 1, 0, ("x", 1), 2.5]
+    codes = codes_of_cells(cells, labels, missing=7, other=9)
+    for container in (cells, pd.Series(cells, dtype=object)):
+        np.testing.assert_array_equal(
+            as_numbers(container), np.concatenate([as_numbers(as_cells([value])) for value in values])
+        )
+    alone = [int(codes_of_cells(as_cells([value]), labels, missing=7, other=9)[0]) for value in values]
+    assert codes.tolist() == alone
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int8",
+        "uint64",
+        "float32",
+        "float64",
+        "bool",
+        "Int64",
+        "Float32",
+        "boolean",
+        "category",
+        "Sparse[float64]",
+        "longdouble",
+    ],
+)
+def test_numbers_are_the_same_in_a_column_of_any_type(dtype):
+    typed = pd.Series([0, 1, 1, 0, 1]).astype(dtype)
+    np.testing.assert_array_equal(as_numbers(typed), [0, 1, 1, 0, 1])
+    np.testing.assert_array_equal(codes_of_cells(as_cells(typed), [0, 1], missing=7, other=9), [0, 1, 1, 0, 1])

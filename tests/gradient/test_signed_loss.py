@@ -1,0 +1,249 @@
+"""Parity without public rows: what the signed loss sums to, what its rates release, and what is charged for them."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from skfairdp import PrivacyLedger, PublicData
+from skfairdp._networks import DPStep, DualPlan, SignedLoss
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.gradient import FairDPSGDClassifier
+from skfairdp.inspection import noise_scale_interval
+from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
+from tests._tools.problems import make_rows
+from tests.gradient.test_fair_dpsgd import QUICK, FixedSource, trace_of, weights
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+
+N, C = 16, QUICK["max_grad_norm"]
+SIGNED = {**QUICK, "public": "none", "groups": [0, 1], "lam": 3.0, "dual_steps": 3, "dual_rate": 2.0}
+
+
+def world(n=N, n_groups=2):
+    return make_rows(n, n_groups=n_groups, seed=1)
+
+
+def fit(model, X, y, groups):
+    return model.fit(X, y, sensitive_features=groups)
+
+
+class OfGroups(FairDPSGDClassifier):
+    """Takes its groups where ``trace_of`` passes public rows."""
+
+    def fit(self, X, y, X_public=None):
+        return super().fit(X, y, sensitive_features=X_public)
+
+
+# ---- the loss --------------------------------------------------------------------------------------------------
+@given(st.integers(0, 1000), st.integers(2, 4), st.integers(2, 4))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_the_signed_part_sums_to_n_times_the_lagrangian_of_demographic_parity(seed, n_groups, n_classes):
+    rng = np.random.default_rng(seed)
+    groups = torch.tensor(np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, size=30)]))
+    outputs = torch.tensor(rng.normal(size=(len(groups), n_classes)))
+    classes = torch.tensor(rng.integers(0, n_classes, size=len(groups)))
+    p = torch.softmax(outputs, dim=1)
+    sums = torch.zeros(n_groups, n_classes, dtype=torch.float64).index_add_(0, groups, p)
+    loss = SignedLoss(n_groups, n_classes, bound=0.4, rate=5.0)
+    loss.weights = loss.weights.double()
+    for _ in range(3):
+        loss.update(sums)
+    rates = torch.stack([p[groups == a].mean(0) for a in range(n_groups)])
+    assert loss.multipliers.abs().max() <= 0.4 and loss.multipliers.abs().max() > 0
+    assert ((rates - p.mean(0)) * loss.multipliers >= 0).all()  # each pulls its own difference down
+    lagrangian = (loss.multipliers * (rates - p.mean(0))).sum()
+    found = loss(outputs, torch.stack([classes, groups], dim=1))
+    plain = nn.functional.cross_entropy(outputs, classes, reduction="none")
+    torch.testing.assert_close((found - plain).sum(), len(groups) * lagrangian, rtol=1e-9, atol=1e-9)
+
+
+def test_noise_that_leaves_a_group_with_less_than_nothing_gives_finite_weights():
+    loss = SignedLoss(3, 2, bound=2.0, rate=1.0)
+    for _ in range(5):
+        loss.update(torch.tensor([[-30.0, 10.0], [0.0, 0.0], [40.0, 60.0]], dtype=torch.float64))
+        assert torch.isfinite(loss.weights).all() and loss.multipliers.abs().max() <= 2.0
+    loss.update(torch.full((3, 2), -1e6, dtype=torch.float64))
+    assert torch.isfinite(loss.weights).all()
+
+
+# ---- the rates -------------------------------------------------------------------------------------------------
+def test_removing_any_record_moves_the_rates_by_at_most_the_sensitivity_of_one():
+    X, _, groups = world()
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+    rows, codes = torch.tensor(X, dtype=torch.float32), torch.tensor(groups)
+    rows[3] = float("inf")
+    plan = DualPlan(3, 7.0)
+
+    def release(keep):
+        return plan.release(net, rows[keep], codes[keep], 2, FixedSource(None))
+
+    whole = release(np.arange(N))
+    moves = [float((whole - release(np.arange(N) != i)).norm()) for i in range(N)]
+    # the row without a finite output counts nowhere: it is a null record
+    assert moves == pytest.approx([float(i != 3) for i in range(N)], abs=1e-12)
+    assert net.training and not any(p.grad is not None for p in net.parameters())
+    torch.testing.assert_close(release(np.zeros(N, bool)), torch.zeros(2, 3, dtype=torch.float64))
+
+
+def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
+    tables, release = [], DualPlan.release
+
+    def noting(self, module, X, groups, n_groups, source, **where):
+        exact = self.exact(module, X, groups, n_groups, **where)
+        tables.append((release(self, module, X, groups, n_groups, source, **where), exact))
+        return tables[-1][0]
+
+    monkeypatch.setattr(DualPlan, "release", noting)
+    X, y, groups = world(40)
+    settings = {
+        **SIGNED,
+        "epochs": 60,
+        "batch_size": 8,
+        "hidden": (),
+        "dual_steps": 250,
+        "noise_multiplier": None,
+        "noise_seed": 5,
+    }
+    model = fit(FairDPSGDClassifier(**settings), X, y, groups)
+    steps, rates = model.privacy_.event.events
+    assert isinstance(steps.event, PoissonSampledDpEvent) and isinstance(rates.event, GaussianDpEvent)
+    assert len(tables) == rates.count == 250
+    noise = np.concatenate([(found - exact).numpy().ravel() for found, exact in tables])
+    low, high = noise_scale_interval(noise, confidence=1 - 1e-6)
+    accounted = rates.event.noise_multiplier  # the sensitivity is 1
+    assert low <= accounted <= high
+    assert not low <= accounted * 2 / 3 <= high and not low <= accounted * 3 / 2 <= high
+
+
+@given(st.integers(1, 400), st.integers(1, 60))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_rates_are_never_released_more_often_than_charged(steps, releases):
+    times = DualPlan(releases, 1.0).times(steps)
+    assert len(times) <= releases and all(0 < t < steps for t in times)
+    assert len(times) == releases or steps <= releases + 1
+
+
+def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed(monkeypatch):
+    """Given the same noisy rates: with removal of any record, at the parameters that the run on all rows had."""
+    told, release = [], DualPlan.release
+    X, y, groups = world()
+    members = np.random.default_rng(3).random((4, N)) < 0.4
+
+    def telling(self, *args, **where):
+        told.append(release(self, *args, **where))
+        return told[-1]
+
+    monkeypatch.setattr(DualPlan, "release", telling)
+    whole = trace_of(OfGroups(**{**SIGNED, "n_rows": N}), X, y, groups, FixedSource(members))
+    assert len(told) == 3 and len(whole.gradients) == 4
+    largest = 0.0
+    for i in range(N):
+        rest, again = np.arange(N) != i, iter(told)
+        monkeypatch.setattr(DualPlan, "release", lambda *args, again=again, **where: next(again))
+        model = OfGroups(**{**SIGNED, "n_rows": N})
+        part = trace_of(model, X[rest], y[rest], groups[rest], FixedSource(members, present=rest), follow=whole)
+        for t in range(4):
+            moved = float((whole.gradients[t] - part.gradients[t]).norm()) * 4
+            assert moved <= C * (1 + 1e-6) and (members[t, i] or moved == 0)
+            largest = max(largest, moved)
+    assert largest > 0.9 * C
+
+
+# ---- the estimator ---------------------------------------------------------------------------------------------
+def test_steps_and_rates_together_cost_at_most_epsilon():
+    X, y, groups = world(200)
+    ledger = PrivacyLedger()
+    model = FairDPSGDClassifier(
+        epsilon=2.0,
+        classes=[0, 1],
+        groups=[0, 1],
+        public="none",
+        epochs=5,
+        batch_size=20,
+        hidden=(3,),
+        dual_steps=7,
+        dual_share=0.2,
+        ledger=ledger,
+    )
+    spent = fit(model, X, y, groups).privacy_
+    assert 0.99 * 2.0 <= spent.epsilon <= 2.0 and spent.epsilon == epsilon_of(spent.event, 1e-5)
+    steps, rates = spent.event.events
+    assert (steps.count, rates.count) == (50, 7)
+    assert epsilon_of(rates, 1e-5) < 1.0 and epsilon_of(steps, 1e-5) < 2.0
+    (entry,) = ledger.entries
+    assert entry.event == spent.event and len(entry.releases) == 2
+    assert not any("public rows" in fact for fact in spent.public)
+
+
+@pytest.mark.parametrize(("n_groups", "names"), [(2, [0, 1]), (3, ["a", "b", "c"])])
+def test_the_signed_loss_lowers_the_gap_without_public_rows(n_groups, names):
+    X, y, codes = make_rows(4000, n_groups=n_groups, seed=2)
+    X[:, 0] += 0.8 * codes
+    groups = np.array(names)[codes]
+
+    def gap(lam):
+        model = FairDPSGDClassifier(
+            epsilon=8.0,
+            lam=lam,
+            public="none",
+            classes=[0, 1],
+            groups=names,
+            epochs=8,
+            batch_size=200,
+            dual_rate=5.0,
+            random_state=0,
+            noise_seed=1,
+        )
+        rates = [fit(model, X, y, groups).predict(X)[groups == name].mean() for name in names]
+        return max(rates) - min(rates)
+
+    assert gap(5.0) < 0.4 * gap(0.0)
+
+
+def test_lam_zero_without_public_rows_is_plain_dpsgd_bit_for_bit_and_reads_no_group():
+    X, y, _ = world()
+    given = {**QUICK, "epochs": 5, "noise_seed": 7, "lam": 0.0}
+    plain = FairDPSGDClassifier(**given).fit(X, y)
+    signed = FairDPSGDClassifier(**given, public="none", groups=[0, 1])
+    signed.fit(X, y, sensitive_features=["no", "group", "list"])
+    assert signed.privacy_.event == plain.privacy_.event and not hasattr(signed, "groups_")
+    for a, b in zip(weights(plain), weights(signed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_groups_are_not_read_from_private_rows_in_silence():
+    X, y, groups = world()
+    with pytest.warns(PrivacyLeakWarning, match="'groups' parameter") as caught:
+        model = FairDPSGDClassifier(**{**SIGNED, "groups": None}).fit(X, y, sensitive_features=groups)
+    assert [warning.filename for warning in caught] == [__file__]  # the caller's line, not one of the package
+    assert model.groups_.tolist() == [0, 1]
+
+
+X_, y_, GROUPS = world()
+REFUSED = {
+    "no groups": ({}, None, {}, "needs the groups of the private rows"),
+    "one group": ({"groups": None}, np.zeros(N, int), {}, "only one group"),
+    "unknown group": ({}, GROUPS + 1, {}, "not in 'groups'"),
+    "wrong length": ({}, GROUPS[1:], {}, "inconsistent length"),
+    "groups twice": ({"sensitive_columns": 0, "groups": None}, GROUPS, {}, "groups twice"),
+    "public rows": ({}, GROUPS, {"X_public": PublicData(X_, GROUPS)}, "public rows together with public='none'"),
+    "held out rows": ({"public_size": 0.5}, GROUPS, {}, "public rows together with public='none'"),
+    "no release": ({"dual_steps": 0}, GROUPS, {}, "'dual_steps' parameter"),
+    "whole budget": ({"dual_share": 1.0}, GROUPS, {}, "'dual_share' parameter"),
+    "no such word": ({"public": "some"}, GROUPS, {}, "'public' parameter"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_an_error_before_anything_is_spent(name, monkeypatch):
+    settings, groups, public, message = REFUSED[name]
+    monkeypatch.setattr(DPStep, "release", None)
+    ledger = PrivacyLedger()
+    model = FairDPSGDClassifier(**{**SIGNED, "ledger": ledger, **settings})
+    with pytest.raises(ValueError, match=message):
+        model.fit(X_, y_, sensitive_features=groups, **public)
+    assert ledger.entries == () and not hasattr(model, "net_")

@@ -1,0 +1,330 @@
+"""``audit``: sound estimators are not accused, in repeated audits; each planted fault is found."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skfairdp import PATEClassifier, PrivacyLedger, PublicData
+from skfairdp.inspection import Canary, EstimatorAudit, audit
+from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
+from tests._tools.audit_toys import ToyNB, ToyVotes, rows
+from tests.statistical.watching import fixed_entropy
+
+X, Y = rows()
+RECORD, ADD_REMOVE, ATTRIBUTE = (
+    "replace one record",
+    "add or remove one record",
+    "replace one sensitive attribute",
+)
+CORNER = Canary((np.ones(2), 0), (np.ones(2), 1), name="the corner, another label")  # moves every number of ToyNB
+
+
+class Counter(BaseEstimator):
+    """A count of the labels, with Gaussian or Laplace noise. ``factor``: noise too small by that."""
+
+    def __init__(self, epsilon=1.0, factor=1.0, random_state=None):
+        self.epsilon, self.factor, self.random_state = epsilon, factor, random_state
+
+    def fit(self, X, y):
+        rng = np.random.default_rng(self.random_state)
+        self.count_ = y.sum() + rng.laplace(scale=1 / self.epsilon / self.factor)
+        return self
+
+
+class Gauss(Counter):
+    """The same with noise 1 / factor."""
+
+    def fit(self, X, y):
+        self.count_ = y.sum() + np.random.default_rng(self.random_state).normal() / self.factor
+        return self
+
+
+class Grouped(BaseEstimator):
+    """Randomised response of each group, by the right probability or by a larger one."""
+
+    def __init__(self, epsilon=1.0, fault=False, random_state=None):
+        self.epsilon, self.fault, self.random_state = epsilon, fault, random_state
+
+    def fit(self, X, y, sensitive_features=None):
+        rng = np.random.default_rng(self.random_state)
+        epsilon = 3 * self.epsilon if self.fault else self.epsilon
+        kept = rng.random(len(X)) < 1 / (1 + np.exp(-epsilon))
+        self.groups_ = np.where(kept, sensitive_features, 1 - sensitive_features)
+        return self
+
+
+# ---------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize("fault", ["inverse scale", "no noise", "shared noise"])
+def test_faults_of_the_noise_of_a_naive_bayes_are_found(fault):
+    found = audit(ToyNB(fault=fault), X, Y, n_runs=60, canaries=[CORNER], random_state=0)
+    assert found.violates and found.claim == 1.0 and found.ratio > 1
+
+
+@pytest.mark.parametrize("fault", ["no clipping", "bounds from data"])
+def test_default_canaries_find_what_only_extreme_records_show(fault):
+    found = audit(ToyNB(fault=fault), X, Y, n_runs=40, random_state=0)
+    assert found.violates and found.canary.startswith("far out")
+
+
+@pytest.mark.slow
+def test_a_fit_that_pays_once_for_many_counts_is_found():
+    found = audit(ToyNB(fault="no composition"), X, Y, n_runs=3000, canaries=[CORNER], random_state=0)
+    assert found.violates
+
+
+@pytest.mark.parametrize("fault", ["xor", "scale by ten to the delta"])
+def test_a_slip_in_the_gaussian_scale_is_found_where_gaussian_scores_are_assumed(fault):
+    options = {"canaries": [CORNER], "method": "gaussian", "random_state": 0, "score": corner_sum}
+    assert audit(ToyNB(delta=1e-5, fault=fault), X, Y, n_runs=1500, **options).violates
+    assert not audit(ToyNB(delta=1e-5), X, Y, n_runs=1500, **options).violates
+
+
+def corner_sum(model):
+    return float((model.sums_[1] - model.sums_[0]).sum())
+
+
+@pytest.mark.parametrize("fault", ["same draw", "dtype", "stale"])
+def test_faults_of_a_table_of_votes_are_found(fault):
+    canaries = [Canary((X[0], Y[0]), None, name="a record")]
+    found = audit(ToyVotes(fault=fault), X, Y, n_runs=40, relation=ADD_REMOVE, canaries=canaries, random_state=0)
+    assert found.violates
+
+
+def test_an_error_that_depends_on_a_private_row_is_found():
+    alone = X.copy()
+    alone[1:, 0] = 0.1 + 0.6 * alone[1:, 0]
+    alone[:4, 0] = [0.99, 0.05, 0.3, 0.6]  # the first row is the only one of its cell
+    canaries = [Canary((alone[0], Y[0]), None)]
+    given = {"n_runs": 40, "relation": ADD_REMOVE, "canaries": canaries, "random_state": 0}
+    assert audit(ToyVotes(fault="refuses"), alone, Y, **given).violates
+    assert not audit(ToyVotes(), alone, Y, **given).violates
+
+
+@pytest.mark.parametrize("factor", [1.2, 2**0.5, 2.0])
+def test_gaussian_noise_too_small_is_found_in_proportion_to_the_runs(factor):
+    """μ = 1, at δ = 1e-5 an ε of 4.377; the fault raises it."""
+    runs = {1.2: 900, 2**0.5: 300, 2.0: 100}[factor]
+    given = {"epsilon": 4.377179, "delta": 1e-5, "n_runs": runs, "method": "gaussian", "score": lambda m: m.count_}
+    canary = [Canary((X[0], 0), (X[0], 1))]
+    assert audit(Gauss(factor=factor), X, Y, canaries=canary, random_state=0, **given).violates
+    assert not audit(Gauss(), X, Y, canaries=canary, random_state=0, **given).violates
+
+
+def test_one_run_finds_a_randomised_response_that_answers_too_well():
+    n = 4000
+    table, labels, groups = np.zeros((n, 1)), np.zeros(n, dtype=int), np.arange(n) % 2
+    canaries = [Canary((table[i], 0, 0), (table[i], 0, 1), row=i) for i in range(n)]
+    given = {
+        "canaries": canaries,
+        "relation": ATTRIBUTE,
+        "sensitive_features": groups,
+        "n_runs": 1,
+        "score": lambda model: model.groups_,
+        "random_state": 0,
+    }
+    sound = audit(Grouped(), table, labels, **given)
+    assert 0.7 < sound.ratio <= 1 and not sound.violates and sound.n_fits == 2
+    assert audit(Grouped(fault=True), table, labels, **given).violates
+
+
+def test_one_run_with_the_default_score_finds_a_table_without_noise():
+    grid = (np.arange(400) + 0.5)[:, None] / 400
+    labels = np.arange(400) % 2
+    given = {"n_runs": 1, "random_state": 0}
+    assert audit(ToyVotes(n_cells=400, epsilon=0.5), grid, labels, **given, epsilon=1.0).ratio <= 1
+    assert audit(ToyVotes(n_cells=400, epsilon=50.0), grid, labels, **given, epsilon=1.0).violates
+
+
+# ---------------------------------------------------------------- the sound are not accused
+
+
+@pytest.mark.slow
+def test_a_sound_claim_is_refuted_in_at_most_five_percent_of_400_audits():
+    """Randomised response of one bit: the attacker's odds reach e^ε exactly, so nothing protects but the confidence."""
+
+    class Bit(BaseEstimator):
+        def __init__(self, epsilon=3.0, random_state=None):
+            self.epsilon, self.random_state = epsilon, random_state
+
+        def fit(self, X, y):
+            truth = np.random.default_rng(self.random_state).random() < 1 / (1 + np.exp(-self.epsilon))
+            self.bit_ = float(y[0] if truth else 1 - y[0])
+            return self
+
+    table, labels = np.zeros((2, 1)), np.zeros(2, dtype=int)
+    canaries = [Canary((table[0], 0), (table[0], 1))]
+    found = [
+        audit(Bit(), table, labels, canaries=canaries, score=lambda m: m.bit_, n_runs=40, random_state=seed)
+        for seed in range(400)
+    ]
+    assert np.mean([result.violates for result in found]) <= 0.05
+    assert np.median([result.epsilon_lower for result in found]) > 0  # able to accuse
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [ToyNB, ToyVotes])
+def test_sound_toys_are_not_accused_in_repeated_audits_by_a_learned_score(make):
+    relation = RECORD if make is ToyNB else ADD_REMOVE
+    found = [audit(make(), X, Y, n_runs=40, relation=relation, random_state=seed).violates for seed in range(20)]
+    assert np.mean(found) <= 0.05
+
+
+def test_a_learned_score_is_judged_on_runs_it_has_not_seen():
+    """Ninety columns of noise, 20 pilot runs a world: judged on the runs that taught it, it would tell worlds apart."""
+
+    class Wide(BaseEstimator):
+        def __init__(self, epsilon=0.0, random_state=None):
+            self.epsilon, self.random_state = epsilon, random_state
+
+        def fit(self, X, y):
+            self.noise_ = np.random.default_rng(self.random_state).normal(size=90)
+            return self
+
+    canaries = [Canary((X[0], 0), (X[0], 1))]
+    found = [audit(Wide(), X, Y, canaries=canaries, n_runs=20, random_state=s) for s in range(20)]
+    assert np.mean([result.violates for result in found]) <= 0.05
+
+
+# ---------------------------------------------------------------- our own estimators
+
+
+def test_an_estimator_of_this_package_states_claim_and_neighbours_and_is_not_accused():
+    model = PATEClassifier(
+        epsilon=2.0,
+        classes=[0, 1],
+        n_teachers=3,
+        voting="soft",
+        student=DummyClassifier(strategy="prior"),
+        random_state=0,
+    )
+    table = np.zeros((3, 1))
+    canaries = [Canary((table[0], 0), (table[0], 1))]
+    public = PublicData(np.zeros((2, 1)), [0, 1])
+    with fixed_entropy(0):
+        found = audit(
+            model,
+            table,
+            np.array([0, 1, 0]),
+            canaries=canaries,
+            fit_params={"X_public": public},
+            score=lambda fitted: fitted.released_votes_[:, 1].sum(),
+            method="gaussian",
+            n_runs=150,
+            random_state=0,
+        )
+    assert found.claim == pytest.approx(2.0, abs=1e-3) and found.delta == 1e-5 and found.relation == RECORD
+    assert 0.4 < found.ratio <= 1
+
+
+def test_audits_of_data_frames_change_one_record():
+    seen = []
+
+    class Watcher(BaseEstimator):
+        def __init__(self, epsilon=1.0):
+            self.epsilon = epsilon
+
+        def fit(self, X, y):
+            seen.append((X, y))
+            self.sum_ = float(X["a"].sum())
+            return self
+
+    frame = pd.DataFrame({"a": np.arange(6), "b": list("xyxyxy")})
+    found = audit(Watcher(), frame, np.arange(6) % 2, n_runs=30, random_state=0)
+    assert found.violates  # nothing is noisy
+    for table, labels in seen[1:]:
+        assert list(table["b"]) == list("xyxyxy") and len(labels) == 6
+        assert list(table["a"][1:]) == [1, 2, 3, 4, 5] and table["a"][0] in (0, 50, -50)
+
+
+def test_a_record_is_absent_from_one_world():
+    sizes = []
+
+    class Sizes(Counter):
+        def fit(self, X, y):
+            sizes.append(len(X))
+            return super().fit(X, y)
+
+    audit(Sizes(), X, Y, relation=ADD_REMOVE, n_runs=20, random_state=0, canaries=[Canary(None, (X[3], 1), row=3)])
+    assert set(sizes) == {40, 39}
+
+
+# ---------------------------------------------------------------- the result
+
+
+def test_result_says_what_it_found_and_that_it_is_not_private():
+    found = audit(Counter(factor=1e6), X, Y, n_runs=40, random_state=0, canaries=[Canary((X[0], 0), (X[0], 1))])
+    assert isinstance(found, EstimatorAudit) and found.private is False
+    assert found.reach == rates_epsilon(rates_of_band(np.zeros(40), np.ones(40), 0.95), 0.0) == found.epsilon_lower
+    assert found.n_fits == 1 + 2 * 20 + 2 * 40
+    text = str(found)
+    assert "the claim is refuted" in text and "Counter" in text and "40 runs" in text and "95%" in text
+    assert "refuted" in found._repr_html_() and "<script" not in found._repr_html_()
+    with pytest.raises(AttributeError):
+        found.epsilon_lower = 0.0
+
+
+def test_the_same_seed_gives_the_same_audit():
+    given = {"n_runs": 30, "random_state": 5}
+    assert audit(ToyNB(), X, Y, **given) == audit(ToyNB(), X, Y, **given)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_same_audit_as_one():
+    given = {"n_runs": 30, "random_state": 5, "canaries": [CORNER]}
+    assert audit(ToyNB(), X, Y, n_jobs=2, **given) == audit(ToyNB(), X, Y, **given)
+
+
+def test_a_pipeline_claims_what_its_last_step_claims():
+    broken = make_pipeline(FunctionTransformer(), ToyNB(epsilon=0.7, fault="no noise", random_state=0))
+    found = audit(broken, X, Y, n_runs=40, canaries=[CORNER], random_state=0)
+    assert found.claim == 0.7 and found.violates and found.estimator == "Pipeline"
+    sound = make_pipeline(FunctionTransformer(), ToyNB(epsilon=0.7, random_state=0))  # reseeded in each fit
+    assert not audit(sound, X, Y, n_runs=40, canaries=[CORNER], random_state=0).violates
+    with pytest.raises(ValueError, match="Leave out its 'noise_seed'"):
+        audit(make_pipeline(FunctionTransformer(), PATEClassifier(noise_seed=0)), X, Y)
+
+
+def test_a_claim_of_zero_is_refuted_by_any_bound():
+    found = audit(Counter(epsilon=1.0, factor=1e3), X, Y, epsilon=0.0, n_runs=40, random_state=0)
+    assert found.violates and found.ratio == np.inf
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_runs": 5}, "n_runs must be 1, or an integer of at least 20. Got 5"),
+        ({"n_runs": True}, "n_runs must be 1"),
+        ({"method": "hope"}, "method must be 'counts' or 'gaussian'. Got 'hope'"),
+        ({"relation": "neighbours"}, "relation must be one of"),
+        ({"confidence": 1.0}, "confidence must be a float"),
+        ({"epsilon": -1.0}, "epsilon must be at least 0"),
+        ({"canaries": []}, "canaries must hold at least one"),
+        ({"canaries": [Canary((X[0], 0), None)]}, "needs two forms"),
+        ({"canaries": [Canary((X[0], 0), (X[0], 1), row=40)]}, "a row from 0 to 39"),
+        ({"relation": ADD_REMOVE, "canaries": [CORNER]}, "needs one form that is None"),
+        ({"relation": ATTRIBUTE}, "needs sensitive_features"),
+        ({"n_runs": 1, "canaries": [CORNER, CORNER], "score": corner_sum}, "a row of its own"),
+        ({"n_runs": 1, "canaries": [CORNER], "score": lambda m: [1.0, 2.0]}, "a number for each of the 1 canaries"),
+    ],
+)
+def test_bad_input_is_an_error_that_names_the_parameter(changed, message):
+    with pytest.raises(ValueError, match=message):
+        audit(Counter(), X, Y, **{"random_state": 0, **changed})
+
+
+def test_seeded_noise_ledgers_and_missing_claims_are_refused():
+    with pytest.raises(ValueError, match="Leave out its 'noise_seed'"):
+        audit(PATEClassifier(noise_seed=0), X, Y)
+    with pytest.raises(ValueError, match="would charge its ledger"):
+        audit(PATEClassifier(ledger=PrivacyLedger(1.0)), X, Y)
+    with pytest.raises(ValueError, match="DummyClassifier states no epsilon"):
+        audit(DummyClassifier(), X, Y)

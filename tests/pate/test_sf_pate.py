@@ -1,0 +1,615 @@
+"""SFPATEClassifier: what a changed group may move, what is charged, and what comes of it."""
+
+import copy
+import itertools
+import json
+import math
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtr
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairdp import PrivacyLedger, SFPATEClassifier
+from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
+from skfairdp.datasets import make_biased_classification
+from skfairdp.ensemble import MLPTeachers
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
+from skfairdp.inspection import audit_count_statistic, audit_matched_filter
+from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
+from skfairdp.model_selection import ParetoSearchCV
+from skfairdp.pate import _fair_votes as _sfpate_votes
+from skfairdp.pate import _sf_pate as _sfpate
+from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
+from tests.statistical.watching import fixed_entropy
+
+#: So few rows say little of a group; that this is said has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:By the released votes:skfairdp.exceptions.FairnessWarning")
+N_ROWS, N_TEACHERS = 60, 8
+#: Fits small parts closely, so that a changed group shows in the votes.
+CLOSE = LagrangianClassifier(hidden=(), epochs=40, batch_size=8, lr=0.1, dual_step=5.0, dual_steps=10)
+QUICK = LagrangianClassifier(hidden=(4,), epochs=3, batch_size=8, dual_steps=5)
+VECTORS = Path(__file__).parents[1] / "vectors" / "sfpate.json"
+
+
+def problem(n=N_ROWS, n_classes=2, n_groups=2, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(n_groups, size=n)
+    X = 2 * rng.normal(size=(n, 3)) + groups[:, None]
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=n), np.linspace(-0.5, 1.5, n_classes + 1)[1:-1])
+    return X, y, groups
+
+
+def make(n_classes=2, n_groups=2, **more):
+    given = {"n_teachers": N_TEACHERS, "classes": range(n_classes), "groups": range(n_groups), "fair_estimator": QUICK}
+    if more.get("variant") == "teacher":
+        given["student"] = QUICK
+    return SFPATEClassifier(**{**given, "epsilon": 2.0, "random_state": 0, **more})
+
+
+# ---- one group changes one teacher ---------------------------------------------------------------------------
+def raw_votes(model, X, y, groups, monkeypatch):
+    """What the noise of a fit is added to, what it declares, and who teaches whom."""
+    seen = {}
+    original = _sfpate_votes.position_partition
+
+    def parts(*args, **kwargs):
+        seen["parts"] = original(*args, **kwargs)
+        return seen["parts"]
+
+    def release(votes, plan, source, **kwargs):
+        seen["votes"], seen["plan"] = np.asarray(votes, dtype=float), plan
+        return _sfpate.ReleasedVotes(np.zeros(len(votes), dtype=np.int64), None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_sfpate_votes, "position_partition", parts)
+        patch.setattr(_sfpate_votes, "release_votes", release)
+        patch.setattr(SFPATEClassifier, "_teach_student", lambda *_: None)
+        model.fit(X, y, sensitive_features=groups)
+    return seen["votes"], seen["plan"], seen["parts"]
+
+
+LEARNERS = {
+    "SFS-soft": {},
+    "SFS-gnmax": {"voting": "gnmax"},
+    "SFS-discrete": {"noise": "discrete_gaussian"},
+    "SFS-mlp": {"teacher": MLPTeachers(hidden=(4,), epochs=2)},
+    "SFS-bayes": {"teacher": GaussianNB()},
+    "SFT-soft": {"variant": "teacher", "fair_estimator": CLOSE},
+    "SFT-gnmax": {"variant": "teacher", "voting": "gnmax", "fair_estimator": CLOSE},
+    "SFT-clones": {"variant": "teacher", "fair_estimator": ParityLogisticRegression(max_rounds=2)},
+}
+
+
+@pytest.mark.parametrize(("n_classes", "n_groups"), [(2, 2), (3, 3)])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two(name, n_classes, n_groups, monkeypatch):
+    X, y, groups = problem(N_ROWS, n_classes, n_groups)
+    model = make(n_classes, n_groups, **LEARNERS[name])
+    base, plan, parts = raw_votes(model, X, y, groups, monkeypatch)
+    largest = 0.0
+    step = 1 if name in ("SFS-soft", "SFS-gnmax") and n_groups == 2 else 15 if name == "SFT-clones" else 7
+    rows = range(0, N_ROWS, step)
+    for row in rows:
+        other = groups.copy()
+        other[row] = (other[row] + 1) % n_groups
+        votes, other_plan, other_parts = raw_votes(model, X, y, other, monkeypatch)
+        assert other_plan == plan, "noise, counts or sensitivity depend on the groups"
+        np.testing.assert_array_equal(other_parts, parts)
+        largest = max(largest, np.linalg.norm(votes - base, axis=1).max())
+        if base.shape[1] == 2:  # one number is released for each row
+            assert np.abs(votes - base).max() <= 1 + 1e-9
+    assert 0 < largest <= math.sqrt(2) + 1e-9
+    if name in ("SFS-gnmax", "SFS-discrete", "SFS-bayes") and n_groups == 2:
+        assert largest > 0.5
+
+
+@pytest.mark.parametrize("variant", ["student", "teacher"])
+def test_the_partition_is_a_function_of_the_number_of_rows_alone(variant, monkeypatch):
+    X, y, groups = problem()
+    model = make(variant=variant)
+    parts = [raw_votes(model, X, y, g, monkeypatch)[2] for g in (groups, 1 - groups, np.zeros_like(groups))]
+    parts.append(raw_votes(model, X[::-1].copy(), 1 - y, groups, monkeypatch)[2])
+    for other in parts[1:]:
+        np.testing.assert_array_equal(other, parts[0])
+
+
+def test_the_student_is_a_function_of_released_votes_and_public_rows():
+    """Two fits on different groups whose releases happen to be equal end with the same student."""
+    X, y, groups = problem(200)
+    for settings in ({}, {"voting": "gnmax"}, {"variant": "teacher"}):
+        fits = []
+        for g in (groups, 1 - groups):
+            with pytest.MonkeyPatch.context() as patch:
+                values = np.linspace(0.1, 0.9, 200)
+                constant = _sfpate.ReleasedVotes(
+                    (values[:60] > 0.5).astype(int) if settings.get("voting") == "gnmax" else None,
+                    None if settings.get("voting") == "gnmax" else np.column_stack([1 - values, values]),
+                    0.1,
+                )
+                patch.setattr(_sfpate_votes, "release_votes", lambda *a, c=constant, **k: c)
+                fits.append(
+                    make(student_rows=None if "voting" not in settings else 60, **settings).fit(
+                        X, y, sensitive_features=g
+                    )
+                )
+        np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
+
+
+# ---- accounting ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["sfpate"])
+def test_vectors_of_three_groups(vector):
+    """The Gaussian bound of the histogram, for two hundred queries."""
+    X, y, groups = problem(300, 2, 3)
+    settings = {"voting": "gnmax", "student_rows": vector["queries"], "delta": vector["delta"], "n_groups": 3}
+    if vector["epsilon"] == 1.0:
+        model = make(epsilon=1.0, **settings).fit(X, y, sensitive_features=groups)
+        assert model.sigma_ == pytest.approx(vector["sigma"], rel=2e-3)
+        assert model.sigma_ >= vector["sigma"] * (1 - 1e-6)
+    else:
+        model = make(epsilon=2.0, sigma=vector["sigma"], **settings).fit(X, y, sensitive_features=groups)
+        assert model.privacy_.epsilon == pytest.approx(vector["epsilon"], rel=1e-5)
+
+
+@pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["soft_labels"])
+def test_vectors_of_soft_labels(vector):
+    X, y, groups = problem(300, 2, 3)
+    model = make(sigma=float(vector["sigma"]), student_rows=vector["queries"], delta=vector["delta"], n_groups=3).fit(
+        X, y, sensitive_features=groups
+    )
+    assert model.privacy_.epsilon == pytest.approx(vector["epsilon"], rel=1e-5)
+    assert model.released_votes_.shape == (200, 3)
+
+
+@pytest.mark.parametrize("variant", ["student", "teacher"])
+def test_two_groups_or_classes_pay_for_a_bit_or_for_one_number(variant):
+    X, y, groups = problem(300)
+    settings = {"variant": variant, "student_rows": 200, "delta": 1e-4, "epsilon": 1.0}
+    gaussian = 63.71406  # of a histogram with sensitivity √2
+    soft = make(**settings).fit(X, y, sensitive_features=groups)
+    bits = make(voting="gnmax", **settings).fit(X, y, sensitive_features=groups)
+    assert soft.sigma_ == pytest.approx(gaussian / math.sqrt(2), rel=2e-3)
+    assert bits.sigma_ < 0.9 * gaussian
+    for model in (soft, bits):
+        assert 0.99 < model.privacy_.epsilon == epsilon_of(model.privacy_.event, 1e-4) <= 1.0
+        assert model.privacy_.protects == "sensitive attribute"
+
+
+def test_two_classes_and_three_groups_vote_on_what_the_variant_says():
+    X, y, groups = problem(200, 2, 3)
+    student = make(n_groups=3).fit(X, y, sensitive_features=groups)
+    teacher = make(n_groups=3, variant="teacher").fit(X, y, sensitive_features=groups)
+    assert (student.released_votes_.shape, teacher.released_votes_.shape) == ((200, 3), (200, 2))
+    hard = make(n_groups=3, voting="gnmax", student_rows=50).fit(X, y, sensitive_features=groups)
+    assert hard.released_votes_.shape == hard.query_indices_.shape == (50,)
+    assert (np.diff(hard.query_indices_) > 0).all()
+
+
+@pytest.mark.parametrize("k", [10, 40, 100])
+def test_a_unanimous_vote_flips_with_the_probability_of_the_paper(k):
+    """004, Theorem 2: 1 - Φ(k / (√2 σ)); a noise too small or too large by a factor 3/2 is rejected."""
+    n, sigma = 10_000, 60.0
+    mechanism, source = GNMax(sigma, n_teachers=k, n_classes=2), NoiseSource(seed=k)
+    flips = sum(mechanism.release([0, k], source) == 0 for _ in range(n))
+
+    def far(scale):
+        p = 1 - ndtr(k / (math.sqrt(2) * scale))
+        return abs(flips - n * p) / math.sqrt(n * p * (1 - p))
+
+    assert far(sigma) < 4
+    if k >= 40:
+        assert far(2 / 3 * sigma) > 6 < far(3 / 2 * sigma)
+
+
+# ---- audits: one changed group, many fits --------------------------------------------------------------------
+def canary_world(flipped):
+    """Parts of one row each, whose teachers always answer its group: one flip moves one vote of every query."""
+    return np.zeros((4, 1)), np.array([0, 1, 0, 1]), np.array([0, 1, int(flipped), 1])
+
+
+def transcripts(flipped, runs, **settings):
+    X, y, groups = canary_world(flipped)
+    model = SFPATEClassifier(epsilon=8.0, n_teachers=4, groups=[0, 1], classes=[0, 1], random_state=0, **settings)
+    out = []
+    with fixed_entropy(int(flipped)), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SFPATEClassifier, "_teach_student", lambda *_: None)
+        model.set_params(sigma=model.fit(X, y, sensitive_features=groups).sigma_)  # calibrated once
+        for _ in range(runs):
+            out.append(model.fit(X, y, sensitive_features=groups).released_votes_)
+    return np.array(out), model
+
+
+@pytest.mark.slow
+def test_audit_of_noisy_shares_finds_the_budget_and_no_more():
+    here, model = transcripts(False, 250)
+    there, _ = transcripts(True, 250)
+    # All four numbers move by the canary's vote: the matched filter is their sum.
+    result = audit_matched_filter(*(votes[:, :, 1].sum(axis=1) for votes in (here, there)))
+    mu = gdp_mu(model.privacy_.epsilon, 1e-5)
+    assert mu == pytest.approx(math.sqrt(4) / model.sigma_, rel=0.01)
+    assert not result.refutes(mu)
+    assert result.mu_lower > 0.7 * mu
+
+
+@pytest.mark.slow
+def test_audit_of_noisy_winners_finds_most_of_the_bits():
+    here, model = transcripts(False, 400, voting="gnmax")
+    there, _ = transcripts(True, 400, voting="gnmax")
+    result = audit_count_statistic(here, there)
+    assert not result.epsilon_lower(1e-5) > model.privacy_.epsilon
+    assert result.epsilon_lower(1e-5) > 0.5 * model.privacy_.epsilon
+
+
+# ---- what comes of it ----------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def biased():
+    X, y, groups = make_biased_classification(12_000, disparity=0.35, random_state=0)
+    return np.asarray(X), np.asarray(y), np.asarray(groups)
+
+
+@pytest.mark.parametrize(
+    ("variant", "voting", "share"),
+    [
+        ("student", "soft", 0.25),
+        ("teacher", "soft", 0.5),
+        pytest.param("teacher", "gnmax", 0.5, marks=pytest.mark.slow),
+    ],
+)
+def test_the_gap_falls_and_accuracy_stays(biased, variant, voting, share):
+    X, y, groups = biased
+    plain = LogisticRegression().fit(X, y)
+    gap = demographic_disparity(y, plain.predict(X), sensitive_features=groups)
+    model = SFPATEClassifier(
+        variant=variant, voting=voting, epsilon=8.0, n_teachers=60, groups=[0, 1], random_state=0, noise_seed=1
+    )
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+        model.fit(X, y, sensitive_features=groups)
+    assert gap > 0.3
+    assert demographic_disparity(y, model.predict(X), sensitive_features=groups) < share * gap
+    assert model.score(X, y) > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notion", ["equalized_odds", "generalized_demographic_parity", "accuracy_parity"])
+def test_every_constraint_reaches_the_student(biased, notion):
+    X, y, groups = biased
+    rng = np.random.default_rng(2)
+    y = np.where((groups == 1) & (rng.random(len(y)) < 0.2), 1 - y, y)
+    measure = {
+        "equalized_odds": lambda m: equalized_odds_disparity(y, m.predict(X), sensitive_features=groups),
+        "generalized_demographic_parity": lambda m: wasserstein_disparity(
+            y, m.predict_proba(X)[:, 1], sensitive_features=groups
+        ),
+        "accuracy_parity": lambda m: abs(
+            np.mean((m.predict(X) == y)[groups == 0]) - np.mean((m.predict(X) == y)[groups == 1])
+        ),
+    }[notion]
+    settings = {"epsilon": 100.0, "n_teachers": 100, "groups": [0, 1], "random_state": 0, "noise_seed": 0}
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+        model = SFPATEClassifier(constraint=notion, **settings).fit(X, y, sensitive_features=groups)
+    assert measure(model) < 0.6 * measure(LogisticRegression().fit(X, y))
+
+
+@pytest.mark.slow
+def test_lam_ties_the_student_to_a_network_without_constraint(biased):
+    X, y, groups = (part[:2000] for part in biased)
+    theta = LagrangianClassifier(constraint=None, random_state=0).fit(X, y).predict_proba(X)
+    distances = []
+    for lam in (1e-3, 100.0):
+        model = SFPATEClassifier(voting="gnmax", lam=lam, epsilon=5.0, groups=[0, 1], random_state=0, n_teachers=50)
+        proba = model.fit(X, y, sensitive_features=groups).predict_proba(X)
+        distances.append(np.abs(proba - theta).mean())
+    assert distances[0] > 1.5 * distances[1]
+    assert distances[1] < 0.05
+
+
+# ---- learners of one's own -----------------------------------------------------------------------------------
+class Watched:
+    """Somebody's class: neither scikit-learn's nor ours."""
+
+    def fit(self, X, y, sensitive_features):
+        self.seen = X, y, np.asarray(sensitive_features)
+        self.model = LogisticRegression().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+
+def test_a_learner_without_weights_gets_groups_drawn_from_the_released_shares():
+    X, y, groups = problem(2000)
+    model = make(fair_estimator=Watched(), epsilon=50.0).fit(X, y, sensitive_features=groups)
+    seen_X, seen_y, seen_groups = model.student_.seen
+    np.testing.assert_allclose(seen_X, X)
+    np.testing.assert_array_equal(seen_y, y)
+    assert set(seen_groups) == {0, 1} and 0.05 < np.mean(seen_groups != groups) < 0.5
+    assert not hasattr(model, "predict_proba")
+    assert set(model.predict(X)) == {0, 1}
+    paper = make(fair_estimator=Watched(), voting="gnmax", student_rows=30).fit(X, y, sensitive_features=groups)
+    assert len(paper.student_.seen[1]) == 30
+    np.testing.assert_array_equal(paper.student_.seen[2], paper.released_votes_)
+
+
+def test_a_learner_of_ones_own_can_be_every_teacher():
+    X, y, groups = problem(400)
+    model = make(fair_estimator=Watched(), variant="teacher", epsilon=50.0, student=LogisticRegression())
+    model.fit(X, y, sensitive_features=groups)
+    assert np.mean(model.predict(X) == y) > 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Setting a")  # fairlearn on a pandas newer than itself
+def test_reductions_of_fairlearn_inside_both_variants():
+    reductions = pytest.importorskip("fairlearn.reductions")
+    X, y, groups = problem(600)
+    learner = reductions.ExponentiatedGradient(
+        LogisticRegression(), reductions.DemographicParity(difference_bound=0.05), max_iter=5
+    )
+    for options in ({"variant": "student"}, {"variant": "teacher", "student": LogisticRegression()}):
+        model = make(fair_estimator=learner, n_teachers=4, epsilon=1e4, **options)
+        model.fit(X, y, sensitive_features=groups)
+        assert np.mean(model.predict(X) == y) > 0.7
+
+
+def test_what_a_teacher_warns_of_is_not_passed_on():
+    """Whether a warning is given depends on private groups; warnings are errors in this suite."""
+
+    class Talkative(Watched):
+        def fit(self, X, y, sensitive_features):
+            warnings.warn(f"{np.mean(sensitive_features):.3f}", UserWarning, stacklevel=2)
+            return super().fit(X, y, sensitive_features)
+
+    X, y, groups = problem(100)
+    make(fair_estimator=Talkative(), variant="teacher", student=LogisticRegression()).fit(
+        X, y, sensitive_features=groups
+    )
+
+
+def test_an_error_of_the_learner_says_that_the_votes_are_paid_for():
+    class Broken(Watched):
+        def fit(self, X, y, sensitive_features):
+            raise RuntimeError("no")
+
+    X, y, groups = problem(100)
+    ledger = PrivacyLedger(epsilon=5)
+    with pytest.raises(RuntimeError, match="no") as caught:
+        make(fair_estimator=Broken(), ledger=ledger).fit(X, y, sensitive_features=groups)
+    assert "paid for" in caught.value.__notes__[0] and len(ledger.entries) == 1
+
+
+# ---- odd shapes ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("variant", "voting"), [("student", "soft"), ("student", "gnmax"), ("teacher", "soft")])
+def test_parts_smaller_than_their_groups_and_classes(variant, voting):
+    X, y, groups = problem(12, 3, 3)
+    model = make(3, 4, variant=variant, voting=voting, n_teachers=12).fit(X, y, sensitive_features=groups)
+    assert model.predict_proba(X).shape == (12, 3)
+
+
+@pytest.mark.parametrize("variant", ["student", "teacher"])
+def test_one_group_or_one_class_given_is_no_error(variant):
+    X, y, groups = problem(40)
+    alone = make(groups=[0], variant=variant).fit(X, y, sensitive_features=np.zeros(40, dtype=int))
+    assert alone.predict(X).shape == (40,)
+    if variant == "student":  # nothing is asked
+        assert alone.privacy_.epsilon == 0.0
+    same = make(classes=["yes"], variant=variant).fit(X, ["yes"] * 40, sensitive_features=groups)
+    assert set(same.predict(X)) == {"yes"}
+    both_given = make(variant=variant).fit(X, np.zeros(40, dtype=int), sensitive_features=groups)
+    assert set(both_given.predict(X)) <= {0, 1}
+
+
+def test_a_group_that_the_votes_do_not_show_is_warned_of():
+    X, y, groups = problem(80)
+    with pytest.warns(FairnessWarning, match="one of the groups has about 0 of the 60 rows") as caught:
+        make(groups=[0, 1, 2], voting="gnmax", student_rows=60, epsilon=1e6).fit(X, y, sensitive_features=groups)
+    assert caught[0].filename == __file__
+
+
+def test_groups_as_columns_tuples_and_names():
+    X, y, groups = problem(80)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=np.where(groups, "m", "f"), old=np.arange(80) % 2)
+    pairs = list(itertools.product(["f", "m"], [0, 1]))
+    model = make(groups=pairs, sensitive_columns=["sex", "old"]).fit(frame, y)
+    assert (model.n_features_in_, model.released_votes_.shape) == (5, (80, 4))
+    assert model.predict(frame.assign(sex="nobody", old=-1)).shape == (80,)
+    np.testing.assert_array_equal(model.feature_names_in_, frame.columns)
+    named = make(groups=["f", "m"]).fit(frame[["a", "b", "c"]], y, sensitive_features=frame["sex"])
+    assert named.groups_.tolist() == ["f", "m"]
+    with pytest.raises(ValueError, match="groups twice"):
+        make(sensitive_columns=["sex"]).fit(frame, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variant": "both"}, "'variant'"),
+        ({"voting": "confident"}, "'voting'"),
+        ({"constraint": "parity"}, "'constraint'"),
+        ({"constraint": ["accuracy_parity", "accuracy_parity"]}, "'constraint' parameter of SFPATEClassifier"),
+        ({"n_teachers": 61}, "more teachers than rows"),
+        ({"student_rows": 0}, "'student_rows'"),
+        ({"lam": -1.0}, "'lam'"),
+        ({"sigma": 0.5}, "cost epsilon=.*lower 'student_rows'"),
+        ({"student": LogisticRegression()}, "'student' of SFPATEClassifier only applies to variant='teacher'"),
+        ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
+        ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
+        ({"fair_estimator": LagrangianClassifier(hidden=(-1,))}, "'hidden'"),
+        ({"fair_estimator": LagrangianClassifier(constraint=None)}, "constraint=None.*Give it a constraint"),
+        ({"teacher": "forest"}, "'teacher'"),
+        ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
+    ],
+)
+def test_what_cannot_be_used_is_said_before_anything_is_spent(change, message):
+    X, y, groups = problem()
+    ledger = PrivacyLedger(epsilon=10)
+    with pytest.raises(ValueError, match=message):
+        make(ledger=ledger, **change).fit(X, y, sensitive_features=groups)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y, g: (X * np.nan, y, g), "NaN"),
+        (lambda X, y, g: (np.where(np.arange(3) == 1, 1e200, X), y, g), "beyond 1e"),
+        (lambda X, y, g: (X, y[:-1], g), "inconsistent"),
+        (lambda X, y, g: (X, y, g[:-1]), "inconsistent length"),
+        (lambda X, y, g: (X, y, None), "needs the groups"),
+        (lambda X, y, g: (X, y, g + 1), "not in 'groups'"),
+        (lambda X, y, g: (X, y + 5, g), "not in 'classes'"),
+        (lambda X, y, g: (X, y, np.where(g == 1, np.nan, g)), "missing"),
+    ],
+)
+def test_bad_rows_are_refused_before_anything_is_spent(change, message):
+    ledger = PrivacyLedger(epsilon=10)
+    X, y, groups = change(*problem())
+    with pytest.raises(ValueError, match=message) as caught:
+        make(ledger=ledger).fit(X, y, sensitive_features=groups)
+    assert ledger.entries == () and caught.value.__context__ is None
+
+
+def test_inferred_groups_are_a_leak_and_inferred_classes_are_not():
+    X, y, groups = problem()
+    with pytest.warns(PrivacyLeakWarning, match="'groups'") as caught:
+        model = make(groups=None, classes=None).fit(X, y, sensitive_features=groups)
+    leaks = [warning for warning in caught if warning.category is PrivacyLeakWarning]  # noise may add another kind
+    assert len(leaks) == 1 and leaks[0].filename == __file__
+    assert model.classes_.tolist() == [0, 1] and model.groups_.tolist() == [0, 1]
+
+
+# ---- scikit-learn --------------------------------------------------------------------------------------------
+def test_a_ledger_stops_a_search_and_counts_every_fit(routing):
+    X, y, groups = problem(120)
+    ledger = PrivacyLedger(epsilon=20, delta=1e-4)
+    search = GridSearchCV(
+        make(ledger=ledger, epsilon=1.0), {"variant": ["student", "teacher"]}, cv=KFold(2), error_score="raise"
+    )
+    search.fit(X, y, sensitive_features=groups)
+    assert len(ledger.entries) == 5
+    assert {entry.label for entry in ledger.entries} == {"SFPATEClassifier"}
+    with pytest.raises(BudgetExceededError):
+        make(ledger=PrivacyLedger(epsilon=0.5)).fit(X, y, sensitive_features=groups)
+
+
+def test_inside_a_pipeline_and_through_a_pickle(routing):
+    X, y, groups = problem(120)
+    pipeline = make_pipeline(StandardScaler(), make()).fit(X, y, sensitive_features=groups)
+    again = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(again.predict_proba(X), pipeline.predict_proba(X))
+    assert again.score(X, y, sensitive_features=groups) == pipeline.score(X, y, sensitive_features=groups)
+
+
+def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
+    X, y, _ = problem(90)
+    groups = np.where(np.random.default_rng(1).random(90) < 0.5, "canary-one", "canary-two").astype(object)
+    secrets = []
+    original = _sfpate_votes.release_votes
+
+    def release(votes, *args, **kwargs):
+        secrets.append(np.asarray(votes))
+        return original(votes, *args, **kwargs)
+
+    monkeypatch.setattr(_sfpate_votes, "release_votes", release)
+    codes = (groups == "canary-two").astype(np.int64)
+    for settings in ({}, {"voting": "gnmax"}, {"variant": "teacher"}):
+        model = make(groups=["canary-one", "canary-two"], **settings).fit(X, y, sensitive_features=groups)
+        stored = pickle.dumps(model)
+        for secret in (codes, groups == "canary-two", secrets[-1], secrets[-1][:, 1], secrets[-1] / N_TEACHERS):
+            for dtype in (secret.dtype, np.int64, np.float64, np.float32):
+                assert np.ascontiguousarray(secret.astype(dtype)).tobytes() not in stored
+        assert stored.count(b"canary-one") <= 2  # the public list of groups, as parameter and as attribute
+        assert X.tobytes() not in stored and X[0].tobytes() not in stored
+
+
+# ---- refit_student -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        ({}, {"fair_estimator": ParityLogisticRegression()}),
+        ({}, {"fair_estimator": Watched()}),
+        pytest.param({"fair_estimator": None}, {"constraint": "equalized_odds"}, marks=pytest.mark.slow),
+        ({"voting": "gnmax", "student_rows": 50}, {"lam": 0.0}),
+        ({"variant": "teacher"}, {"student": LogisticRegression()}),
+        ({"variant": "teacher", "voting": "gnmax"}, {"lam": 0.5}),
+    ],
+)
+def test_refitting_is_a_fresh_student_of_the_same_votes(settings, changes):
+    """With the same seeds a fresh fit releases the same votes."""
+    X, y, groups = problem(120)
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+        model = make(noise_seed=0, **settings).fit(X, y, sensitive_features=groups)
+    before = model.predict(X), model.get_params(deep=False)
+    other = model.refit_student(**changes)
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
+        fresh = make(noise_seed=0, **{**settings, **changes}).fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(other.released_votes_, fresh.released_votes_)
+    np.testing.assert_array_equal(other.predict(X), fresh.predict(X))
+    if hasattr(fresh, "predict_proba"):
+        np.testing.assert_array_equal(other.predict_proba(X), fresh.predict_proba(X))
+    assert other.privacy_ is model.privacy_ and other is not model and other.n_features_in_ == 3
+    assert type(other.student_) is type(fresh.student_)
+    assert model.get_params(deep=False) == before[1]
+    np.testing.assert_array_equal(model.predict(X), before[0])
+    back = other.refit_student(**{name: getattr(model, name) for name in changes})  # and of what it returned
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+
+
+def test_refitting_charges_nothing_and_trains_no_teacher(monkeypatch):
+    X, y, groups = problem(120)
+    ledger = PrivacyLedger(epsilon=5)
+    model = make(ledger=ledger).fit(X, y, sensitive_features=groups)
+    monkeypatch.setattr(_sfpate, "teach_and_vote", None)
+    for lam in (0.0, 0.1):
+        assert model.refit_student(lam=lam).lam == lam
+    assert len(ledger.entries) == 1
+
+
+def test_what_the_votes_do_not_determine_is_refused():
+    X, y, groups = problem(120)
+    model = make(variant="teacher").fit(X, y, sensitive_features=groups)
+    for change in ({"fair_estimator": QUICK}, {"constraint": "equalized_odds"}, {"moments": 3}):
+        with pytest.raises(ValueError, match=r"are fair already, so another '.*' needs a new fit"):
+            model.refit_student(**change)
+    student = make().fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="'student' of SFPATEClassifier only applies to variant='teacher'"):
+        student.refit_student(student=LogisticRegression())
+    with pytest.raises(ValueError, match="'lam'"):
+        student.refit_student(lam=-1.0)
+    with pytest.raises(ValueError, match="'constraint'"):
+        student.refit_student(constraint="parity")
+    with pytest.raises(NotFittedError):
+        make().refit_student()
+
+
+def test_copies_and_pickles_hold_no_rows_and_say_so():
+    X, y, groups = problem(120)
+    model = make().fit(X, y, sensitive_features=groups)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        with pytest.raises(ValueError, match="hold no rows"):
+            again.refit_student(lam=0.1)
+    assert model._released.X.tobytes() not in pickle.dumps(model)
+
+
+def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
+    X, y, groups = problem(300)
+    releases, original = [], _sfpate.teach_and_vote
+    monkeypatch.setattr(_sfpate, "teach_and_vote", lambda *a, **k: (releases.append(1), original(*a, **k))[1])
+    grid = {"fair_estimator": [QUICK, ParityLogisticRegression()], "lam": [0.0, 0.1]}
+    search = ParetoSearchCV(make(epsilon=1e4), grid, objectives="accuracy", cv=2, refit=False)
+    search.fit(X, y, sensitive_features=groups)
+    assert len(search.cv_results_["params"]) == 4 and len(releases) == 2
+    releases.clear()
+    ParetoSearchCV(make(), {"student_rows": [50, 60]}, objectives="accuracy", cv=2, refit=False).fit(
+        X, y, sensitive_features=groups
+    )
+    assert len(releases) == 4

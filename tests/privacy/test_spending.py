@@ -1,0 +1,217 @@
+"""Spending, the only thing that hands out noise: refuses beforehand, charges by the first draw, reports at the end."""
+
+import os
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skfairdp
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.privacy import (
+    GaussianDpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoOpDpEvent,
+    PoissonSample,
+    PrivacyLedger,
+    PrivacySpent,
+    Protects,
+    RandomizedResponse,
+    Spending,
+    epsilon_of,
+)
+from tests._tools.sources import ChosenNoise, installed
+
+REPLACE, ATTRIBUTE = NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_ATTRIBUTE
+MEAN = GaussianMechanism(5.0, relation=REPLACE)  # epsilon = .726 at 1e-5
+
+
+def spending(ledger=None, event=MEAN.event, **more):
+    return Spending(event, 1e-5, REPLACE, label="a mean", ledger=ledger, **more)
+
+
+def test_nothing_is_charged_before_the_first_draw_and_once_by_many():
+    ledger = PrivacyLedger(epsilon=1.0)
+    with spending(ledger) as noise:
+        assert ledger.entries == ()
+        PoissonSample(0.5).draw(10, noise)  # a secret sample is a draw as well
+        assert len(ledger.entries) == 1
+        MEAN.release([1.0], noise)
+        MEAN.release([1.0], noise)
+    (entry,) = ledger.entries
+    assert (entry.label, entry.event, entry.neighboring_relation) == ("a mean", MEAN.event, REPLACE)
+
+
+def test_a_release_that_the_ledger_cannot_afford_is_refused_before_the_work():
+    ledger = PrivacyLedger(epsilon=1.0)
+    with spending(ledger) as noise:
+        MEAN.release([1.0], noise)
+    with pytest.raises(BudgetExceededError), spending(ledger):
+        pytest.fail("the work was begun")
+    assert len(ledger.entries) == 1
+
+
+def test_what_another_fit_took_in_the_meantime_is_noticed_at_the_first_draw():
+    ledger = PrivacyLedger(epsilon=1.0)
+
+    def overtaken():
+        with spending(ledger) as noise:
+            with spending(ledger) as other:
+                MEAN.release([1.0], other)
+            MEAN.release([1.0], noise)
+
+    with pytest.raises(BudgetExceededError):
+        overtaken()
+    assert len(ledger.entries) == 1
+
+
+def test_a_fit_that_draws_nothing_is_on_record_and_one_that_fails_before_it_draws_is_not():
+    ledger = PrivacyLedger()
+    with spending(ledger):
+        pass
+    assert len(ledger.entries) == 1
+    with pytest.raises(ValueError, match="went wrong"), spending(ledger):
+        raise ValueError("went wrong")
+    assert len(ledger.entries) == 1
+
+    def interrupted():
+        with spending(ledger) as noise:
+            MEAN.release([1.0], noise)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(ledger.entries) == 2
+
+
+def test_nothing_released_costs_nothing_and_then_nothing_may_be_released():
+    ledger = PrivacyLedger()
+    with spending(ledger, event=NoOpDpEvent()):
+        pass
+    assert ledger.entries == ()
+    with pytest.raises(RuntimeError, match="certifies that nothing does"), spending(event=NoOpDpEvent()) as noise:
+        MEAN.release([1.0], noise)
+
+
+def test_the_report_is_the_event_and_what_was_performed():
+    reports = []
+    with spending(public=("the number of rows",), report_to=reports.append) as noise:
+        for _ in range(3):
+            MEAN.release([1.0, 2.0], noise)
+    (report,) = reports
+    assert isinstance(report, PrivacySpent)
+    assert report.epsilon == epsilon_of(MEAN.event, 1e-5) and report.public == ("the number of rows",)
+    assert (report.protects, report.neighboring_relation) == (Protects.RECORD, REPLACE)
+    (performed,) = report.performed
+    assert (performed.mechanism, performed.sensitivity, performed.sigma, performed.times) == (
+        "GaussianMechanism", 1.0, 5.0, 3,
+    )  # fmt: skip
+    seeded = spending(noise_seed=0).report
+    assert seeded.epsilon == np.inf and seeded.mechanism_epsilon == report.epsilon
+
+
+def test_scales_that_change_from_step_to_step_are_counted_together():
+    few, many = spending(), spending()
+    for made, n in ((few, 64), (many, 65)):
+        with made as noise:
+            for k in range(n):
+                GaussianMechanism(1.0 + k, sensitivity=1.0 + k).release([0.0], noise)
+    assert len(few.report.performed) == 64
+    (line,) = many.report.performed
+    assert (line.mechanism, line.sensitivity, line.sigma, line.times) == ("GaussianMechanism", None, None, 65)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [GaussianMechanism(5.0, relation=ATTRIBUTE), RandomizedResponse(1.0, relation=ATTRIBUTE)]
+)
+def test_a_mechanism_made_for_other_neighbours_is_refused_before_it_is_charged(mechanism):
+    ledger = PrivacyLedger()
+    with pytest.raises(RuntimeError, match="was made for 'replace one sensitive attribute'"), spending(ledger) as noise:
+        mechanism.release(np.zeros(2, dtype=int), noise)
+    assert ledger.entries == ()
+
+
+def test_noise_is_not_drawn_outside_the_block():
+    with spending() as noise:
+        pass
+    with pytest.raises(RuntimeError, match="a fit that is over"):
+        MEAN.release([1.0], noise)
+    again = spending()
+    with again:
+        pass
+    with pytest.raises(RuntimeError, match="entered once"), again:
+        pass
+
+
+def test_threads_charge_once():
+    ledger = PrivacyLedger()
+    with spending(ledger) as noise:
+        threads = [threading.Thread(target=MEAN.release, args=([1.0], noise)) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_worker_gets_no_noise():
+    with spending() as noise:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                MEAN.release([1.0], noise)
+            except RuntimeError as error:
+                os.write(writer, str(error).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writer)
+        assert b"not in a worker" in os.read(reader, 1000)
+        os.close(reader)
+
+
+def test_every_release_goes_through_the_source():
+    """A source that overrides ``release`` sees, and may answer, every noisy value of a fit."""
+
+    class Counting(ChosenNoise):
+        seen = 0
+
+        def release(self, mechanism, *private, **public):
+            self.seen += 1
+            return super().release(mechanism, *private, **public)
+
+    source = Counting()
+    with installed(source), spending() as noise:
+        MEAN.release([1.0], noise)
+        GaussianMechanism(1.0).release([1.0], noise)
+    assert source.seen == 2
+
+
+def test_a_relation_says_what_it_protects_and_reads_as_its_sentence():
+    assert [relation.protects for relation in NeighboringRelation].count(Protects.SENSITIVE_ATTRIBUTE) == 1
+    assert str(NeighboringRelation.ZERO_OUT) == "replace one record by a null record"
+    assert [r for r in NeighboringRelation if not r.number_is_public] == [NeighboringRelation.ADD_OR_REMOVE_ONE]
+    with pytest.raises(ValueError, match="protects one sensitive attribute, not one record"):
+        PrivacySpent.of(GaussianDpEvent(1.0), 1e-5, protects="record", neighboring_relation=ATTRIBUTE)
+    with pytest.raises(ValueError, match="neighboring_relation must be one of"):
+        PrivacySpent.of(GaussianDpEvent(1.0), 1e-5, protects="record", neighboring_relation="swap two records")
+
+
+def test_nothing_outside_privacy_draws_noise():
+    """As a linter would: no call of a drawing method, and no source, outside the package that charges for them."""
+    root = Path(skfairdp.__file__).parent
+    drawing = re.compile(
+        r"NoiseSource\(|open_source\(|(?:source|noise)\.(?:normal|bernoulli|words|below|discrete_gaussian|rounded_normal|_words)\("
+    )
+    found = [
+        f"{path.relative_to(root)}:{number}"
+        for path in sorted(root.rglob("*.py"))
+        if path.relative_to(root).parts[0] != "privacy"
+        for number, line in enumerate(path.read_text(encoding="utf8").splitlines(), 1)
+        if drawing.search(line) and ">>>" not in line
+    ]
+    assert not found

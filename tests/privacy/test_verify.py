@@ -1,0 +1,274 @@
+"""``python -m skfairdp verify``: honest statements and ledgers hold, and every claim below the truth is refuted."""
+
+import copy
+import functools
+import json
+import math
+import warnings
+
+import pytest
+
+import skfairdp.__main__ as cli
+from skfairdp import PATEClassifier
+from skfairdp.privacy import (
+    ArgmaxBit,
+    DiscreteGaussian,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    PoissonSampledDpEvent,
+    PrivacyLedger,
+    PrivacySpent,
+    RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
+    ReplaceSampledGaussian,
+    ThresholdBit,
+    WorstOf,
+    compose,
+    epsilon_of,
+    repeat,
+)
+from skfairdp.privacy._recompute import SecondOpinion
+from skfairdp.privacy._verify import UnreadableStatementError, verify_file
+from tests._tools.catalogue import CATALOGUE, what_spent
+
+RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
+GUEST = {"protects": "record", "neighboring_relation": "add or remove one record"}
+ATTRIBUTE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
+SAMPLED = PoissonSampledDpEvent(0.05, GaussianDpEvent(1.1))
+GAUSSIAN = GaussianDpEvent(2.5)
+EVENTS = {
+    "Gaussian": (repeat(GAUSSIAN, 7), RECORD),
+    "bits": (compose(repeat(ThresholdBit(50, 30.5, 20.0), 30), repeat(ArgmaxBit(50, 15.0), 20)), RECORD),
+    "bits of integers": (repeat(ThresholdBit(20, 12.0, 9.0, "discrete_gaussian"), 10), RECORD),
+    "winners of integers": (repeat(ArgmaxBit(20, 9.0, "discrete_gaussian"), 10), RECORD),
+    "restricted winners": (repeat(ArgmaxBit(20, 9.0, restricted=True), 10), RECORD),
+    "discrete Gaussian": (repeat(DiscreteGaussian(6.0, 2**0.5), 9), RECORD),
+    "sampled": (compose(repeat(SAMPLED, 60), GAUSSIAN), GUEST),
+    "replaced": (compose(repeat(ReplaceSampledGaussian(0.1, 1.2), 20), GAUSSIAN), ATTRIBUTE),
+    "replaced nearby": (repeat(ReplaceSampledGaussian(0.1, 1.2, 1.0), 20), RECORD),
+    "Laplace": (repeat(LaplaceDpEvent(4.0), 5), RECORD),
+    "randomised response": (compose(RandomizedResponseDpEvent(0.4, 3), repeat(GAUSSIAN, 3)), ATTRIBUTE),
+    "the worst of unlike": (compose(WorstOf((repeat(SAMPLED, 60), GAUSSIAN)), GaussianDpEvent(4.0)), GUEST),
+    "selection": (RepeatAndSelectDpEvent(repeat(GaussianDpEvent(6.0), 2), 10.0, 0.0), RECORD),
+    "Poisson selection": (RepeatAndSelectDpEvent(GaussianDpEvent(6.0), 5.0, math.inf), RECORD),
+    "selection of the worst": (RepeatAndSelectDpEvent(WorstOf((GAUSSIAN, ArgmaxBit(9, 3.0))), 5.0, 0.5), RECORD),
+}
+
+
+@functools.cache
+def statement_of(name):
+    event, guarantee = EVENTS[name]
+    return PrivacySpent.of(event, 1e-5, **guarantee).statement(subject=name).to_dict()
+
+
+@pytest.fixture
+def verified(tmp_path):
+    def verify(document):
+        path = tmp_path / "statement.json"
+        path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+        return [check.figure for check in verify_file(path) if not check.holds]
+
+    return verify
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_honest_statement_holds(verified, name):
+    assert verified(statement_of(name)) == []
+
+
+def lowered(document, path):
+    document = copy.deepcopy(document)
+    *way, last = path
+    place = document
+    for step in way:
+        place = place[step]
+    place[last] *= 0.99
+    return document
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_each_figure_lowered_by_one_percent_is_refuted(verified, name):
+    document = statement_of(name)
+    figures = [("epsilon",), ("mechanism_epsilon",), ("curve", 0, "epsilon"), ("curve", 4, "epsilon")]
+    figures += [("curve", 7, "epsilon"), *(("attack", j, "true_positive_rate") for j in range(3))]
+    figures += [("mu",)] if document["mu"] is not None else []
+    figures = figures[::4] if name == "randomised response" else figures  # each takes a second there
+    for figure in figures:
+        assert verified(lowered(document, figure)), f"{figure} lowered by 1 % passed"
+
+
+def test_a_smaller_delta_than_was_accounted_is_refuted(verified):
+    document = statement_of("Gaussian") | {"delta": 1e-6}
+    assert any(figure.startswith("ε at δ = 1e-06") for figure in verified(document))
+
+
+def test_edited_noise_counts_tables_and_relations_are_refuted(verified):
+    honest = statement_of("Gaussian")
+    more_noise = copy.deepcopy(honest)
+    more_noise["event"]["event"]["noise_multiplier"] *= 2
+    assert verified(more_noise) == ["table of releases"]  # the claims hold for it, but it is not what was described
+    less_noise = copy.deepcopy(honest)
+    less_noise["event"]["event"]["noise_multiplier"] /= 1.05
+    less_noise["releases"][0]["event"]["noise_multiplier"] /= 1.05
+    assert "μ" in verified(less_noise)
+    fewer = copy.deepcopy(honest)
+    fewer["releases"][0]["count"] = 6
+    assert verified(fewer) == ["table of releases"]
+    assert "relation fits the releases" in verified(statement_of("sampled") | RECORD)
+    assert "unit of protection" in verified(honest | {"protects": "sensitive attribute"})
+    made = [{"mechanism": "GaussianMechanism", "sensitivity": 1.0, "sigma": 2.5, "times": 8}]
+    assert verified(honest | {"performed": made}) == ["releases made, as μ²"]
+    assert verified(honest | {"performed": [made[0] | {"times": 7}]}) == []
+
+
+def test_seeded_noise_can_claim_nothing(verified):
+    spent = PrivacySpent.of(GAUSSIAN, 1e-5, **RECORD, secret_noise=False)
+    honest = spent.statement().to_dict()
+    assert verified(honest) == [] and honest["epsilon"] == "inf" and honest["attack"][0]["true_positive_rate"] == 1
+    assert verified(honest | {"epsilon": 50.0})
+    assert verified(honest | {"mu": 5.0})
+
+
+def test_no_noise_can_claim_nothing(verified):
+    from skfairdp.privacy import NonPrivateDpEvent
+
+    honest = PrivacySpent.of(compose(GAUSSIAN, NonPrivateDpEvent()), 1e-5, **RECORD).statement().to_dict()
+    assert verified(honest) == []
+    assert verified(honest | {"epsilon": 1e6, "mechanism_epsilon": 1e6})
+
+
+# ---- every estimator -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "fit", [pytest.param(fit, id=fit.name, marks=[pytest.mark.slow] * fit.slow) for fit in CATALOGUE if fit.spends]
+)
+def test_the_statement_of_every_estimator_holds(fit, verified):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fit.make()
+        fitted = fit.fit(model, fit.rows())
+    stated = what_spent(model, fitted)
+    statement = stated.privacy_statement()
+    assert statement.epsilon == stated.privacy_.epsilon < math.inf
+    document = json.loads(statement.to_json())
+    assert verified(document) == []
+    assert verified(lowered(document, ("epsilon",)))
+
+
+# ---- ledgers ---------------------------------------------------------------------------------------------------------
+def test_a_ledger_is_recomputed_against_its_ceiling(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    ledger = PrivacyLedger(epsilon=3.0, delta=1e-5, path=path)
+    ledger.charge(GaussianDpEvent(4.0), label="a mean", **RECORD)
+    ledger.charge(RandomizedResponseDpEvent(0.4, 3), label="answers", **ATTRIBUTE)
+    assert all(check.holds for check in verify_file(path))
+    text = path.read_text("utf-8")
+    path.write_text(text.replace('"noise_multiplier": 4.0', '"noise_multiplier": 0.4'), "utf-8")
+    broken = [check.figure for check in verify_file(path) if not check.holds]
+    assert any("chain" in figure for figure in broken) and any("ceiling" in figure for figure in broken)
+    path.write_text("\n".join(text.splitlines()[:-1]) + "\n", "utf-8")
+    assert [check.figure for check in verify_file(path) if not check.holds] == ["chain of entries"]
+
+
+def test_the_story_of_the_ledger_is_in_the_statement_and_recomputed(rows, verified):
+    ledger = PrivacyLedger(epsilon=10.0)
+    for n_teachers in (2, 3):
+        model = PATEClassifier(epsilon=1.0, classes=[0, 1], n_teachers=n_teachers, ledger=ledger, random_state=0)
+        model.fit(rows.X, rows.y, X_public=rows.X_public)
+    document = model.privacy_statement().to_dict()
+    assert len(document["ledger"]["entries"]) == 2
+    assert document["ledger"]["totals"][0]["epsilon"] == pytest.approx(ledger.epsilon_spent)
+    assert verified(document) == []
+    assert verified(lowered(document, ("ledger", "totals", 0, "epsilon")))
+    without = copy.deepcopy(document)
+    without["ledger"]["totals"] = []
+    assert "kinds of guarantee on the ledger" in verified(without)
+
+
+# ---- malformed files -------------------------------------------------------------------------------------------------
+def edited(**changes):
+    return json.dumps(statement_of("Gaussian") | changes)
+
+
+def with_event(**changes):
+    document = statement_of("Gaussian")
+    return json.dumps(document | {"event": document["event"] | changes})
+
+
+MALFORMED = {
+    "empty": "",
+    "no JSON": "epsilon = 1",
+    "a list": "[1, 2]",
+    "another format": '{"format": "other"}',
+    "nothing in it": '{"format": "skfairdp-statement-1"}',
+    "NaN": edited().replace(str(statement_of("Gaussian")["epsilon"]), "NaN"),
+    "negative": edited(epsilon=-1.0),
+    "text for a figure": edited(delta="small"),
+    "delta above 1": edited(delta=2.0),
+    "unknown relation": edited(neighboring_relation="replace a word"),
+    "unknown event": with_event(type="FreeDpEvent"),
+    "refund": with_event(count=-7),
+    "half a release": with_event(count=0.5),
+    "event is a list": edited(event=[1]),
+    "secrecy is a word": edited(noise_is_secret="yes"),
+    "a key twice": '{"format": "skfairdp-statement-1", "epsilon": 9, "epsilon": 1}',
+    "deep": '{"format": "skfairdp-statement-1", "a": ' + "[" * 100_000,
+    "cut ledger": '{"format": "skfairdp-ledger-1", "epsilon": 1.0, "delta": 1e-05}',
+}
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_file_is_one_clear_line(tmp_path, capsys, text):
+    path = tmp_path / "statement.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UnreadableStatementError) as caught:
+        verify_file(path)
+    assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+    assert cli.main(["verify", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+
+
+def test_a_missing_or_binary_file_is_one_clear_line(tmp_path, capsys):
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x05\xff")
+    for name in ("nothing.json", "model.pkl", "."):
+        assert cli.main(["verify", str(tmp_path / name)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+# ---- command line ----------------------------------------------------------------------------------------------------
+def test_the_command_prints_claims_beside_what_was_recomputed(tmp_path, capsys):
+    path = tmp_path / "statement.json"
+    path.write_text(json.dumps(statement_of("bits")), encoding="utf-8")
+    assert cli.main(["verify", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert err == "" and "recomputed" in out and out.splitlines()[-1].endswith("claims hold.")
+    path.write_text(json.dumps(lowered(statement_of("bits"), ("curve", 2, "epsilon"))), encoding="utf-8")
+    assert cli.main(["verify", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1 and "refuted: ε at δ = 1e-05" in err and "claims hold" not in out
+
+
+# ---- the second opinion ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize("delta", [1e-3, 1e-7])
+def test_both_implementations_agree_to_a_tenth_of_a_percent(name, delta):
+    event, _ = EVENTS[name]
+    ours = epsilon_of(event, delta)
+    theirs = SecondOpinion(event).epsilon(delta, ours * 0.9)
+    assert theirs == pytest.approx(ours, rel=2e-3)
+
+
+def test_the_second_opinion_on_bits_is_exact_by_high_precision():
+    """One bit of 3 teachers, order 4, by mpmath."""
+    import mpmath
+
+    from skfairdp.privacy._recompute import _renyi_of
+
+    mpmath.mp.dps = 40
+    bit, order = ThresholdBit(3, 1.7, 2.0), 4
+    chance = [mpmath.ncdf((v - mpmath.mpf("1.7")) / 2) for v in range(4)]
+    worst = max(
+        mpmath.log(p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)) / (order - 1)
+        for p, q in [(chance[v], chance[w]) for v in range(4) for w in (v - 1, v + 1) if 0 <= w < 4]
+    )
+    assert _renyi_of(bit, order) == pytest.approx(float(worst), rel=1e-12)
