@@ -116,7 +116,7 @@ class FairClippingClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMix
 
     Examples
     --------
-    >>> from skfairdp.gradient import FairClippingClassifier
+    >>> from skfairdp.baselines import FairClippingClassifier
     >>> from skfairdp.datasets import make_biased_classification
     >>> X, y, groups = make_biased_classification(2000, random_state=0)
     >>> model = FairClippingClassifier(method="dpsgd_f", epsilon=2.0, epochs=3, batch_size=200, classes=[0, 1],

@@ -200,8 +200,8 @@ def train_stacked_lagrangian(
     --------
     >>> import numpy as np
     >>> import torch
-    >>> from skfairdp.lagrangian import (
-    ...     FairnessConstraints, StackedDual, StackedMLP, StackedParity, train_stacked_lagrangian)
+    >>> from skfairdp._networks import StackedMLP
+    >>> from skfairdp.lagrangian import FairnessConstraints, StackedDual, StackedParity, train_stacked_lagrangian
     >>> rng = np.random.default_rng(0)
     >>> groups, sizes = rng.integers(2, size=600), np.array([300, 300])
     >>> X = rng.normal(size=(600, 2)) + groups[:, None]

@@ -229,7 +229,7 @@ def test_verbose_shows_a_bar_and_quiet_shows_nothing(teacher, blobs, capsys):
 def test_logistic_teachers_need_no_torch():
     code = (
         "import sys, numpy as np\n"
-        "from skfairdp.ensemble import fit_teachers\n"
+        "from skfairdp._teachers import fit_teachers\n"
         "X = np.arange(8.0)[:, None]; y = (X[:, 0] > 3).astype(int)\n"
         "fit_teachers('logistic', X, y, np.arange(8) % 2, n_teachers=2, n_classes=2).predict(X)\n"
         "sys.exit('torch' in sys.modules)\n"
