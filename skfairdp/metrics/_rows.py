@@ -1,6 +1,5 @@
 """Reading the rows of a metric: labels, groups and which rows were answered."""
 
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
@@ -9,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain
+from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, warn_caller
 
 __all__ = ["group_codes", "read_labels", "read_rejected", "warn_if_vacuous"]
 
@@ -54,8 +53,7 @@ def group_codes(
 
 def warn_if_vacuous(n_compared: int, owner: str) -> None:
     if n_compared < 2:
-        warnings.warn(
+        warn_caller(
             f"{owner} found fewer than two groups with rows to compare: the 0 it returns says nothing.",
             FairnessWarning,
-            stacklevel=3,
         )

@@ -14,6 +14,7 @@ from skfairdp.utils._public import PublicData
 from skfairdp.utils._quiet import open_stream, silence
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._validation import as_labels, without_values
+from skfairdp.utils._warn import warn_caller
 
 __all__ = [
     "PRIVATE_ERRORS",
@@ -32,6 +33,7 @@ __all__ = [
     "public_generator",
     "silence",
     "split_sensitive_columns",
+    "warn_caller",
     "without_types",
     "without_values",
 ]
