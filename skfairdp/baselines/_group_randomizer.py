@@ -1,34 +1,63 @@
 """Randomised response as a step of its own: released groups for anything that needs groups."""
 
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from skfairdp._base import FairPrivateMixin
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, PrivacySpent, RandomizedResponse, StatesPrivacy
+from skfairdp._estimator import SpendsPrivacy
+from skfairdp._inputs import read_private_groups
+from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["RELATION", "GroupRandomizer", "channel"]
-
-#: What randomised response of the groups protects; its δ is 0.
-RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
+__all__ = ["GroupRandomizer", "RandomizedGroups"]
 
 
-def channel(epsilon: float, domain: NDArray[np.object_], *, owner: str) -> RandomizedResponse:
-    """The mechanism for these groups, of which there must be two."""
-    if len(domain) < 2:
-        raise ValueError(f"The 'groups' parameter of {owner} must list at least two groups; one has nothing to hide.")
-    return RandomizedResponse(epsilon, len(domain), relation=RELATION)
+@dataclass(frozen=True)
+class RandomizedGroups:
+    """The plan of a release of every row's group; its δ is 0.
+
+    Parameters
+    ----------
+    mechanism : RandomizedResponse
+    domain : ndarray of shape (n_groups,)
+    n_rows : int
+    """
+
+    mechanism: RandomizedResponse
+    domain: NDArray[np.object_]
+    n_rows: int
+
+    @classmethod
+    def of(cls, epsilon: float, domain: NDArray[np.object_], n_rows: int, *, owner: str) -> "RandomizedGroups":
+        """For these groups, of which there must be two."""
+        if len(domain) < 2:
+            raise ValueError(
+                f"The 'groups' parameter of {owner} must list at least two groups; one has nothing to hide."
+            )
+        relation = NeighboringRelation.REPLACE_ATTRIBUTE
+        return cls(RandomizedResponse(epsilon, len(domain), relation=relation), domain, n_rows)
+
+    @property
+    def event(self) -> DpEvent:
+        return self.mechanism.event
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        return NeighboringRelation.REPLACE_ATTRIBUTE
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return (f"{self.n_rows} randomised groups",)
 
 
-class GroupRandomizer(StatesPrivacy, BaseEstimator):
+class GroupRandomizer(SpendsPrivacy):
     """Release groups by randomised response; what is computed from them costs nothing more.
 
     **Guarantee.** (ε, 0)-differential privacy for the *sensitive attribute* of one row, everything else about the rows
@@ -78,14 +107,6 @@ class GroupRandomizer(StatesPrivacy, BaseEstimator):
     }
 
     delta = 0.0
-    privacy_: PrivacySpent
-
-    # Budget and groups as in every estimator here; the rest of the mixin is for those that predict.
-    _private_groups = FairPrivateMixin._private_groups
-    _spend = FairPrivateMixin._spend
-    _note = FairPrivateMixin._note
-    _note_rows = FairPrivateMixin._note_rows
-    _facts = FairPrivateMixin._facts
 
     def __init__(
         self,
@@ -116,17 +137,16 @@ class GroupRandomizer(StatesPrivacy, BaseEstimator):
         self._validate_params()
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
-        codes, domain = self._private_groups(None, sensitive_features, n_rows)
-        self._note_rows(n_rows)
-        mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
-        spending = self._spend(
-            mechanism.event,
-            relation=RELATION,
-            releases=(f"{n_rows} randomised groups",),
-        )
-        with spending as noise:
-            released = domain[mechanism.release(codes, noise)]
-        self.groups_, self.mechanism_ = domain, mechanism
+        reads = PublicReads()
+        codes, domain = read_private_groups(self, None, sensitive_features, n_rows, reads)
+        reads.note_number_of_rows(n_rows)
+        plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=type(self).__name__)
+
+        with self._spend(plan, reads) as noise:
+            answers = plan.mechanism.release(codes, noise)
+
+        released = domain[answers]
+        self.groups_, self.mechanism_ = domain, plan.mechanism
         if index is None:
             return released
         return pd.Series(list(released), index=index, name=getattr(sensitive_features, "name", None), dtype=object)

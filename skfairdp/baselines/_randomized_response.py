@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp._base import FairPrivateMixin
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import TrainingData, read_features, read_training
 from skfairdp._teachers import check_fair_learner
-from skfairdp.baselines._group_randomizer import RELATION, channel
+from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -31,7 +32,7 @@ def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
     return learner is None or hasattr(learner, "predict_proba")
 
 
-class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstimator):
+class RandomizedResponseClassifier(PrivateClassifier):
     """Fair classifier trained on groups released by randomised response.
 
     **Guarantee.** (ε, 0)-differential privacy for the *sensitive attribute* of one row: features and labels, the number
@@ -161,29 +162,34 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
         -------
         self
         """
-        self._validate_params()
-        features, groups_in_X = self._split_features(X, reset=True, read_groups=True)
-        classes, codes = self._public_classes(self._check_target(y, len(features)))
+        data = self._read(X, y, sensitive_features=sensitive_features)
         learner, takes_weights = self._learner()
-        groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
-        mechanism = channel(self.epsilon, domain, owner=type(self).__name__)
-        spending = self._spend(
-            mechanism.event,
-            relation=RELATION,
-            releases=(f"{len(features)} randomised groups",),
-        )
-        with spending as noise:
-            answers = mechanism.release(groups, noise)
-        # Only the answers from here on.
-        released: dict[str, Any] = {"sensitive_features": domain[answers]}
+        plan = self._plan(data)
+
+        with self._spend(plan, data.reads) as noise:
+            answers = plan.mechanism.release(data.groups, noise)
+
+        released: dict[str, Any] = {"sensitive_features": plan.domain[answers]}
         if takes_weights:
-            released["group_weights"] = mechanism.weights(answers) if self.debias else np.eye(len(domain))[answers]
-        if len(np.unique(codes)) < 2:
+            released["group_weights"] = (
+                plan.mechanism.weights(answers) if self.debias else np.eye(len(plan.domain))[answers]
+            )
+        if len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
-        self.fair_estimator_ = learner.fit(features, codes, **released)
-        self.classes_, self.groups_, self.released_groups_ = classes, domain, domain[answers]
-        self.mechanism_ = mechanism
+        self.fair_estimator_ = learner.fit(data.X, data.y, **released)
+        self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
+        self.mechanism_ = plan.mechanism
         return self
+
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
+        self._validate_params()
+        return read_training(
+            self, X, y, sensitive_features=sensitive_features, groups="private", protects=Protects.SENSITIVE_ATTRIBUTE
+        )
+
+    def _plan(self, data: TrainingData) -> RandomizedGroups:
+        assert data.domain is not None
+        return RandomizedGroups.of(self.epsilon, data.domain, len(data.X), owner=type(self).__name__)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
@@ -197,7 +203,7 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
         ndarray of shape (n_rows,)
         """
         check_is_fitted(self, "fair_estimator_")
-        features, _ = self._split_features(X)
+        features = read_features(self, X)
         options: dict[str, Any] = {}
         if "random_state" in inspect.signature(self.fair_estimator_.predict).parameters:
             options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
@@ -217,7 +223,7 @@ class RandomizedResponseClassifier(FairPrivateMixin, ClassifierMixin, BaseEstima
         ndarray of shape (n_rows, n_classes)
         """
         check_is_fitted(self, "fair_estimator_")
-        features, _ = self._split_features(X)
+        features = read_features(self, X)
         proba = np.zeros((len(features), len(self.classes_)))
         proba[:, np.asarray(self.fair_estimator_.classes_).astype(np.int64)] = self.fair_estimator_.predict_proba(
             features

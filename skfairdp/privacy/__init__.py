@@ -35,9 +35,10 @@ from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
 from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.privacy._plan import Plan, ReleasePlan
 from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
-from skfairdp.privacy._public_facts import PublicFact, PublicReads
+from skfairdp.privacy._public_facts import PublicFact, PublicReads, public_facts
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._relations import NeighboringRelation, Protects, relation_for
 from skfairdp.privacy._report import PerformedRelease, PrivacySpent
@@ -69,6 +70,7 @@ __all__ = [
     "NoisyVotes",
     "NonPrivateDpEvent",
     "PerformedRelease",
+    "Plan",
     "PoissonSample",
     "PoissonSampledDpEvent",
     "PrivacyLedger",
@@ -79,6 +81,7 @@ __all__ = [
     "PublicReads",
     "RandomizedResponse",
     "RandomizedResponseDpEvent",
+    "ReleasePlan",
     "RepeatAndSelectDpEvent",
     "ReplaceSampledGaussian",
     "SecretChoice",
@@ -106,6 +109,7 @@ __all__ = [
     "group_privacy",
     "log_q",
     "planned_entry",
+    "public_facts",
     "rdp_of",
     "rdp_to_epsilon",
     "relation_for",

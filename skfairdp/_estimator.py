@@ -1,0 +1,165 @@
+"""What every estimator that spends privacy shares: its plan, its budget, its report, its score."""
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._inputs import read_labels
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import (
+    LedgerEntry,
+    Plan,
+    PrivacyLedger,
+    PrivacySpent,
+    PublicReads,
+    Spending,
+    StatesPrivacy,
+    public_facts,
+)
+from skfairdp.utils import warn_caller, without_values
+
+__all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy"]
+
+
+class SpendsPrivacy(StatesPrivacy, BaseEstimator):
+    """Has the constructor parameters ``noise_seed`` and ``ledger``, and a ``delta``; its releases set ``privacy_``."""
+
+    privacy_: PrivacySpent
+    delta: float
+    noise_seed: int | None
+    ledger: PrivacyLedger | None
+
+    @property
+    def epsilon_spent_(self) -> float:
+        """Shorthand for ``privacy_.epsilon``: the certified cap of this fit."""
+        check_is_fitted(self, "privacy_")
+        return self.privacy_.epsilon
+
+    def _spend(self, plan: Plan, reads: PublicReads) -> Spending:
+        """The budget of this fit: ``with self._spend(plan, reads) as noise`` hands out the only noise there is."""
+        owner = type(self).__name__
+        if self.noise_seed is not None and self.ledger is not None:
+            raise ValueError(
+                f"{owner} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
+                "it. Leave one of them out."
+            )
+        if self.noise_seed is not None:
+            warn_caller(
+                f"{owner} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
+                "privacy_.epsilon will be inf; use this for research and tests only.",
+                PrivacyLeakWarning,
+            )
+        return Spending(
+            plan.event,
+            self.delta,
+            plan.relation,
+            label=owner,
+            ledger=self.ledger,
+            noise_seed=self.noise_seed,
+            releases=plan.releases,
+            public=public_facts(reads, plan.relation, declared_rows=getattr(self, "public_n_rows", None)),
+            report_to=partial(setattr, self, "privacy_"),
+        )
+
+
+class PrivateEstimator(SpendsPrivacy):
+    """Reads, plans, spends, learns.
+
+    A subclass has two methods beside ``fit``. ``_read`` takes the arguments of ``fit`` and returns what it learns from,
+    with the list ``reads`` of what is public. ``_plan`` takes that, and says what will be released. The body of ``fit``
+    spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing.
+    """
+
+    # Asked for by default, so that a search with metadata routing never fits without the groups by accident.
+    __metadata_request__fit = {
+        "sensitive_features": True,
+        "X_public": True,
+        "sensitive_features_public": True,
+    }
+
+    def _read(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def _plan(self, data: Any) -> Plan:
+        raise NotImplementedError
+
+    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
+        """What ``fit`` with the same arguments is going to certify, before anything is released or trained.
+
+        It is the plan of the fit itself, which depends on public values only: sizes, domains, constructor parameters.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As for ``fit``.
+
+        Returns
+        -------
+        PrivacySpent
+            Equal to the ``privacy_`` of the fit but for its list of public values.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit gives them
+            entry = self._planned_entry(X, y, **fit_params)
+        return PrivacySpent.of(
+            entry.event,
+            self.delta,
+            protects=entry.protects,
+            neighboring_relation=entry.neighboring_relation,
+            secret_noise=self.noise_seed is None,
+        )
+
+    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
+        """What ``fit`` with these arguments would put on record."""
+        model = clone(self)
+        plan = model._plan(model._read(X, y, **fit_params))
+        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.noise_seed is None
+        tags.input_tags.sparse = False
+        return tags
+
+
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):
+    """A private estimator that predicts classes, never with the group."""
+
+    __metadata_request__score = {"sensitive_features": True}
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy on the given rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sensitive_features : ignored
+            Accepted so that it can be routed; predictions do not use the group.
+        sample_weight : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        float
+        """
+        predicted = np.asarray(self.predict(X))
+        labels = read_labels(self, y, len(predicted))
+        try:
+            return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
+        except (ValueError, TypeError) as error:
+            problem = without_values(error, owner=type(self).__name__, name="y")
+        raise problem

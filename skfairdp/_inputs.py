@@ -1,0 +1,478 @@
+"""The arguments of ``fit``, read and checked: private rows, public rows, domains, and the list of what is public.
+
+An estimator is asked here for its constructor parameters (``classes``, ``groups``, ``sensitive_columns``,
+``public_size``, ``random_state``) and its name, and gets the attributes that scikit-learn's validation sets.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import Protects, PublicReads
+from skfairdp.utils import (
+    PublicData,
+    as_groups,
+    as_labels,
+    encode_labels,
+    given_domain,
+    group_domain,
+    private_error,
+    public_generator,
+    split_sensitive_columns,
+    warn_caller,
+    without_types,
+    without_values,
+)
+
+__all__ = [
+    "PublicRows",
+    "Table",
+    "TrainingData",
+    "read_classes",
+    "read_features",
+    "read_labels",
+    "read_private_groups",
+    "read_table",
+    "read_training",
+]
+
+#: Squares of larger numbers are not finite.
+LARGEST_PUBLIC = 1e100
+
+#: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of none.
+Groups = Literal["private", "public", "public, if given", "none"]
+
+
+@dataclass(frozen=True)
+class PublicRows:
+    """Public rows after validation: features, and group codes with their domain where groups are used.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_public, n_features)
+    groups : ndarray of int of shape (n_public,) or None
+    domain : ndarray of shape (n_groups,) or None
+        Names of the groups.
+    """
+
+    X: NDArray[np.float64]
+    groups: NDArray[np.int64] | None = None
+    domain: NDArray[np.object_] | None = None
+
+    @property
+    def n_groups(self) -> int:
+        return 0 if self.domain is None else len(self.domain)
+
+
+@dataclass(frozen=True)
+class Table:
+    """X after validation.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    groups : ndarray of shape (n_rows,) or None
+        What ``sensitive_columns`` names, where it was asked for.
+    """
+
+    X: NDArray[np.float64]
+    groups: NDArray[np.object_] | None
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """All that a fit learns from.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Private, unless only the group is protected.
+    y : ndarray of int of shape (n_rows,)
+        Class codes, as private as X.
+    classes : ndarray of shape (n_classes,)
+        Public.
+    groups : ndarray of int of shape (n_rows,) or None
+        Private group codes, where the fit needs them.
+    domain : ndarray of shape (n_groups,) or None
+        Public names of the groups, where any are used.
+    public : PublicRows or None
+    reads : PublicReads
+        Every public value that the outcome may follow; grows until the budget is spent.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    classes: NDArray[Any]
+    groups: NDArray[np.int64] | None
+    domain: NDArray[np.object_] | None
+    public: PublicRows | None
+    reads: PublicReads
+
+
+def read_training(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    X_public: Any = None,
+    sensitive_features_public: Any = None,
+    groups: Groups = "none",
+    public_rows: Literal["required", "optional", "none"] = "none",
+    protects: Protects = Protects.RECORD,
+) -> TrainingData:
+    """Read everything a fit needs, or say what is wrong with it.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its parameters name the domains, the sensitive columns and the share of public rows.
+    X, y, sensitive_features, X_public, sensitive_features_public
+        The arguments of ``fit``.
+    groups : {"private", "public", "public, if given", "none"}, default="none"
+        Whose groups are read.
+    public_rows : {"required", "optional", "none"}, default="none"
+        Whether there are public rows: those given, or the share of X that ``public_size`` holds out.
+    protects : Protects, default=Protects.RECORD
+        Features and labels are public where only the sensitive attribute is protected.
+
+    Returns
+    -------
+    TrainingData
+
+    Raises
+    ------
+    ValueError
+        On unusable input. No message holds a private value or count.
+    """
+    reads = PublicReads()
+    holds_out = public_rows != "none" and X_public is None and _parameter(estimator, "public_size") is not None
+    table = read_table(estimator, X, reads, with_groups=groups == "private" or holds_out)
+    only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
+    if only_groups:
+        _refuse_large(table.X, f"X of {_name(estimator)} holds")
+    classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups)
+    if groups == "private":
+        group_codes, domain = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads)
+        return TrainingData(table.X, codes, classes, group_codes, domain, None, reads)
+    if public_rows == "none" or (public_rows == "optional" and X_public is None and not holds_out):
+        return TrainingData(table.X, codes, classes, None, None, None, reads)
+    X_public, sensitive_features_public = _unpacked(estimator, X_public, sensitive_features_public)
+    _refuse_groups_twice(estimator, sensitive_features, sensitive_features_public)
+    kept: Any = slice(None)
+    if X_public is not None:
+        features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
+    else:
+        features, names, kept = _held_out_rows(
+            estimator, table, sensitive_features, sensitive_features_public, reads, needed=groups == "public"
+        )
+    _refuse_large(features, f"The public rows of {_name(estimator)} hold")
+    public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
+    return TrainingData(table.X[kept], codes[kept], classes, None, public.domain, public, reads)
+
+
+# ---------------------------------------------------------------------- X and y
+
+
+def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool) -> Table:
+    """Read the X of a fit, and begin the list of public facts with its shape.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets ``n_features_in_`` and, where there are names, ``feature_names_in_``.
+    X : array-like of shape (n_rows, n_columns)
+    reads : PublicReads
+    with_groups : bool
+        Whether to read the columns that ``sensitive_columns`` names. Otherwise they may hold anything.
+
+    Returns
+    -------
+    Table
+    """
+    table = _table(estimator, X, reset=True, with_groups=with_groups)
+    names = getattr(estimator, "feature_names_in_", None)
+    shape = getattr(estimator, "n_features_in_", None) if names is None else names
+    reads.note("columns of X", "read", shape, "their number and names are public")
+    reads.note_number_of_rows(len(table.X))
+    return table
+
+
+def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
+    """Read the X of a prediction, which has the columns of the fit's.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X : array-like of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        Without the sensitive columns.
+    """
+    return _table(estimator, X, reset=False, with_groups=False).X
+
+
+def _table(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: bool) -> Table:
+    columns, owner = _parameter(estimator, "sensitive_columns"), _name(estimator)
+    features, groups, problem = X, None, None
+    if columns is not None:
+        features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
+    try:
+        if columns is None:
+            features = validate_data(estimator, X, reset=reset, dtype=np.float64)
+        else:
+            features = check_array(features, dtype=np.float64, estimator=estimator, input_name="X")
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+        problem = without_values(error, owner=owner)
+    if problem is not None:
+        raise problem
+    return Table(features, groups)
+
+
+def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> NDArray[Any]:
+    """Read one label per row.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Given ``classes`` settle what is a label; without them the kind of y is read along with its classes.
+    y : array-like of shape (n_rows,)
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+    """
+    return as_labels(y, n_rows, owner=_name(estimator), check_kind=_parameter(estimator, "classes") is None)
+
+
+def read_classes(
+    estimator: BaseEstimator, y: Any, n_rows: int, reads: PublicReads, *, public: bool = False
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Read the labels and what classes there are.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``classes`` are the domain. None reads them from y, with a PrivacyLeakWarning where y is private.
+    y : array-like of shape (n_rows,)
+    n_rows : int
+    reads : PublicReads
+    public : bool, default=False
+        Whether labels are public.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,), sorted
+    codes : ndarray of int of shape (n_rows,)
+    """
+    owner, given, labels = _name(estimator), _parameter(estimator, "classes"), read_labels(estimator, y, n_rows)
+    if given is not None:
+        classes = _declared_classes(given, owner)
+        reads.note("classes", "given", classes)
+        return classes, encode_labels(labels, classes, owner=owner, name="y", parameter="classes")
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise private_error("one class", owner=owner)
+    if public:
+        reads.note("classes", "read", classes, "from y, which is public here")
+    else:
+        warn_caller(
+            f"{owner} read its classes from the private y, which reveals them outside the guarantee. "
+            "Give them with the 'classes' parameter.",
+            PrivacyLeakWarning,
+        )
+        reads.note("classes", "read", classes, "from the private y, outside the guarantee")
+    return classes, codes.astype(np.int64)
+
+
+def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
+    labels = given_domain(given, owner=owner, parameter="classes").tolist()
+    try:
+        classes: NDArray[Any] = np.asarray(sorted(labels))  # scikit-learn keeps classes_ sorted
+    except TypeError:
+        classes = np.empty((0, 0))
+    if classes.ndim != 1:
+        raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
+    return classes
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def read_private_groups(
+    estimator: BaseEstimator, groups_in_X: Any, sensitive_features: Any, n_rows: int, reads: PublicReads
+) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Read the group of every private row.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``groups`` are the domain. None reads them from the rows, with a PrivacyLeakWarning.
+    groups_in_X : ndarray of shape (n_rows,) or None
+        From the columns of X that ``sensitive_columns`` names.
+    sensitive_features : array-like of shape (n_rows,), DataFrame or None
+    n_rows : int
+    reads : PublicReads
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n_rows,)
+    domain : ndarray of shape (n_groups,)
+    """
+    owner, given = _name(estimator), _parameter(estimator, "groups")
+    if groups_in_X is not None and sensitive_features is not None:
+        raise _groups_twice(owner)
+    groups = groups_in_X if sensitive_features is None else as_groups(sensitive_features, n_rows, owner=owner)
+    if groups is None:
+        raise ValueError(
+            f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
+            "of X that hold them with 'sensitive_columns'."
+        )
+    if given is not None:
+        domain = given_domain(given, owner=owner, parameter="groups")
+        reads.note("names of the groups", "given", domain)
+    else:
+        domain = group_domain(groups)
+        if len(domain) < 2:
+            raise private_error("one group", owner=owner)
+        warn_caller(
+            f"{owner} read its groups from the private rows, which reveals them outside the guarantee. Give them "
+            "with the 'groups' parameter.",
+            PrivacyLeakWarning,
+        )
+        reads.note("names of the groups", "read", domain, "from the private rows, outside the guarantee")
+    return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
+
+
+def _refuse_groups_twice(estimator: BaseEstimator, *given: Any) -> None:
+    if _parameter(estimator, "sensitive_columns") is not None and any(groups is not None for groups in given):
+        raise _groups_twice(_name(estimator))
+
+
+def _groups_twice(owner: str) -> ValueError:
+    return ValueError(
+        f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
+    )
+
+
+# ---------------------------------------------------------------------- public rows
+
+
+def _unpacked(estimator: BaseEstimator, X_public: Any, groups: Any) -> tuple[Any, Any]:
+    """Public features and groups, which may come together as PublicData."""
+    if not isinstance(X_public, PublicData):
+        return X_public, groups
+    if groups is not None and X_public.sensitive_features is not None:
+        raise ValueError(
+            f"{_name(estimator)} got public groups twice: inside X_public (PublicData) and as "
+            "sensitive_features_public."
+        )
+    return X_public.X, X_public.sensitive_features if groups is None else groups
+
+
+def _given_rows(
+    estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, *, needed: bool
+) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+    owner = _name(estimator)
+    table = _table(estimator, X_public, reset=False, with_groups=True)
+    public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
+    if sensitive_features_public is not None:
+        groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
+    if needed and groups is None:
+        raise ValueError(
+            f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
+            "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
+        )
+    reads.note("public rows", "given", len(public), f"{'without' if groups is None else 'with'} their groups")
+    return public, groups
+
+
+def _held_out_rows(
+    estimator: BaseEstimator,
+    table: Table,
+    sensitive_features: Any,
+    sensitive_features_public: Any,
+    reads: PublicReads,
+    *,
+    needed: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.object_] | None, NDArray[np.int64]]:
+    """The rows that ``public_size`` declares public, their groups, and the positions of those that stay private."""
+    owner, share = _name(estimator), _parameter(estimator, "public_size")
+    if share is None:
+        raise ValueError(
+            f"{owner} needs public rows: pass X_public to fit, or set 'public_size' to hold out a "
+            "share of X that will not be protected."
+        )
+    if sensitive_features_public is not None:
+        raise ValueError(f"{owner} got sensitive_features_public without X_public.")
+    groups, n_rows = table.groups, len(table.X)
+    if sensitive_features is not None:
+        groups = as_groups(sensitive_features, n_rows, owner=owner)
+    if needed and groups is None:
+        raise ValueError(
+            f"{owner} needs groups for its fairness constraint: pass sensitive_features to fit, or name the "
+            "columns of X that hold them with 'sensitive_columns'."
+        )
+    n_public = math.ceil(share * n_rows)
+    if n_public >= n_rows:
+        raise ValueError(f"{owner} cannot hold out public rows: X has n_samples = {n_rows} and public_size={share}.")
+    # By position only: a stratified draw would let one private record move others.
+    random_state = _parameter(estimator, "random_state")
+    order = public_generator(random_state).permutation(n_rows)
+    held_out, kept = np.sort(order[:n_public]), np.sort(order[n_public:])
+    consequence = f"nothing protects them; their positions follow random_state={random_state}"
+    reads.note("rows held out by 'public_size'", "held out", n_public, consequence)
+    reads.note_number_of_rows(len(kept))
+    return table.X[held_out], None if groups is None else without_types(groups[held_out]), kept
+
+
+def _public_rows(
+    estimator: BaseEstimator, X: NDArray[np.float64], groups: Any, reads: PublicReads, *, needed: bool
+) -> PublicRows:
+    """Public rows with their groups as codes; every group of the domain has a row."""
+    if groups is None:
+        return PublicRows(X)
+    owner, given = _name(estimator), _parameter(estimator, "groups")
+    if given is None:
+        domain = group_domain(groups)
+        if len(domain) < 2 and needed:
+            raise ValueError(
+                f"{owner} found only one group in the public rows, so every fairness statement "
+                "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."
+            )
+        reads.note("names of the groups", "read", domain, "from the public rows")
+    else:
+        domain = given_domain(given, owner=owner, parameter="groups")
+        reads.note("names of the groups", "given", domain)
+    codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")
+    empty = len(domain) - len(np.unique(codes))
+    if empty:
+        raise ValueError(
+            f"{empty} of the {len(domain)} groups of {owner} have no public row, so nothing can be said about "
+            "them. Add public rows of every group, or leave those groups out of 'groups'."
+        )
+    return PublicRows(X, codes, domain)
+
+
+def _refuse_large(public: NDArray[np.float64], whose: str) -> None:
+    if np.abs(public).max() > LARGEST_PUBLIC:
+        raise ValueError(f"{whose} numbers beyond {LARGEST_PUBLIC:g}, whose squares overflow. Scale the features.")
+
+
+def _parameter(estimator: BaseEstimator, name: str) -> Any:
+    """A constructor parameter, None where the estimator has none of that name."""
+    return getattr(estimator, name, None)
+
+
+def _name(estimator: BaseEstimator) -> str:
+    return type(estimator).__name__
