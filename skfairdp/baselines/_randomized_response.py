@@ -165,15 +165,15 @@ class RandomizedResponseClassifier(PrivateClassifier):
         data = self._read(X, y, sensitive_features=sensitive_features)
         learner, takes_weights = self._learner()
         plan = self._plan(data)
+        assert data.groups is not None
 
         with self._spend(plan, data.reads) as noise:
             answers = plan.mechanism.release(data.groups, noise)
 
         released: dict[str, Any] = {"sensitive_features": plan.domain[answers]}
         if takes_weights:
-            released["group_weights"] = (
-                plan.mechanism.weights(answers) if self.debias else np.eye(len(plan.domain))[answers]
-            )
+            unbiased = plan.mechanism.weights(answers)
+            released["group_weights"] = unbiased if self.debias else np.eye(len(plan.domain))[answers]
         if len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
         self.fair_estimator_ = learner.fit(data.X, data.y, **released)
