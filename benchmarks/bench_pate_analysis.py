@@ -35,7 +35,7 @@ def analyse(rows: tuple[Any, ...], k: int, lam: float, repeats: int, seed: int) 
 
     X, y, X_public, groups, y_public = rows
     model = PATEClassifier(n_teachers=k, sigma_gnmax=SIGMA, random_state=seed)
-    analysis = PATEFairnessAnalysis(model, repeats=repeats, lam=lam, noise_seed=seed)
+    analysis = PATEFairnessAnalysis(model, repeats=repeats, alpha=lam, noise_seed=seed)
     return analysis.analyse(X, y, X_public, groups, y_public=y_public)
 
 

@@ -23,7 +23,7 @@ arguments = {"sensitive_features": split.sensitive_features, "X_public": split.p
 ledger = PrivacyLedger(epsilon=8.0, delta=1e-5)
 model = FairPATEClassifier(classes=[0, 1], random_state=0, ledger=ledger)
 grid = {"epsilon": [0.5, 1.0, 2.0], "gamma": [0.02, 0.05, 0.1, None]}
-search = ParetoSearchCV(model, grid, cv=3, constraints={"disparity": "<= 0.08", "epsilon": "<= 1.01"})
+search = ParetoSearchCV(model, grid, cv=3, bounds={"disparity": "<= 0.08", "epsilon": "<= 1.01"})
 search.fit(split.X, split.y, **arguments)
 
 print(f"candidates {len(search.cv_results_['params'])}, entries in the ledger {len(ledger.entries)}")
@@ -52,7 +52,7 @@ plt.show()
 # ----------------------------------------------------
 # The next candidate starts only if the refit of a winner can still be paid for after it.
 small = PrivacyLedger(epsilon=2.5)
-halted = ParetoSearchCV(model.set_params(ledger=small), {"n_teachers": [20, 40, 80, 160]}, objectives=["accuracy"])
+halted = ParetoSearchCV(model.set_params(ledger=small), {"n_teachers": [20, 40, 80, 160]}, scoring=["accuracy"])
 halted.fit(split.X, split.y, X_public=split.public)
 for params, status in zip(halted.cv_results_["params"], halted.cv_results_["status"], strict=True):
     print(params, status)

@@ -22,7 +22,7 @@ from skfairdp.inspection import ExcessiveRiskDisplay, FlippingProbabilityDisplay
 X, y, groups = make_biased_classification(4500, disparity=0.3, group_proportions=(0.25, 0.75), random_state=0)
 private, public = slice(500, None), slice(0, 500)
 model = PATEClassifier(epsilon=3.0, n_teachers=40, random_state=0)
-analysis = PATEFairnessAnalysis(model, repeats=30, lam=0.1)
+analysis = PATEFairnessAnalysis(model, repeats=30, alpha=0.1)
 found = analysis.analyse(X[private], y[private], X[public], groups[public], y_public=y[public])
 print(found)
 for name, effect in (("hard", found.hard), ("soft", found.soft)):
@@ -44,12 +44,12 @@ axes[1].set_title("who is flipped")
 # Not without a penalty
 # ---------------------
 # A share is never far off, but each one carries noise, and a student with hardly any penalty fits that noise. The paper
-# compares students that are held back (λ of 20 to 100); a penalty chosen for the noise, as ``SoftLabelStudent`` does,
+# compares students that are held back (α of 20 to 100); a penalty chosen for the noise, as ``SoftLabelStudent`` does,
 # is what makes soft labels the better ones.
-for lam in (0.001, 0.01, 0.1, 1.0):
-    other = PATEFairnessAnalysis(model, repeats=8, lam=lam)
+for alpha in (0.001, 0.01, 0.1, 1.0):
+    other = PATEFairnessAnalysis(model, repeats=8, alpha=alpha)
     other = other.analyse(X[private], y[private], X[public], groups[public], y_public=y[public])
-    print(f"λ = {lam:5}: the student moves by {other.hard.sensitivity:6.2f} hard, {other.soft.sensitivity:6.2f} soft")
+    print(f"α = {alpha:5}: the student moves by {other.hard.sensitivity:6.2f} hard, {other.soft.sensitivity:6.2f} soft")
 
 # %%
 # This is why ``voting="soft"`` is the default of ``PATEClassifier``, ``FairPATEClassifier`` and ``SFPATEClassifier``.

@@ -314,7 +314,7 @@ def fitted_examples(rows):
     yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield LagrangianClassifier(epochs=1).fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
-    yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"threshold": [0.6]}, objectives="accuracy", cv=2).fit(
+    yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"threshold": [0.6]}, scoring="accuracy", cv=2).fit(
         rows.X, rows.y, X_public=rows.X_public)  # fmt: skip
     yield PrivateSearchCV(PATEClassifier(n_teachers=2), {"n_teachers": [2]}).fit(rows.X, rows.y, X_public=rows.X_public)
     for model in (LogisticRegression().fit(rows.X, rows.y), fit(make(FairDPSGDClassifier, {}), rows)):

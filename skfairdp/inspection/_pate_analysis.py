@@ -56,7 +56,8 @@ class PATEAnalysis:
     n_teachers : int
     sigma : float
         Noise on each count, in votes.
-    lam : float
+    alpha : float
+        L2 penalty of the students, λ in the bounds below.
     flipping_probability : ndarray of shape (n_public,)
         Share of the repetitions in which the noisy winner is not the winner.
     unanimous_flipping_probability : float
@@ -84,7 +85,7 @@ class PATEAnalysis:
 
     n_teachers: int
     sigma: float
-    lam: float
+    alpha: float
     flipping_probability: Array
     unanimous_flipping_probability: float
     hard: LabelEffect
@@ -113,7 +114,7 @@ class PATEFairnessAnalysis:
     is for curators who choose settings on data they may look at, and for teaching. (Tran, Dinh & Fioretto 2021, "A
     fairness analysis on private aggregation of teacher ensembles".)
 
-    The student is logistic regression with ``mean loss + lam · ‖θ‖²`` on standardised features, as in the theorems.
+    The student is logistic regression with ``mean loss + alpha · ‖θ‖²`` on standardised features, as in the theorems.
 
     Parameters
     ----------
@@ -122,8 +123,8 @@ class PATEFairnessAnalysis:
         ``epsilon`` and ``delta``) and ``random_state`` are used; it is not fitted.
     repeats : int, default=100
         Repetitions of the noise, each with a student of hard and one of soft labels.
-    lam : float, default=0.1
-        L2 penalty of the student.
+    alpha : float, default=0.1
+        L2 penalty of the student, the λ of the theorems.
     noise_seed : int or None, default=None
         Makes the repetitions reproducible.
 
@@ -149,10 +150,12 @@ class PATEFairnessAnalysis:
     (True, False)
     """
 
-    def __init__(self, estimator: Any, *, repeats: int = 100, lam: float = 0.1, noise_seed: int | None = None) -> None:
+    def __init__(
+        self, estimator: Any, *, repeats: int = 100, alpha: float = 0.1, noise_seed: int | None = None
+    ) -> None:
         self.estimator = estimator
         self.repeats = repeats
-        self.lam = lam
+        self.alpha = alpha
         self.noise_seed = noise_seed
 
     def analyse(
@@ -212,20 +215,19 @@ class PATEFairnessAnalysis:
             )
         if not (isinstance(self.repeats, Integral) and self.repeats >= 2):
             raise ValueError(f"The 'repeats' parameter of {owner} must be an int of at least 2. Got {self.repeats!r}.")
-        if not (isinstance(self.lam, Real) and 0 < self.lam < math.inf):
+        if not (isinstance(self.alpha, Real) and 0 < self.alpha < math.inf):
             raise ValueError(
-                f"The 'lam' parameter of {owner} must be a float in the range (0.0, inf). Got {self.lam!r} instead."
+                f"The 'alpha' parameter of {owner} must be a float in the range (0.0, inf). Got {self.alpha!r} instead."
             )
 
     def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
-        from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
-        from skfairdp.pate._base_pate import TEACHER_C
+        from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
 
         model = self.estimator
         n_teachers = model._count_teachers(len(X))
         rng = public_generator(model.random_state)
         teachers = fit_teachers(
-            LogisticTeachers(C=TEACHER_C) if model.teacher is None else model.teacher,
+            model._teacher(),
             X,
             y,
             position_partition(len(X), n_teachers, random_state=rng),
@@ -265,8 +267,8 @@ class PATEFairnessAnalysis:
         noisy = votes + sigma * simulated.standard_normal((self.repeats, n, n_classes))
         noisy_winner = noisy.argmax(axis=2)
         flips = (noisy_winner != winner).mean(axis=0)
-        hard = _Students(rows, eye[winner], self.lam)
-        soft = _Students(rows, votes / n_teachers, self.lam)
+        hard = _Students(rows, eye[winner], self.alpha)
+        soft = _Students(rows, votes / n_teachers, self.alpha)
         effects = [
             students.effect(targets, groups, truth)
             for students, targets in ((hard, eye[noisy_winner]), (soft, noisy / n_teachers))
@@ -274,8 +276,8 @@ class PATEFairnessAnalysis:
         norms = np.linalg.norm(rows, axis=1)
         # a changed one-hot label moves the slope of two scores; with two classes they are one, of opposite signs
         moved = norms * (1.0 if n_classes == 2 else math.sqrt(2.0))
-        u1 = float(flips @ moved) / (n * self.lam)
-        u2 = float(flips @ moved**2) / (n * self.lam**2)
+        u1 = float(flips @ moved) / (n * self.alpha)
+        u2 = float(flips @ moved**2) / (n * self.alpha**2)
         gradients = hard.gradient_norms()
         smoothness = (0.25 if n_classes == 2 else 0.5) * norms**2
         closeness = 1 - np.square(hard.probabilities).sum(axis=1)
@@ -289,7 +291,7 @@ class PATEFairnessAnalysis:
         return PATEAnalysis(
             n_teachers=n_teachers,
             sigma=sigma,
-            lam=float(self.lam),
+            alpha=float(self.alpha),
             flipping_probability=flips,
             unanimous_flipping_probability=float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma))),
             hard=effects[0],
@@ -308,8 +310,8 @@ class PATEFairnessAnalysis:
 class _Students:
     """Logistic regressions of the same rows on many targets; losses are measured with the clean ones."""
 
-    def __init__(self, rows: Array, clean: Array, lam: float) -> None:
-        self.rows, self.clean, self.lam = rows, clean, lam
+    def __init__(self, rows: Array, clean: Array, alpha: float) -> None:
+        self.rows, self.clean, self.alpha = rows, clean, alpha
         self.binary = clean.shape[1] == 2
         self.start = np.zeros((rows.shape[1], 1 if self.binary else clean.shape[1]))
         self.theta = self.start = self.fit(clean)
@@ -320,15 +322,15 @@ class _Students:
         return np.column_stack([np.zeros(len(scores)), scores]) if self.binary else scores
 
     def fit(self, targets: Array) -> Array:
-        """Minimise the mean loss + lam · ‖θ‖²; the loss is linear in targets, which may lie outside [0, 1]."""
+        """Minimise the mean loss + alpha · ‖θ‖²; the loss is linear in targets, which may lie outside [0, 1]."""
         n, total = len(self.rows), targets.sum(axis=1, keepdims=True)
 
         def objective(flat: Array) -> tuple[float, Array]:
             theta = flat.reshape(self.start.shape)
             logs = log_softmax(self.scores(theta), axis=1)
             slope = (total * np.exp(logs) - targets) / n
-            gradient = self.rows.T @ (slope[:, 1:] if self.binary else slope) + 2 * self.lam * theta
-            return float(-(targets * logs).sum() / n + self.lam * np.square(theta).sum()), gradient.ravel()
+            gradient = self.rows.T @ (slope[:, 1:] if self.binary else slope) + 2 * self.alpha * theta
+            return float(-(targets * logs).sum() / n + self.alpha * np.square(theta).sum()), gradient.ravel()
 
         options: Any = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9}
         found = minimize(objective, self.start.ravel(), jac=True, method="L-BFGS-B", options=options)

@@ -139,14 +139,14 @@ class Candidate:
                 f"{type(fitted).__name__} released something else than it had planned; its cost is unknown."
             )
 
-    def plan(self, model: Any, rows: Rows, positions: NDArray[np.int64] | None = None, *, aloud: bool) -> LedgerEntry:
-        """What the fit of a model will cost. ``aloud`` lets through the warnings that every fit repeats."""
+    def plan(self, model: Any, rows: Rows, positions: NDArray[np.int64] | None = None, *, warn: bool) -> LedgerEntry:
+        """What the fit of a model will cost. ``warn`` lets through the warnings that every fit repeats."""
         planned = clone(model)
         if self.has("noise_seed"):
             planned.set_params(**{self.prefix + "noise_seed": None})
         X, y, arguments = rows.arguments(planned, positions)
         with warnings.catch_warnings():
-            if not aloud:
+            if not warn:
                 warnings.simplefilter("ignore")
             entry = planned_entry(lambda ledger: planned.set_params(**{self.name: ledger}).fit(X, y, **arguments))
         if entry is None:

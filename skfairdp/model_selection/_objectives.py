@@ -15,7 +15,7 @@ from skfairdp import metrics
 from skfairdp.fairness import largest_disparity
 from skfairdp.utils import encode_labels, group_domain
 
-__all__ = ["Answers", "Constraint", "Objective", "read_constraints", "read_objectives"]
+__all__ = ["Answers", "Bound", "Objective", "read_bounds", "read_scoring"]
 
 _GAPS = ("demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
 _BUILT_IN = {"accuracy": False, "coverage": False, "disparity": True, "epsilon": True, **dict.fromkeys(_GAPS, True)}
@@ -118,8 +118,8 @@ def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -
     return counts
 
 
-def read_objectives(given: Any, *, owner: str) -> list[Objective]:
-    """Objectives of a search.
+def read_scoring(given: Any, *, owner: str) -> list[Objective]:
+    """The objectives that the ``scoring`` of a search names.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def read_objectives(given: Any, *, owner: str) -> list[Objective]:
         named = {}
     if not named:
         raise ValueError(
-            f"The 'objectives' parameter of {owner} must be a name, a list of names or a dict of name → objective, not "
+            f"The 'scoring' parameter of {owner} must be a name, a list of names or a dict of name → objective, not "
             f"empty. Names are {sorted(_BUILT_IN)} and those of scikit-learn's scorers. Got {given!r} instead."
         )
     return [_objective(str(name), what, owner) for name, what in named.items()]
@@ -166,32 +166,30 @@ def _objective(name: str, what: Any, owner: str) -> Objective:
 
 
 @dataclass(frozen=True)
-class Constraint:
-    """A bound on one objective."""
+class Bound:
+    """What the winner has to meet in one objective."""
 
     name: str
     upper: bool
-    bound: float
+    limit: float
 
     def excess(self, value: float) -> float:
         """By how much a value misses the bound; 0 where it meets it, inf where it is not known."""
         if math.isnan(value):
             return math.inf
-        return max(0.0, value - self.bound if self.upper else self.bound - value)
+        return max(0.0, value - self.limit if self.upper else self.limit - value)
 
 
-def read_constraints(
-    given: Mapping[str, str] | None, objectives: Sequence[Objective], *, owner: str
-) -> list[Constraint]:
-    """Constraints such as ``{"disparity": "<= 0.05"}``, each on an objective of the search."""
+def read_bounds(given: Mapping[str, str] | None, objectives: Sequence[Objective], *, owner: str) -> list[Bound]:
+    """Bounds such as ``{"disparity": "<= 0.05"}``, each on an objective of the search."""
     names = [objective.name for objective in objectives]
-    constraints = []
+    bounds = []
     for name, text in (given or {}).items():
         found = re.fullmatch(r"\s*(<=|>=)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*", str(text))
         if name not in names or found is None:
             raise ValueError(
-                f"The 'constraints' parameter of {owner} must map an objective ({names}) to '<= number' or '>= number'."
+                f"The 'bounds' parameter of {owner} must map an objective ({names}) to '<= number' or '>= number'."
                 f" Got {name!r}: {text!r} instead."
             )
-        constraints.append(Constraint(name, found[1] == "<=", float(found[2])))
-    return constraints
+        bounds.append(Bound(name, found[1] == "<=", float(found[2])))
+    return bounds

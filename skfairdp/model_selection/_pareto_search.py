@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._fold_fit import group_by_release
-from skfairdp.model_selection._objectives import Objective, read_constraints, read_objectives
+from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._results import pareto_table, results_table
 from skfairdp.model_selection._row_wise import check_rows_alone
@@ -57,16 +57,16 @@ class ParetoSearchCV(SearchBase):
         PrivacyLeakWarning names it; :class:`~skfairdp.preprocessing.PublicPreprocessor` fits on public ones.
     param_grid : dict or list of dict
         Parameter names → lists of values, as for ``GridSearchCV``.
-    objectives : str, list of str, or dict of name → objective, default=("accuracy", "disparity", "epsilon")
+    scoring : str, list of str, or dict of name → objective, default=("accuracy", "disparity", "epsilon")
         "accuracy" (of the answered rows), "disparity" (demographic, each group against all others), "coverage",
         "epsilon" (of one fit of the candidate), a gap of :mod:`skfairdp.metrics`, the name of a scorer of scikit-learn,
         a scorer ``(estimator, X, y)``, or a pair ``(metric, "minimize" or "maximize")`` with
         ``metric(y_true, y_pred, sensitive_features=...)``. Scorers of probabilities need public rows.
-    constraints : dict of name → str, default=None
+    bounds : dict of name → str, default=None
         What the winner has to meet, such as ``{"disparity": "<= 0.05", "epsilon": "<= 2"}``.
     refit : bool or str, default=True
         Fit the winner on all rows, which is paid for. The winner is the candidate that is best in this objective (True:
-        in the first) among those that meet the constraints.
+        in the first) among those that meet the bounds.
     cv : int, splitter or iterable of (train, test), default=3
         Folds by position: a number, ``KFold``, ``RepeatedKFold``, ``ShuffleSplit``, ``TimeSeriesSplit``, or positions,
         which then count as public.
@@ -123,7 +123,7 @@ class ParetoSearchCV(SearchBase):
     Warns
     -----
     FairnessWarning
-        No candidate meets the constraints; then there is no winner.
+        No candidate meets the bounds; then there is no winner.
 
     Examples
     --------
@@ -147,8 +147,8 @@ class ParetoSearchCV(SearchBase):
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
-        "objectives": "no_validation",
-        "constraints": [dict, None],
+        "scoring": "no_validation",
+        "bounds": [dict, None],
         "refit": ["boolean", str],
         "cv": "no_validation",
         "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
@@ -165,8 +165,8 @@ class ParetoSearchCV(SearchBase):
         estimator: Any,
         param_grid: Any,
         *,
-        objectives: Any = ("accuracy", "disparity", "epsilon"),
-        constraints: Mapping[str, str] | None = None,
+        scoring: Any = ("accuracy", "disparity", "epsilon"),
+        bounds: Mapping[str, str] | None = None,
         refit: bool | str = True,
         cv: Any = 3,
         score_epsilon: float = 0.25,
@@ -179,8 +179,8 @@ class ParetoSearchCV(SearchBase):
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
-        self.objectives = objectives
-        self.constraints = constraints
+        self.scoring = scoring
+        self.bounds = bounds
         self.refit = refit
         self.cv = cv
         self.score_epsilon = score_epsilon
@@ -231,8 +231,8 @@ class ParetoSearchCV(SearchBase):
         self._forget()
         owner = type(self).__name__
         grid = list(ParameterGrid(self.param_grid))
-        objectives = read_objectives(self.objectives, owner=owner)
-        constraints = read_constraints(self.constraints, objectives, owner=owner)
+        objectives = read_scoring(self.scoring, owner=owner)
+        bounds = read_bounds(self.bounds, objectives, owner=owner)
         chosen_by = self._refit_objective(objectives)
         reference = self._check_reference(objectives)
         rows = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
@@ -256,7 +256,7 @@ class ParetoSearchCV(SearchBase):
             )  # fmt: skip
         run = SearchRun(self, candidate, rows, splits, scores, measured_objectives, delta)
         try:
-            status = run.go(releases)
+            status = run.run(releases)
         finally:
             if run.events:  # what is spent stays told, whatever ends the search
                 self.privacy_ = run.spent(first)
@@ -264,10 +264,10 @@ class ParetoSearchCV(SearchBase):
         self.cv_results_ = results_table(grid, measured_objectives, objectives, run.measured, status)
         values = np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
         self._judge(objectives, values, reference)
-        index = _choose(objectives, constraints, values, chosen_by)
+        index = _choose(objectives, bounds, values, chosen_by)
         if index is None:
             warnings.warn(
-                f"No candidate of {owner} meets the constraints {self.constraints}, so there is no winner. Everything "
+                f"No candidate of {owner} meets the bounds {self.bounds}, so there is no winner. Everything "
                 "found is in cv_results_ and pareto_table_.",
                 FairnessWarning,
                 stacklevel=2,
@@ -291,7 +291,7 @@ class ParetoSearchCV(SearchBase):
         problem: Exception | None = None
         for params in grid:
             try:
-                return candidate.plan(candidate.model(params), rows, aloud=True)
+                return candidate.plan(candidate.model(params), rows, warn=True)
             except Exception as error:
                 if self.error_score == "raise":
                     raise
@@ -348,16 +348,16 @@ def _with_the_usual(objectives: list[Objective]) -> list[Objective]:
     """The objectives, and what the frontier display draws: from the same tables, at no cost."""
     names = {objective.name for objective in objectives}
     missing = [name for name in _ALWAYS if name not in names]
-    return objectives + (read_objectives(missing, owner="ParetoSearchCV") if missing else [])
+    return objectives + (read_scoring(missing, owner="ParetoSearchCV") if missing else [])
 
 
 def _choose(
-    objectives: list[Objective], constraints: list[Any], values: NDArray[np.float64], chosen_by: Objective
+    objectives: list[Objective], bounds: list[Bound], values: NDArray[np.float64], chosen_by: Objective
 ) -> int | None:
-    """The best candidate among those that meet every constraint; of equal ones the first."""
+    """The best candidate among those that meet every bound; of equal ones the first."""
     frame = pd.DataFrame(values, columns=[o.name for o in objectives])
     best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
     feasible = best.notna()
-    for constraint in constraints:
-        feasible &= frame[constraint.name].map(constraint.excess) == 0
+    for bound in bounds:
+        feasible &= frame[bound.name].map(bound.excess) == 0
     return int(np.flatnonzero(feasible)[np.argmin(best[feasible])]) if feasible.any() else None

@@ -11,7 +11,7 @@ from sklearn.model_selection import ParameterGrid
 
 from skfairdp.model_selection._candidate import Candidate, SearchFailedError
 from skfairdp.model_selection._facts import search_facts
-from skfairdp.model_selection._objectives import read_constraints, read_objectives
+from skfairdp.model_selection._objectives import read_bounds, read_scoring
 from skfairdp.model_selection._random_trials import Trials
 from skfairdp.model_selection._row_wise import check_rows_alone
 from skfairdp.model_selection._search import PrivateScores, PublicScores, SearchBase
@@ -40,7 +40,7 @@ class PrivateSearchCV(SearchBase):
 
     **Guarantee.** ``privacy_`` covers the winner, its parameters and its score, under the estimator's own neighbouring
     relation. Each trial draws a candidate at random, fits it, scores it (on public rows, or by a noisy table that is
-    paid for) and costs at most what the dearest candidate costs. The number of trials is drawn from the operating
+    paid for) and costs at most what the costliest candidate costs. The number of trials is drawn from the operating
     system and, like every trial but the best, stays secret; then the best of them costs little more than a single one,
     however large the grid is (Papernot & Steinke 2022; :class:`skfairdp.privacy.PrivateSelection`). There is no
     ``cv_results_``, no progress bar and no time per trial, since each of them would void this. **How long the search
@@ -55,9 +55,9 @@ class PrivateSearchCV(SearchBase):
         A private estimator of this package, alone or inside a Pipeline or a post-processor.
     param_grid : dict or list of dict
         Parameter names → lists of values. It is public, and must not have been made by looking at the private rows.
-    objective : str, scorer, pair, or dict of one, default="accuracy"
+    scoring : str, scorer, pair, or dict of one, default="accuracy"
         What the winner is best in, as one of the objectives of :class:`ParetoSearchCV`.
-    constraints : dict of name → str, default=None
+    bounds : dict of name → str, default=None
         Bounds such as ``{"disparity": "<= 0.05"}``, judged by the same score; candidates that miss them lose to those
         that do not, and among themselves by how much they miss.
     method : {"auto", "selection", "composition"}, default="auto"
@@ -130,8 +130,8 @@ class PrivateSearchCV(SearchBase):
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
-        "objective": "no_validation",
-        "constraints": [dict, None],
+        "scoring": "no_validation",
+        "bounds": [dict, None],
         "method": [StrOptions({"auto", "selection", "composition"})],
         "law": [StrOptions({"logarithmic", "half", "geometric", "poisson"})],
         "expected_trials": [Interval(Real, 1, 1e6, closed="both"), None],
@@ -147,8 +147,8 @@ class PrivateSearchCV(SearchBase):
         estimator: Any,
         param_grid: Any,
         *,
-        objective: Any = "accuracy",
-        constraints: Mapping[str, str] | None = None,
+        scoring: Any = "accuracy",
+        bounds: Mapping[str, str] | None = None,
         method: str = "auto",
         law: str = "logarithmic",
         expected_trials: float | None = None,
@@ -160,8 +160,8 @@ class PrivateSearchCV(SearchBase):
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
-        self.objective = objective
-        self.constraints = constraints
+        self.scoring = scoring
+        self.bounds = bounds
         self.method = method
         self.law = law
         self.expected_trials = expected_trials
@@ -238,10 +238,10 @@ class PrivateSearchCV(SearchBase):
         self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any, validation: Any
     ) -> "Trials":
         owner = type(self).__name__
-        objective = read_objectives(_one(self.objective, owner), owner=owner)[0]
-        bounded = [name for name in (self.constraints or {}) if name != objective.name]
-        objectives = [objective, *(read_objectives(bounded, owner=owner) if bounded else [])]
-        constraints = read_constraints(self.constraints, objectives, owner=owner)
+        objective = read_scoring(_one(self.scoring, owner), owner=owner)[0]
+        bounded = [name for name in (self.bounds or {}) if name != objective.name]
+        objectives = [objective, *(read_scoring(bounded, owner=owner) if bounded else [])]
+        bounds = read_bounds(self.bounds, objectives, owner=owner)
         rows = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
         seeds = child_seeds(public_generator(self.random_state), 2)
         candidate = Candidate(self.estimator, owner=owner, seed=int(seeds[0]), quiet=True)
@@ -254,7 +254,7 @@ class PrivateSearchCV(SearchBase):
             )
         secret = SecretDraws(seed)
         grid = list(ParameterGrid(self.param_grid))
-        entry = candidate.plan(candidate.model(grid[0]), rows, aloud=True)
+        entry = candidate.plan(candidate.model(grid[0]), rows, warn=True)
         delta = self._delta(candidate, validation)
         splits: list[Split] = []
         scores: PublicScores | PrivateScores
@@ -274,7 +274,7 @@ class PrivateSearchCV(SearchBase):
                                      secret=secret, owner=owner)  # fmt: skip
         refits = self.cv is not None and bool(splits)
         share = 1 - (1 / len(splits) if refits else self.test_size)
-        trials = Trials(candidate, rows, grid, objectives, constraints, scores, splits, refits)
+        trials = Trials(candidate, rows, grid, objectives, bounds, scores, splits, refits)
         trials.delta, trials.entry, trials.seed, trials.ledger = delta, entry, seed, ledger
         trials.plan(share)
         return trials
@@ -326,11 +326,9 @@ class PrivateSearchCV(SearchBase):
 _METHODS = ("selection", "composition")
 
 
-def _one(objective: Any, owner: str) -> Any:
-    if isinstance(objective, Mapping) and len(objective) == 1:
-        return objective
-    if isinstance(objective, str):
-        return objective
-    if isinstance(objective, tuple) or callable(objective):
-        return {"objective": objective}
-    raise ValueError(f"The 'objective' parameter of {owner} must be a single objective. Got {objective!r} instead.")
+def _one(scoring: Any, owner: str) -> Any:
+    if isinstance(scoring, str) or (isinstance(scoring, Mapping) and len(scoring) == 1):
+        return scoring
+    if isinstance(scoring, tuple) or callable(scoring):
+        return {"score": scoring}
+    raise ValueError(f"The 'scoring' parameter of {owner} must be a single objective. Got {scoring!r} instead.")

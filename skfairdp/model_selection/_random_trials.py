@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp.model_selection._candidate import Candidate, Rows, UnplannedReleaseError
-from skfairdp.model_selection._objectives import Constraint, Objective
+from skfairdp.model_selection._objectives import Bound, Objective
 from skfairdp.model_selection._search import PrivateScores, PublicScores
 from skfairdp.model_selection._splits import Split, split_event
 from skfairdp.privacy import DpEvent, LedgerEntry, NoiseSource, PrivacyLedger, compose, epsilon_of
@@ -25,10 +25,10 @@ class Trials:
 
     def __init__(
         self, candidate: Candidate, rows: Rows, grid: list[dict[str, Any]], objectives: list[Objective],
-        constraints: list[Constraint], scores: PublicScores | PrivateScores, splits: list[Split], refits: bool,
+        bounds: list[Bound], scores: PublicScores | PrivateScores, splits: list[Split], refits: bool,
     ) -> None:  # fmt: skip
         self.candidate, self.rows, self.grid, self.objectives = candidate, rows, grid, objectives
-        self.constraints, self.scores, self.splits = constraints, scores, splits
+        self.bounds, self.scores, self.splits = bounds, scores, splits
         self.refits = refits
 
     def plan(self, share: float) -> None:
@@ -38,10 +38,10 @@ class Trials:
         n_rows, fits = len(self.rows.y), []
         kinds = set()
         for params in self.grid:
-            whole = self.candidate.plan(self.candidate.model(params), self.rows, aloud=False)
+            whole = self.candidate.plan(self.candidate.model(params), self.rows, warn=False)
             kinds.add((whole.protects, whole.neighboring_relation))
             model = self.candidate.model(params, **self.options)
-            parts = [self.candidate.plan(model, self.rows, train, aloud=False).event for train, _ in self.splits]
+            parts = [self.candidate.plan(model, self.rows, train, warn=False).event for train, _ in self.splits]
             fits.append((whole.event, parts))
         self.fits = fits
         if len(kinds) > 1:
@@ -71,7 +71,7 @@ class Trials:
         except Exception:
             return (math.inf, math.inf), (index, None, math.nan)
         value = values[self.objectives[0].name]
-        missed = sum(constraint.excess(values[constraint.name]) for constraint in self.constraints)
+        missed = sum(bound.excess(values[bound.name]) for bound in self.bounds)
         gain = -value if self.objectives[0].minimize else value
         return (-missed, -math.inf if math.isnan(gain) else gain), (index, model, value)
 

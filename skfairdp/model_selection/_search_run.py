@@ -52,7 +52,7 @@ class SearchRun:
     def _label(self) -> str:
         return f"{type(self.owner).__name__} of {type(self.candidate.private_part(self.candidate.estimator)).__name__}"
 
-    def go(self, releases: Sequence[Release]) -> dict[int, str]:
+    def run(self, releases: Sequence[Release]) -> dict[int, str]:
         """Charge, fit and score, teachers by teachers. Returns what became of each candidate."""
         status: dict[int, str] = {}
         planned_releases = self._plans(releases, status)  # all of them, before anything is spent
@@ -113,7 +113,7 @@ class SearchRun:
         release, whole, parts = planned
         reserve = self._reserve
         if self.splits and self.owner.refit is not False:
-            reserve = _dearer(reserve, whole.event, self.delta)
+            reserve = _costlier(reserve, whole.event, self.delta)
         cost = self._cost(whole, parts, len(release.members))
         self._charge(cost, whole, reserve, f"{len(parts)} fits, {len(release.members)} candidates")
         self._reserve = reserve
@@ -128,11 +128,11 @@ class SearchRun:
 
     def _plan(self, release: Release) -> tuple[LedgerEntry, list[LedgerEntry]]:
         """The fit on all rows, and those on the train parts."""
-        whole = self.candidate.plan(self.candidate.model(release.params), self.rows, aloud=False)
+        whole = self.candidate.plan(self.candidate.model(release.params), self.rows, warn=False)
         if not self.splits:
             return whole, [whole]
         model = self.candidate.model(release.params, **self._fold_options)
-        return whole, [self.candidate.plan(model, self.rows, train, aloud=False) for train, _ in self.splits]
+        return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
 
     def _cost(self, whole: LedgerEntry, parts: list[LedgerEntry], n_members: int) -> DpEvent:
         if isinstance(self.scores, PublicScores):
@@ -210,7 +210,7 @@ class SearchRun:
         )
 
 
-def _dearer(first: DpEvent, second: DpEvent, delta: float) -> DpEvent:
+def _costlier(first: DpEvent, second: DpEvent, delta: float) -> DpEvent:
     if isinstance(first, NoOpDpEvent):
         return second
     return second if epsilon_of(second, delta) > epsilon_of(first, delta) else first

@@ -471,7 +471,7 @@ def _search_fits() -> list[Fit]:
         Fit("Pareto-private-folds", pareto(fair_pate(), GAMMAS, cv=2, score_epsilon=4.0), _with_all_groups, _searched,
             RECORD, every),
         Fit("Pareto-public", pareto(fair_pate(), GAMMAS), _with_validation, _searched, RECORD, X),
-        Fit("Pareto-dpsgd", pareto(quick, {"lr": [0.5, 2.0]}, objectives=("accuracy", "epsilon"), cv=2,
+        Fit("Pareto-dpsgd", pareto(quick, {"lr": [0.5, 2.0]}, scoring=("accuracy", "epsilon"), cv=2,
                                    score_epsilon=4.0), without_groups, _searched, NULL, X),
         Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
             with_private_groups, _searched, ATTRIBUTE, ("groups",)),

@@ -178,7 +178,7 @@ def fast_instances():
         ParetoSearchCV(
             PATEClassifier(**SEEDED),
             {"threshold": [0.6, 0.8]},
-            objectives="accuracy",
+            scoring="accuracy",
             score_epsilon=1e4,
             cv=ShuffleSplit(2, test_size=0.25, random_state=0),
         ),

@@ -36,18 +36,18 @@ def data():
     return np.asarray(X), np.asarray(y), np.asarray(groups)
 
 
-def analyse(data, *, lam=0.1, n_teachers=20, sigma=10.0, repeats=20, n_public=400, **more):
+def analyse(data, *, alpha=0.1, n_teachers=20, sigma=10.0, repeats=20, n_public=400, **more):
     X, y, groups = data
     model = PATEClassifier(n_teachers=n_teachers, sigma_gnmax=sigma, random_state=0)
-    return PATEFairnessAnalysis(model, repeats=repeats, lam=lam, noise_seed=0).analyse(
+    return PATEFairnessAnalysis(model, repeats=repeats, alpha=alpha, noise_seed=0).analyse(
         X[n_public:], y[n_public:], X[:n_public], groups[:n_public], **more
     )
 
 
 # ---- the analysis --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("lam", "n_teachers", "sigma"), [(0.01, 20, 10.0), (0.1, 50, 5.0), (1.0, 10, 40.0)])
-def test_the_bound_of_corollary_1_lies_above_the_measured_sensitivity(data, lam, n_teachers, sigma):
-    found = analyse(data, lam=lam, n_teachers=n_teachers, sigma=sigma)
+@pytest.mark.parametrize(("alpha", "n_teachers", "sigma"), [(0.01, 20, 10.0), (0.1, 50, 5.0), (1.0, 10, 40.0)])
+def test_the_bound_of_corollary_1_lies_above_the_measured_sensitivity(data, alpha, n_teachers, sigma):
+    found = analyse(data, alpha=alpha, n_teachers=n_teachers, sigma=sigma)
     assert 0 < found.hard.sensitivity <= found.sensitivity_bound
     assert found.hard.sensitivity_squared <= found.sensitivity_squared_bound
     assert np.all(found.hard.excessive_risk <= found.risk_bound)
@@ -73,10 +73,10 @@ def test_the_bound_holds_on_real_data(fetch):
 def test_corollary_2_needs_the_probability_and_not_its_square():
     """A single row that flips with probability p: E‖θ* - θ̃‖² is p times a square, above what p² would allow."""
     rows, clean, flipped = np.array([[1.0]]), np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
-    p, lam = 0.02, 50.0
-    students = _Students(rows, clean, lam)
+    p, alpha = 0.02, 50.0
+    students = _Students(rows, clean, alpha)
     moved = p * float(np.square(students.fit(flipped) - students.theta).sum())
-    assert p**2 / lam**2 < moved <= p / lam**2
+    assert p**2 / alpha**2 < moved <= p / alpha**2
 
 
 def test_the_student_is_the_minimum_of_its_loss(data):
@@ -109,14 +109,14 @@ def test_flips_of_unanimous_votes_follow_theorem_2(data):
 
 def test_directions_of_the_paper(data):
     """Sensitivity and risk gap fall with λ and with k; rows near the boundary flip; soft labels are calmer."""
-    by_lam = [analyse(data, lam=lam) for lam in (0.01, 0.1, 1.0)]
-    assert by_lam[0].hard.sensitivity > by_lam[1].hard.sensitivity > by_lam[2].hard.sensitivity
-    assert by_lam[0].hard.risk_gap > by_lam[2].hard.risk_gap
+    by_alpha = [analyse(data, alpha=alpha) for alpha in (0.01, 0.1, 1.0)]
+    assert by_alpha[0].hard.sensitivity > by_alpha[1].hard.sensitivity > by_alpha[2].hard.sensitivity
+    assert by_alpha[0].hard.risk_gap > by_alpha[2].hard.risk_gap
     by_k = [analyse(data, n_teachers=k) for k in (10, 40, 160)]
     assert by_k[0].hard.sensitivity > by_k[1].hard.sensitivity > by_k[2].hard.sensitivity
     flips = [found.flipping_probability.mean() for found in by_k]
     assert flips[0] > flips[1] > flips[2]
-    found = by_lam[1]
+    found = by_alpha[1]
     assert found.correlations["closeness", "flipping probability"] > 0.2
     assert found.soft.sensitivity < found.hard.sensitivity
 
@@ -150,8 +150,8 @@ def test_the_noise_is_calibrated_where_none_is_given_and_three_classes_work(data
     [
         ({"estimator": LogisticRegression()}, "'estimator'"),
         ({"repeats": 1}, "'repeats'"),
-        ({"lam": 0.0}, "'lam'"),
-        ({"lam": "much"}, "'lam'"),
+        ({"alpha": 0.0}, "'alpha'"),
+        ({"alpha": "much"}, "'alpha'"),
     ],
 )
 def test_what_the_analysis_refuses(data, parameters, message):

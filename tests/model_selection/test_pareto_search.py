@@ -312,13 +312,13 @@ def test_frontier_and_hypervolume_are_those_of_the_functions():
     assert given.hypervolume_ > 0 and given.reference_["epsilon"] == 2.0
 
 
-def test_constraints_rule_candidates_out_and_an_impossible_one_leaves_no_winner():
+def test_bounds_rule_candidates_out_and_an_impossible_one_leaves_no_winner():
     rows = PublicData(X, Z, y=Y)
     unbounded = toy_search(grid={"cut": [0.0, 0.5], "noise": [5.0, 20.0]}).fit(X, Y, validation=rows)
     assert unbounded.best_params_ == {"cut": 0.0, "noise": 5.0}
-    bounded = toy_search(grid={"cut": [0.0, 0.5], "noise": [5.0, 20.0]}, constraints={"epsilon": "<= 0.5"})
+    bounded = toy_search(grid={"cut": [0.0, 0.5], "noise": [5.0, 20.0]}, bounds={"epsilon": "<= 0.5"})
     assert bounded.fit(X, Y, validation=rows).best_params_ == {"cut": 0.0, "noise": 20.0}
-    impossible = toy_search(constraints={"accuracy": ">= 1.5"})
+    impossible = toy_search(bounds={"accuracy": ">= 1.5"})
     with pytest.warns(FairnessWarning, match="No candidate"):
         impossible.fit(X, Y, validation=rows)
     assert not hasattr(impossible, "best_estimator_") and len(impossible.pareto_table_) == 3
@@ -339,7 +339,7 @@ def test_any_scorer_any_metric_any_gap():
     def largest_group(y_true, y_pred, *, sensitive_features):
         return max(np.mean(sensitive_features == g) for g in set(sensitive_features))
 
-    objectives = {
+    scoring = {
         "balanced_accuracy": "balanced_accuracy",
         "f1": make_scorer(f1_score),
         "odds": "equalized_odds_disparity",
@@ -347,16 +347,16 @@ def test_any_scorer_any_metric_any_gap():
         "largest": (largest_group, "minimize"),
         "coverage": "coverage",
     }
-    private = fitted(objectives=objectives, score_epsilon=10.0).cv_results_
-    public = toy_search(objectives=objectives).fit(X, Y, validation=PublicData(X, Z, y=Y)).cv_results_
-    for name in objectives:
+    private = fitted(scoring=scoring, score_epsilon=10.0).cv_results_
+    public = toy_search(scoring=scoring).fit(X, Y, validation=PublicData(X, Z, y=Y)).cv_results_
+    for name in scoring:
         np.testing.assert_allclose(private[f"mean_test_{name}"], public[f"mean_test_{name}"], atol=0.06)
     assert public["rank_test_f1"].argmin() == 1 and public["mean_test_coverage"].tolist() == [1.0] * 3
 
 
 def test_a_scorer_of_probabilities_needs_public_rows():
     estimator = PATEClassifier(n_teachers=10, classes=[0, 1], random_state=0)
-    options = {"objectives": {"auc": "roc_auc"}, "error_score": "raise"}
+    options = {"scoring": {"auc": "roc_auc"}, "error_score": "raise"}
     with pytest.raises(ValueError, match="more than predicted labels"):
         ParetoSearchCV(estimator, {"epsilon": [1.0]}, **options).fit(X, Y, X_public=X[:200])
     search = ParetoSearchCV(estimator, {"epsilon": [1000.0]}, **options)  # next to no noise: it has no seed here
@@ -364,17 +364,17 @@ def test_a_scorer_of_probabilities_needs_public_rows():
 
 
 @pytest.mark.parametrize(
-    "objectives", [[], "no_such_scorer", {"a": ("accuracy", "minimize")}, {"x": "accuracy"}, 3, {"m": (max, "upwards")}]
+    "scoring", [[], "no_such_scorer", {"a": ("accuracy", "minimize")}, {"x": "accuracy"}, 3, {"m": (max, "upwards")}]
 )
-def test_objectives_that_do_not_exist_are_errors(objectives):
+def test_scoring_that_does_not_exist_is_an_error(scoring):
     with pytest.raises(ValueError, match="ParetoSearchCV"):
-        fitted(objectives=objectives)
+        fitted(scoring=scoring)
 
 
-@pytest.mark.parametrize("constraints", [{"beauty": "<= 1"}, {"accuracy": "about .8"}, {"accuracy": 0.8}])
-def test_constraints_that_cannot_be_read_are_errors(constraints):
-    with pytest.raises(ValueError, match="'constraints' parameter of ParetoSearchCV"):
-        fitted(constraints=constraints)
+@pytest.mark.parametrize("bounds", [{"beauty": "<= 1"}, {"accuracy": "about .8"}, {"accuracy": 0.8}])
+def test_bounds_that_cannot_be_read_are_errors(bounds):
+    with pytest.raises(ValueError, match="'bounds' parameter of ParetoSearchCV"):
+        fitted(bounds=bounds)
 
 
 def test_gaps_without_groups_are_an_error_not_a_zero():
@@ -389,7 +389,7 @@ def test_domains_read_from_private_rows_are_announced():
     with pytest.warns(PrivacyLeakWarning, match="read its groups from the private rows"):
         fitted(Toy(groups=None))
     with pytest.warns(PrivacyLeakWarning, match="read its classes"):
-        toy_search(Toy(classes=None), {"classes": [[0, 1]]}, objectives="accuracy").fit(X, Y)
+        toy_search(Toy(classes=None), {"classes": [[0, 1]]}, scoring="accuracy").fit(X, Y)
 
 
 @pytest.mark.parametrize("error_score", [math.nan, "raise"])
@@ -482,7 +482,7 @@ def test_teachers_are_trained_once_per_fold_across_voting_parameters(split, monk
 def test_search_over_fairpate_finds_the_constrained_winner(split, n_jobs):
     search = ParetoSearchCV(
         fair(noise_seed=0), {"gamma": [0.1, None], "epsilon": [4.0]}, cv=2, score_epsilon=4.0, n_jobs=n_jobs,
-        constraints={"disparity": "<= 0.15"},
+        bounds={"disparity": "<= 0.15"},
     )  # fmt: skip
     fit_on(search, split)
     assert search.best_params_["gamma"] == 0.1
@@ -554,23 +554,23 @@ def test_idp3_in_the_search_answers_only_part_of_public_rows_and_coverage_is_mea
     private = PATEClassifier(epsilon=50.0, n_teachers=20, classes=[0, 1], random_state=0, public_size=0.1)
     model = IDP3(private, groups=[0, 1])
     checked = PublicData(split.X_test, split.sensitive_features_test, y=split.y_test)
-    search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, objectives=["accuracy", "coverage"])
+    search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, scoring=["accuracy", "coverage"])
     search = search.fit(split.X, split.y, sensitive_features=split.sensitive_features, validation=checked)
     coverage = search.cv_results_["mean_test_coverage"]
     assert coverage[0] < coverage[1] <= 1.0
 
 
 def test_who_cannot_refuse_has_full_coverage_whatever_the_noise():
-    results = fitted(objectives=["accuracy", "coverage"], score_epsilon=0.05).cv_results_
+    results = fitted(scoring=["accuracy", "coverage"], score_epsilon=0.05).cv_results_
     assert results["mean_test_coverage"].tolist() == [1.0] * 3
 
 
 def test_steps_fitted_on_private_rows_are_announced(split):
     grid = {"toy__cut": [0.0]}
     with pytest.warns(PrivacyLeakWarning, match="step 'standardscaler'"):
-        fitted(make_pipeline(StandardScaler(), Toy()), grid, objectives="accuracy")
+        fitted(make_pipeline(StandardScaler(), Toy()), grid, scoring="accuracy")
     public = PublicPreprocessor(StandardScaler(), PublicData(X))
-    fitted(make_pipeline(Normalizer(), public, Toy()), grid, objectives="accuracy")  # warnings are errors here
+    fitted(make_pipeline(Normalizer(), public, Toy()), grid, scoring="accuracy")  # warnings are errors here
 
 
 @pytest.mark.parametrize("route", [False, True])
@@ -603,7 +603,7 @@ def test_search_is_cloned_and_pickled_without_private_rows(split):
     assert clone(search).get_params()["score_epsilon"] == 0.25
     marked = split.X.copy()
     marked[:, 0] = 123456.789
-    again = pickle.loads(pickle.dumps(toy_search(objectives="accuracy").fit(marked, split.y)))
+    again = pickle.loads(pickle.dumps(toy_search(scoring="accuracy").fit(marked, split.y)))
     assert np.float64(123456.789).tobytes() not in pickle.dumps(again)
     assert again.predict(split.X_test).shape == (len(split.X_test),)
 

@@ -78,7 +78,7 @@ def test_composition_is_chosen_where_it_is_cheaper_and_for_up_to_three():
     assert many.privacy_.epsilon <= other.privacy_.epsilon
 
 
-def test_the_dearest_candidate_prices_every_trial():
+def test_the_costliest_candidate_prices_every_trial():
     search = fitted(grid={"noise": [10.0, 20.0, 30.0, 40.0]}, method="selection", expected_trials=10.0)
     assert search.privacy_.epsilon == pytest.approx(0.693839, rel=1e-3)
 
@@ -224,7 +224,7 @@ def test_the_best_candidate_wins_on_public_rows_and_nearly_so_on_noisy_ones():
     noisy = fitted(grid={"cut": [-1.0, 0.0, 1.0]}, validation=None, score_epsilon=10.0)
     assert noisy.best_params_ == {"cut": 0.0} and noisy.best_score_ == pytest.approx(1.0, abs=0.1)
     assert exact.predict(X).shape == (3000,) and exact.score(X, Y) == 1.0
-    gap = fitted(grid={"cut": [0.0, 9.0]}, objective="disparity")
+    gap = fitted(grid={"cut": [0.0, 9.0]}, scoring="disparity")
     assert gap.best_params_ == {"cut": 9.0} and gap.best_score_ == 0.0
 
 
@@ -234,10 +234,10 @@ def test_candidates_are_drawn_evenly():
     assert np.all(np.abs(counts - 1000) < 4 * math.sqrt(800))
 
 
-def test_constraints_decide_before_the_objective():
-    search = fitted(grid={"cut": [0.0, 9.0]}, constraints={"coverage": ">= 0.5", "accuracy": "<= 0.9"})
+def test_bounds_decide_before_the_objective():
+    search = fitted(grid={"cut": [0.0, 9.0]}, bounds={"coverage": ">= 0.5", "accuracy": "<= 0.9"})
     assert search.best_params_ == {"cut": 9.0}
-    closest = fitted(grid={"cut": [0.0, 9.0]}, constraints={"accuracy": ">= 1.5"})
+    closest = fitted(grid={"cut": [0.0, 9.0]}, bounds={"accuracy": ">= 1.5"})
     assert closest.best_params_ == {"cut": 0.0}
 
 
@@ -310,10 +310,10 @@ def test_impossible_parameters_are_errors(options):
     assert Toy.made == []
 
 
-@pytest.mark.parametrize("objective", [["accuracy", "coverage"], 3, {"a": "accuracy", "b": "coverage"}])
-def test_more_than_one_objective_is_an_error(objective):
-    with pytest.raises(ValueError, match="objective"):
-        fitted(objective=objective)
+@pytest.mark.parametrize("scoring", [["accuracy", "coverage"], 3, {"a": "accuracy", "b": "coverage"}])
+def test_more_than_one_objective_is_an_error(scoring):
+    with pytest.raises(ValueError, match="scoring"):
+        fitted(scoring=scoring)
 
 
 # ---- with the package's estimators ---------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def test_fairpate_is_searched_for_little_more_than_one_fit(split):
     model = FairPATEClassifier(epsilon=0.5, classes=[0, 1], min_count=10, random_state=0)
     grid = {"n_teachers": [10, 20, 40], "gamma": [0.1, 0.2, 0.4], "voting": ["soft"]}
     checked = PublicData(split.public.X, split.public.sensitive_features, y=split.y_public)
-    search = PrivateSearchCV(model, grid, constraints={"disparity": "<= 0.3"})
+    search = PrivateSearchCV(model, grid, bounds={"disparity": "<= 0.3"})
     search.fit(split.X, split.y, X_public=split.public, validation=checked)
     assert search.method_ == "selection" and 0.5 < search.privacy_.epsilon < 1.1
     assert search.best_params_["n_teachers"] in (10, 20, 40)

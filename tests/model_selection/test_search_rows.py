@@ -148,7 +148,7 @@ def searches(estimator, rows, monkeypatch):
     options = {"random_state": 0}
     ParetoSearchCV(estimator, {"cut": [0.0]}, cv=2, refit=False, **options).fit(
         rows[0], rows[1], sensitive_features=rows[2])  # fmt: skip
-    PrivateSearchCV(estimator, {"cut": [0.0]}, objective="disparity", **options).fit(
+    PrivateSearchCV(estimator, {"cut": [0.0]}, scoring="disparity", **options).fit(
         rows[0], rows[1], sensitive_features=rows[2])  # fmt: skip
     monkeypatch.setattr(ScoreTable, "release", real)
     return tables

@@ -93,7 +93,7 @@ def test_the_ledger_covers_models_not_scores_and_our_search_both(ledger):
 
     GridSearchCV(model(ledger), GRID, cv=KFold(3)).fit(X, Y, X_public=PUBLIC)
     ours = PrivacyLedger()
-    search = ParetoSearchCV(model(ours), GRID, cv=KFold(3), objectives="accuracy").fit(X, Y, X_public=PUBLIC)
+    search = ParetoSearchCV(model(ours), GRID, cv=KFold(3), scoring="accuracy").fit(X, Y, X_public=PUBLIC)
     # Two folds of three and the refit, not all seven fits; and the scores, which GridSearchCV shows for nothing.
     event = model(None).planned_privacy(X, Y, X_public=PUBLIC).event
     score = GaussianDpEvent(1 / gdp_mu(0.25, 1e-5))

@@ -605,11 +605,11 @@ def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
     releases, original = [], _sfpate.teach_and_vote
     monkeypatch.setattr(_sfpate, "teach_and_vote", lambda *a, **k: (releases.append(1), original(*a, **k))[1])
     grid = {"fair_estimator": [QUICK, ParityLogisticRegression()], "lam": [0.0, 0.1]}
-    search = ParetoSearchCV(make(epsilon=1e4), grid, objectives="accuracy", cv=2, refit=False)
+    search = ParetoSearchCV(make(epsilon=1e4), grid, scoring="accuracy", cv=2, refit=False)
     search.fit(X, y, sensitive_features=groups)
     assert len(search.cv_results_["params"]) == 4 and len(releases) == 2
     releases.clear()
-    ParetoSearchCV(make(), {"student_rows": [50, 60]}, objectives="accuracy", cv=2, refit=False).fit(
+    ParetoSearchCV(make(), {"student_rows": [50, 60]}, scoring="accuracy", cv=2, refit=False).fit(
         X, y, sensitive_features=groups
     )
     assert len(releases) == 4
