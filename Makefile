@@ -12,7 +12,7 @@ help:
 	@echo "make demo      run the main job and write $(OUT)/frontier.{csv,png,html}"
 	@echo "make test      the tests (a few minutes)"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
-	@echo "make lint      ruff, import-linter, mypy"
+	@echo "make lint      ruff (rules and format), import-linter, mypy"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
 
@@ -37,6 +37,7 @@ test-all: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --config setup.cfg
 	$(BIN)/mypy --config-file setup.cfg
 

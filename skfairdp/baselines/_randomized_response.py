@@ -1,27 +1,28 @@
 """Model M: groups released once by randomised response, then any fair learner."""
 
 import inspect
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
 from skfairdp._teachers import check_fair_learner
+from skfairdp._typing import ArrayLike
 from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.privacy import PrivacyLedger, Protects
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils import RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["RandomizedResponseClassifier"]
@@ -32,6 +33,7 @@ def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
     return learner is None or hasattr(learner, "predict_proba")
 
 
+@shared_docs
 class RandomizedResponseClassifier(PrivateClassifier):
     """Fair classifier trained on groups released by randomised response.
 
@@ -55,19 +57,13 @@ class RandomizedResponseClassifier(PrivateClassifier):
     debias : bool, default=True
         Give signed weights as ``group_weights=`` (n_rows, n_groups) to a learner whose ``fit`` has that parameter. A
         learner without it gets the released groups alone, and a FairnessWarning says so. False is the paper's baseline.
-    classes : array-like, default=None
-        All class labels. None takes those of y, which is public here.
-    groups : list, default=None
-        All groups (tuples for intersections). None reads them from the private rows, which is a release; a
-        PrivacyLeakWarning says so.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the group: taken as groups and dropped from the features.
+    {public_classes}
+    {groups}
+    {sensitive_columns}
     random_state : int, RandomState, Generator or None, default=None
         Public randomness: the predictions of a learner that randomises them. Never the released groups.
-    noise_seed : int, default=None
-        Research and tests only: makes the released groups reproducible, so that ``privacy_.epsilon`` is inf.
-    ledger : PrivacyLedger, default=None
-        Shared budget; charged before the release.
+    {noise_seed}
+    {ledger}
 
     Attributes
     ----------
@@ -77,15 +73,12 @@ class RandomizedResponseClassifier(PrivateClassifier):
         The randomised groups. They are the release, hence differentially private, and may be published.
     mechanism_ : RandomizedResponse
         The channel; ``mechanism_.weights(codes)`` gives the signed weights.
-    classes_ : ndarray of shape (n_classes,)
-    groups_ : ndarray of shape (n_groups,), dtype object
-    privacy_ : PrivacySpent
-        The certified guarantee, at δ = 0.
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {classes_}
+    {groups_}
+    {privacy_}
+    {epsilon_spent_}
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
@@ -236,10 +229,9 @@ class RandomizedResponseClassifier(PrivateClassifier):
         learner = ParityLogisticRegression() if self.fair_estimator is None else clone(self.fair_estimator)
         takes_weights = check_fair_learner(learner, owner)
         if self.debias and not takes_weights:
-            warnings.warn(
+            warn_caller(
                 f"{type(learner).__name__}.fit has no 'group_weights', so {owner} gives it the randomised groups as "
                 "they are, which dilutes the differences between groups. Set debias=False to say that this is meant.",
                 FairnessWarning,
-                stacklevel=3,
             )
         return learner, takes_weights

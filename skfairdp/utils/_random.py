@@ -9,9 +9,9 @@ import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 
-__all__ = ["RandomStateLike", "child_seeds", "public_generator"]
+from skfairdp._typing import RandomStateLike
 
-RandomStateLike = int | RandomState | Generator | None
+__all__ = ["RandomStateLike", "child_seeds", "public_generator"]
 
 
 def public_generator(random_state: RandomStateLike) -> Generator:

@@ -1,0 +1,183 @@
+"""Texts that many docstrings share: written once here, put into the docstrings when a class is made.
+
+A line that holds nothing but a name in braces stands for a whole entry::
+
+    Parameters
+    ----------
+    {epsilon}
+    threshold : float, default=None
+        A parameter of this class alone is described in its place.
+    {noise_seed}
+
+What differs between classes is no shared text: write it out in the class.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from textwrap import indent
+from typing import Any, TypeVar
+
+__all__ = ["SHARED_TEXTS", "shared_docs"]
+
+_Class = TypeVar("_Class", bound=type)
+
+_PLACE = re.compile(r"^(?P<indent>[ ]*)\{(?P<name>\w+)\}$", re.MULTILINE)
+
+#: By name. ``{default}`` is the value in the signature of the class or function.
+SHARED_TEXTS: dict[str, str] = {
+    # ---- constructor parameters
+    "epsilon": """\
+epsilon : float, default={default}
+    Privacy budget, greater than 0 and finite. The certified figure never exceeds it.""",
+    "delta": """\
+delta : float, default={default}
+    Probability in (0, 1) with which the guarantee may fail. Choose it smaller than one in the number of records.""",
+    "classes": """\
+classes : array-like, default=None
+    All class labels. None reads them from the private y, which is a release; a PrivacyLeakWarning says so.""",
+    "public_classes": """\
+classes : array-like, default=None
+    All class labels. None takes those of y, which is public here.""",
+    "groups": """\
+groups : list, default=None
+    All groups (tuples for intersections). None reads them from the private rows, which is a release; a
+    PrivacyLeakWarning says so.""",
+    "public_groups": """\
+groups : list, default=None
+    All groups (tuples for intersections). None takes those of the public rows.""",
+    "sensitive_columns": """\
+sensitive_columns : str, int or list of them, default=None
+    Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.""",
+    "public_size": """\
+public_size : float or int, default={default}
+    Rows at the end of X that are declared public and held out, as a share or a number, where no ``X_public`` is
+    given.""",
+    "random_state": """\
+random_state : int, RandomState, Generator or None, default=None
+    Public randomness, such as initial weights and the order of rows. Never noise, and never what is sampled in
+    secret.""",
+    "noise_seed": """\
+noise_seed : int, default=None
+    For research and tests: makes noise and secret samples reproducible. ``privacy_.epsilon`` is then inf.""",
+    "ledger": """\
+ledger : PrivacyLedger, default=None
+    Counts this fit with all others on the same data, and may refuse it. Charged before the first release.""",
+    "verbose": """\
+verbose : int, default=0
+    Above 0, show a progress bar.""",
+    "n_jobs": """\
+n_jobs : int, default={default}
+    Number of joblib workers. Results do not depend on it.""",
+    "device": """\
+device : str, default="cpu"
+    Where to train: a torch device, such as "cuda".""",
+    # ---- fitted attributes
+    "privacy_": """\
+privacy_ : PrivacySpent
+    The certified guarantee of the fit, and what it was computed from.""",
+    "epsilon_spent_": """\
+epsilon_spent_ : float
+    Shorthand for ``privacy_.epsilon``.""",
+    "classes_": """\
+classes_ : ndarray of shape (n_classes,)
+    Class labels, in the order of the columns of ``predict_proba``.""",
+    "groups_": """\
+groups_ : ndarray of shape (n_groups,), dtype object
+    Groups, in the order of every array with one entry a group.""",
+    "n_features_in_": """\
+n_features_in_ : int
+    Number of columns of X, sensitive ones included.""",
+    "feature_names_in_": """\
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the columns of X. Only where all of them are strings.""",
+    # ---- errors of fit
+    "fit_raises": """\
+BudgetExceededError
+    From ``fit``, before the first release, when the ledger cannot afford it.
+ValueError
+    From ``fit``, on unusable input, before any budget is spent.""",
+    # ---- arguments and results of methods
+    "X_private": """\
+X : array-like of shape (n_rows, n_features)
+    Private rows.""",
+    "X_predict": """\
+X : array-like of shape (n_rows, n_features)
+    Rows with the columns seen in ``fit``.""",
+    "y_private": """\
+y : array-like of shape (n_rows,)
+    Private labels.""",
+    "sensitive_features_private": """\
+sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+    Private group of each row; columns of a DataFrame form intersections. Needed unless ``sensitive_columns`` names
+    them.""",
+    "returns_self": """\
+self : object
+    The fitted estimator.""",
+    "returns_labels": """\
+y_pred : ndarray of shape (n_rows,)
+    Predicted class labels.""",
+    "returns_proba": """\
+proba : ndarray of shape (n_rows, n_classes)
+    Probability of each class, in the order of ``classes_``.""",
+}
+
+
+def shared_docs(documented: _Class) -> _Class:
+    """Put the shared texts into the docstrings of a class and of the methods it defines.
+
+    Parameters
+    ----------
+    documented : class
+        Its docstrings hold lines such as ``{epsilon}``.
+
+    Returns
+    -------
+    class
+        The same class.
+
+    Raises
+    ------
+    KeyError
+        A docstring asks for a text that is not in ``SHARED_TEXTS``.
+
+    Examples
+    --------
+    >>> from skfairdp._docs import shared_docs
+    >>> @shared_docs
+    ... class Model:
+    ...     '''A model.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     {epsilon}
+    ...     '''
+    ...     def __init__(self, epsilon=2.0):
+    ...         self.epsilon = epsilon
+    >>> import inspect
+    >>> print(inspect.getdoc(Model).splitlines()[4])
+    epsilon : float, default=2.0
+    """
+    documented.__doc__ = _filled(documented.__doc__, documented)
+    for member in vars(documented).values():
+        method = inspect.unwrap(member) if callable(member) else getattr(member, "fn", member)
+        if inspect.isfunction(method):
+            method.__doc__ = _filled(method.__doc__, method)
+    return documented
+
+
+def _filled(doc: str | None, owner: Callable[..., Any]) -> str | None:
+    if doc is None or not _PLACE.search(doc):  # python -OO has no docstrings
+        return doc
+    parameters = inspect.signature(owner).parameters
+
+    def text(place: re.Match[str]) -> str:
+        name = place["name"]
+        if name not in SHARED_TEXTS:
+            raise KeyError(f"{owner.__qualname__}: no shared text {name!r}. Write it out, or add it to SHARED_TEXTS.")
+        entry = SHARED_TEXTS[name]
+        if "{default}" in entry:
+            entry = entry.replace("{default}", repr(parameters[name].default))
+        return indent(entry, place["indent"])
+
+    return _PLACE.sub(text, doc)
