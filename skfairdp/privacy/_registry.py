@@ -3,12 +3,8 @@
 import importlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from skfairdp.privacy._statement import PrivacyStatement
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 __all__ = ["registry_entry", "registry_yaml"]
 
@@ -19,16 +15,38 @@ _MECHANISMS = (
 )
 
 
+class Stated(Protocol):
+    """What an entry takes from a privacy statement."""
+
+    @property
+    def content(self) -> Mapping[str, Any]: ...
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def delta(self) -> float: ...
+
+    @property
+    def mu(self) -> float | None: ...
+
+    @property
+    def curve(self) -> tuple[tuple[float, float], ...]: ...
+
+    @property
+    def attack(self) -> tuple[tuple[float, float], ...]: ...
+
+
 def registry_entry(
-    statement: "PrivacyStatement",
+    statement: Stated,
     *,
     name: str,
-    data_curators: "Sequence[str]",
+    data_curators: Sequence[str],
     description: str,
     intended_use: str,
     data_product_region: str,
     publication_date: str,
-    registry_authors: "Sequence[str]",
+    registry_authors: Sequence[str],
     data_product_type: str = "Machine learning model",
     data_product_sector: str | None = None,
     data_domain: str | None = None,

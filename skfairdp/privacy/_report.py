@@ -1,20 +1,23 @@
 """What a fit guarantees, in one immutable object."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
 from skfairdp.privacy._relations import NeighboringRelation, Protects
+from skfairdp.privacy._rounding import rounded_up
 
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
 
-__all__ = ["PROTECTS", "PerformedRelease", "PrivacySpent", "rounded_up"]
+__all__ = [
+    "PROTECTS",
+    "PerformedRelease",
+    "PrivacySpent",
+]
 
 PROTECTS = tuple(Protects)
 
@@ -194,18 +197,3 @@ def _member(kind: Any, value: Any, name: str) -> Any:
         return kind(value)
     except ValueError:
         raise ValueError(f"{name} must be one of {[str(member) for member in kind]}. Got {value!r} instead.") from None
-
-
-def rounded_up(value: float, digits: int = 4) -> str:
-    """The figure with so many significant digits, never below the certified one.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy._report import rounded_up
-    >>> rounded_up(0.92631), rounded_up(1.0), rounded_up(1234.5)
-    ('0.9264', '1', '1235')
-    """
-    if not math.isfinite(value):
-        return f"{value:g}"
-    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
-    return f"{float(up):.{digits}g}"
