@@ -19,6 +19,7 @@ from skfairdp._networks._group_clipping import (
 )
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._modules import StackedModule
+from skfairdp._networks._nets import FittedNet, Net, as_net, fitted_net
 from skfairdp._networks._parity import (
     PublicPenalty,
     demographic_disparity_penalty,
@@ -26,6 +27,7 @@ from skfairdp._networks._parity import (
     group_contrasts,
 )
 from skfairdp._networks._row_isolation import check_network
+from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._signed_loss import DualPlan, PrivateParity, SignedLoss
 from skfairdp._networks._stacked import (
     StackedNet,
@@ -45,14 +47,18 @@ from skfairdp._networks._training import (
 )
 
 __all__ = [
+    "CNN",
+    "MLP",
     "AdversarialTraining",
     "BoundsByGroup",
     "ClippingRule",
     "DPStep",
     "DualPlan",
     "FairClippingStep",
+    "FittedNet",
     "GeneratorNet",
     "GlobalScaling",
+    "Net",
     "Network",
     "PrivateParity",
     "PublicPenalty",
@@ -63,6 +69,7 @@ __all__ = [
     "StackedNet",
     "StudentDiscriminator",
     "WeightsByGroup",
+    "as_net",
     "batch_stream",
     "build_cnn",
     "build_mlp",
@@ -73,6 +80,7 @@ __all__ = [
     "disparity_and_slope",
     "fine_tune_for_parity",
     "fit_with_parity",
+    "fitted_net",
     "fused_layers",
     "group_contrasts",
     "one_hot_rows",

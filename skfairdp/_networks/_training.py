@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from skfairdp._networks._clipping import PerSampleLoss
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
+from skfairdp._networks._nets import Net
 from skfairdp._networks._parity import PublicPenalty
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, input_dtype, vectorizes
+from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._signed_loss import DualPlan, PrivateParity
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
@@ -256,14 +258,14 @@ class Network:
 
 
 def prepare_network(
-    module: nn.Module | str,
+    module: Net | nn.Module | str,
     n_features: int,
     n_classes: int,
     *,
-    hidden: tuple[int, ...],
+    hidden: tuple[int, ...] = (64,),
     image_shape: Sequence[int] | None = None,
     seed: int,
-    device: str,
+    device: str = "cpu",
     owner: str,
 ) -> Network:
     """Build a network, or copy the given one, after every check that can be made before anything is spent.
@@ -273,6 +275,12 @@ def prepare_network(
     ValueError
         See :func:`check_network` and :func:`resolve_device`; ``hidden`` that does not list positive integers.
     """
+    if isinstance(module, Net):
+        built = module.build(n_features, n_classes, seed)
+        ours = type(built) in (MLP, CNN)
+        fused = None if ours else check_network(built, n_features, n_classes, owner=owner)
+        module.check_optimizer(built)
+        return Network(built, module.device, fused, vectorized=ours or vectorizes(built, n_features))
     where = resolve_device(device, owner=owner)
     generator = torch.Generator().manual_seed(seed)
     if module == "mlp":

@@ -1,0 +1,361 @@
+"""What ``net=`` of an estimator stands for: how a network is built and trained, read from a shorthand, module or net.
+
+Our own loops do the training of private rows. They read what a skorch net is configured with, and run nothing of it
+that would publish what it measures: no callbacks, no held-out rows.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from skorch import NeuralNetClassifier
+from torch import nn
+
+from skfairdp._networks._shorthands import CNN, MLP
+from skfairdp._networks._stacked import resolve_device
+from skfairdp.utils import warn_caller
+
+__all__ = ["FittedNet", "Net", "as_net", "fitted_net"]
+
+_SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN}
+# What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
+_NEVER_RUN = ("callbacks", "train_split", "iterator_train", "dataset", "warm_start", "compile")
+
+
+@dataclass(frozen=True)
+class Net:
+    """A network to be built, and how it is to be trained. Public.
+
+    Parameters
+    ----------
+    module : nn.Module or callable
+        An instance, which is copied, or what builds one from ``module_options``. Where its signature names
+        ``n_features`` or ``n_classes``, it gets them.
+    lr : float
+        Step size.
+    batch_size : int
+    max_epochs : float or None
+        None only where the estimator chooses by itself.
+    optimizer : type of torch.optim.Optimizer
+    device : torch.device
+        Where to train.
+    owner : str
+        Class name of the estimator, for messages.
+    module_options, optimizer_options : mapping
+        What the user gave as ``module__*`` and ``optimizer__*``.
+    """
+
+    module: nn.Module | Callable[..., nn.Module]
+    lr: float
+    batch_size: int
+    max_epochs: Any
+    optimizer: Any
+    device: torch.device
+    owner: str
+    module_options: Mapping[str, Any] = field(default_factory=dict)
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def hidden(self) -> tuple[int, ...] | None:
+        """Widths of the hidden layers of our own "mlp"; None for any other network.
+
+        Examples
+        --------
+        >>> from skfairdp._networks import as_net
+        >>> as_net("mlp", owner="PATEClassifier").hidden
+        (64,)
+        """
+        if self.module is not MLP:
+            return None
+        MLP(1, 1, **self.module_options)  # refuses what is no list of sizes
+        return tuple(int(size) for size in self.module_options.get("hidden", (64,)))
+
+    def build(self, n_features: int, n_classes: int, seed: int) -> nn.Module:
+        """Return a module of its own, on the CPU, whose initial weights follow from ``seed``.
+
+        torch's global generator is left as it was. A module instance keeps the weights it has.
+
+        Raises
+        ------
+        ValueError
+            The module cannot be built.
+
+        Examples
+        --------
+        >>> from skfairdp._networks import as_net
+        >>> net = as_net("mlp", owner="FairDPSGDClassifier")
+        >>> [type(layer).__name__ for layer in net.build(5, 2, seed=0)]
+        ['Linear', 'Tanh', 'Linear']
+        """
+        if isinstance(self.module, nn.Module) and not self.module_options:
+            module = deepcopy(self.module).cpu()
+            module.zero_grad(set_to_none=True)
+            return module
+        make = type(self.module) if isinstance(self.module, nn.Module) else self.module
+        sizes = {"n_features": n_features, "n_classes": n_classes}
+        options = {name: size for name, size in sizes.items() if name in _argument_names(make)} | dict(
+            self.module_options
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            try:
+                module = make(**options)
+            except Exception as error:
+                raise ValueError(
+                    f"The module of the 'net' parameter of {self.owner} cannot be built ({type(error).__name__}): "
+                    f"{error}"
+                ) from error
+        if not isinstance(module, nn.Module):
+            raise ValueError(
+                f"The module of the 'net' parameter of {self.owner} must be a torch.nn.Module, its class, or a "
+                f"callable that returns one. Got an object of type {type(module).__name__} instead."
+            )
+        return module.cpu()
+
+    def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
+        """Return the optimiser of the trainable parameters of a module.
+
+        Raises
+        ------
+        ValueError
+            The optimiser does not take these options.
+        """
+        trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        holder = NeuralNetClassifier(module, lr=self.lr, **_prefixed("optimizer__", self.optimizer_options))
+        args, options = holder.get_params_for_optimizer("optimizer", trained)
+        try:
+            return self.optimizer(*args, **options)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The optimizer of the 'net' parameter of {self.owner} cannot be built: {error}. Change the options "
+                "optimizer__*."
+            ) from error
+
+    def check_optimizer(self, module: nn.Module) -> None:
+        """Refuse an optimiser that cannot take a step from given gradients, before anything is spent."""
+        copy = deepcopy(module)
+        optimizer = self.make_optimizer(copy)
+        for p in copy.parameters():
+            p.grad = torch.zeros_like(p)
+        try:
+            optimizer.step()
+        except Exception as error:
+            raise ValueError(
+                f"The optimizer of the 'net' parameter of {self.owner} must take its step from gradients that are "
+                f"given to it. {self.optimizer.__name__} does not ({type(error).__name__}: {error}); take for example "
+                "torch.optim.SGD or torch.optim.Adam."
+            ) from error
+
+
+def as_net(
+    net: Any,
+    *,
+    owner: str,
+    lr: float = 0.01,
+    batch_size: int = 128,
+    max_epochs: float | None = 10,
+    optimizer: Any = torch.optim.SGD,
+    optimizer_options: Mapping[str, Any] | None = None,
+) -> Net:
+    """Read the ``net`` parameter of an estimator.
+
+    Parameters
+    ----------
+    net : {"mlp", "cnn"}, torch.nn.Module, its class, or skorch.NeuralNetClassifier
+        Only what a net is configured with is read; it is neither changed nor trained. A net keeps its own ``lr``,
+        ``batch_size``, ``max_epochs`` and ``optimizer``, unless they are None.
+    owner : str
+        Class name of the estimator, for messages.
+    lr, batch_size, max_epochs, optimizer, optimizer_options
+        The good values of the estimator, for whatever says nothing of its own.
+
+    Returns
+    -------
+    Net
+
+    Raises
+    ------
+    ValueError
+        No network; a loss other than cross-entropy; settings that are no positive numbers; a device that is missing.
+
+    Warns
+    -----
+    UserWarning
+        Callbacks, held-out rows or other settings of a skorch net that are never run.
+
+    Examples
+    --------
+    >>> from skorch import NeuralNetClassifier
+    >>> from skfairdp._networks import MLP, as_net
+    >>> net = as_net(NeuralNetClassifier(MLP, module__hidden=(8,), lr=0.5), owner="FairDPSGDClassifier")
+    >>> net.lr, net.batch_size, net.hidden
+    (0.5, 128, (8,))
+    """
+    usual: dict[str, Any] = {"lr": lr, "batch_size": batch_size, "max_epochs": max_epochs}
+    own: dict[str, Any] = {}
+    if isinstance(net, NeuralNetClassifier):
+        own = net.get_params(deep=False)
+        _check_names(net, own, owner)
+        _check_criterion(own, owner)
+        _warn_of_what_is_not_run(own, owner)
+        module = own["module"]
+    else:
+        module = _SHORTHANDS.get(net, net) if isinstance(net, str) else net
+    if isinstance(module, str) or not callable(module):
+        raise ValueError(
+            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', a torch.nn.Module (class or instance) or a "
+            f"skorch.NeuralNetClassifier. Got {_described(net)} instead."
+        )
+    numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
+    _check_numbers(numbers, owner)
+    given = _options("optimizer__", own)
+    return Net(
+        module,
+        **numbers,
+        optimizer=own.get("optimizer") or optimizer,
+        device=resolve_device(own.get("device") or "cpu", owner=owner),
+        owner=owner,
+        module_options=_options("module__", own),
+        optimizer_options=given if own.get("optimizer") else {**(optimizer_options or {}), **given},
+    )
+
+
+class FittedNet(NeuralNetClassifier):
+    """A skorch net around a trained network; rows reach it in the precision of its parameters."""
+
+    def infer(self, x: Any, **fit_params: Any) -> Any:
+        """Give the logits of one batch of rows."""
+        x = torch.as_tensor(x, device=self.device)
+        precision = next((p.dtype for p in self.module_.parameters() if p.is_floating_point()), torch.float32)
+        return super().infer(x.to(precision), **fit_params)
+
+
+def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
+    """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
+
+    ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``
+    gives positions in ``classes``, as skorch does.
+
+    Parameters
+    ----------
+    net : Net
+    module : nn.Module
+        Trained; what private rows left on it must be released.
+    classes : ndarray of shape (n_classes,)
+
+    Returns
+    -------
+    FittedNet
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._networks import as_net, fitted_net
+    >>> net = as_net("mlp", owner="FairDPSGDClassifier")
+    >>> fitted = fitted_net(net, net.build(3, 2, seed=0), np.array(["no", "yes"]))
+    >>> fitted.predict_proba(np.zeros((1, 3))), len(fitted.history_)
+    (array([[0.5, 0.5]], dtype=float32), 0)
+    """
+    fitted = FittedNet(
+        module.cpu(),
+        criterion=nn.CrossEntropyLoss,
+        optimizer=net.optimizer,
+        lr=net.lr,
+        batch_size=net.batch_size,
+        max_epochs=10 if net.max_epochs is None else int(np.ceil(net.max_epochs)),
+        train_split=None,
+        verbose=0,
+        device="cpu",
+        classes=classes,
+        **_prefixed("optimizer__", net.optimizer_options),
+    )
+    fitted.initialize()
+    fitted.module_.eval()
+    return fitted
+
+
+def _argument_names(make: Any) -> set[str]:
+    try:
+        return set(inspect.signature(make).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _options(prefix: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}
+
+
+def _prefixed(prefix: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {prefix + name: value for name, value in options.items()}
+
+
+def _described(net: Any) -> str:
+    return repr(net) if isinstance(net, str | int | float | None) else f"an object of type {type(net).__name__}"
+
+
+def _check_names(net: NeuralNetClassifier, params: Mapping[str, Any], owner: str) -> None:
+    """Refuse a misspelt setting, which skorch itself would only find when it trains."""
+    known = {name for kind in type(net).__mro__ for name in _argument_names(kind)}
+    unknown = sorted(name for name in params if "__" not in name and name not in known and name[0] != "_")
+    if unknown:
+        raise ValueError(
+            f"The 'net' parameter of {owner} has unknown settings {unknown}. Options of the module and the optimizer "
+            "are spelt with two underscores, for example module__hidden or optimizer__momentum."
+        )
+
+
+def _check_criterion(params: Mapping[str, Any], owner: str) -> None:
+    """Only plain cross-entropy; NLLLoss is skorch's default for it."""
+    criterion = params["criterion"]
+    kind = criterion if isinstance(criterion, type) else type(criterion)
+    options = sorted(name for name in params if name.startswith("criterion__"))
+    plain = kind in (nn.CrossEntropyLoss, nn.NLLLoss) and not options
+    if plain and not isinstance(criterion, type):
+        plain = criterion.weight is None and getattr(criterion, "label_smoothing", 0.0) == 0.0
+    if not plain:
+        got = f"{kind.__name__} with {options}" if options else kind.__name__
+        raise ValueError(
+            f"The criterion of the 'net' parameter of {owner} must be plain torch.nn.CrossEntropyLoss, the loss that "
+            f"is trained here. Got {got} instead. Leave 'criterion' out."
+        )
+
+
+def _warn_of_what_is_not_run(params: Mapping[str, Any], owner: str) -> None:
+    usual = NeuralNetClassifier(None).get_params(deep=False)
+    named = [name for name in _NEVER_RUN if not _alike(params.get(name), usual.get(name))]
+    named += sorted(
+        name
+        for name, value in params.items()
+        if value is not None and name.startswith(("callbacks__", "iterator_train__"))
+    )
+    if named:
+        warn_caller(
+            f"{owner} never runs {', '.join(named)} of its 'net': the training is its own, and whatever a net measures "
+            "on private rows, or keeps of them, would be published without protection. Leave these settings out."
+        )
+
+
+def _alike(value: Any, usual: Any) -> bool:
+    """Whether a setting says nothing beyond skorch's default: that default (or a copy of it), or that it is off."""
+    if value is None or value is usual or (isinstance(value, str | list | tuple) and value in ("disable", [], ())):
+        return True
+    return type(value) is type(usual) and getattr(value, "__dict__", value) == getattr(usual, "__dict__", usual)
+
+
+def _check_numbers(numbers: Mapping[str, Any], owner: str) -> None:
+    for name, kind, what in (
+        ("lr", Real, "a positive, finite number"),
+        ("batch_size", Integral, "a positive integer"),
+        ("max_epochs", Real, "a positive, finite number"),
+    ):
+        value = numbers[name]
+        if value is None and name == "max_epochs":
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+            raise ValueError(f"The 'net__{name}' parameter of {owner} must be {what}. Got {value!r} instead.")

@@ -1,0 +1,150 @@
+"""The two small networks that ``net="mlp"`` and ``net="cnn"`` stand for, of layers that the fused clipping knows."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import nn
+
+__all__ = ["CNN", "MLP"]
+
+
+class MLP(nn.Sequential):
+    """A plain network with tanh units; bounded activations lose least to clipping.
+
+    The initial weights are drawn from torch's generator, like those of any torch module. All logits are equal at first:
+    the first noisy steps then set the direction, not an accident of initialisation.
+
+    Parameters
+    ----------
+    n_features, n_classes : int
+    hidden : sequence of int, default=(64,)
+        Widths of the hidden layers; may be empty (softmax regression).
+
+    Raises
+    ------
+    ValueError
+        ``hidden`` does not list positive integers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import MLP
+    >>> tuple(MLP(10, 2, hidden=(32, 16))(torch.zeros(5, 10)).shape)
+    (5, 2)
+    """
+
+    def __init__(self, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)) -> None:
+        if not _positive(hidden):
+            raise ValueError(f"'hidden' must list positive integers. Got {hidden!r} instead.")
+        sizes = (n_features, *(int(size) for size in hidden))
+        layers: list[nn.Module] = []
+        # skip_init: a plain layer would draw weights of its own first
+        for size_in, size_out in pairwise(sizes):
+            layers += [nn.utils.skip_init(nn.Linear, size_in, size_out), nn.Tanh()]
+        super().__init__(*layers, nn.utils.skip_init(nn.Linear, sizes[-1], n_classes))
+        draw_weights(self)
+
+
+class CNN(nn.Sequential):
+    """Convolutional network for images that come as flat rows.
+
+    Blocks of convolution (3 x 3, stride 2) and tanh, then one linear layer to the logits. It is the paper's ColorMNIST
+    network (Table 3) made small: two blocks instead of four and no hidden linear layers; the strides stand for its
+    pooling, at a quarter of the arithmetic, and tanh for its ReLU, since bounded activations lose least to clipping. No
+    layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first.
+
+    Parameters
+    ----------
+    n_features, n_classes : int
+    image_shape : sequence of three int, default=None
+        (channels, height, width); rows have their product as the number of features, channels first. None takes square
+        images of one or three channels where the number of features allows it.
+    channels : sequence of int, default=(16, 32)
+        Output channels of each block. Every block halves height and width, rounding up.
+
+    Raises
+    ------
+    ValueError
+        ``image_shape`` that is not three positive integers or does not fit the rows, or ``channels`` that does not list
+        positive ones.
+
+    References
+    ----------
+    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import CNN
+    >>> tuple(CNN(588, 10, image_shape=(3, 14, 14))(torch.zeros(5, 588)).shape)
+    (5, 10)
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        image_shape: Sequence[int] | None = None,
+        channels: Sequence[int] = (16, 32),
+    ) -> None:
+        depth, height, width = _square_images(n_features) if image_shape is None else _checked(image_shape, n_features)
+        if not _positive(channels) or len(channels) == 0:
+            raise ValueError(f"'channels' must list positive integers, one per block. Got {channels!r} instead.")
+        layers: list[nn.Module] = [nn.Unflatten(1, (depth, height, width))]
+        for before, after in pairwise([depth, *(int(n) for n in channels)]):
+            layers += [nn.utils.skip_init(nn.Conv2d, before, after, 3, stride=2, padding=1), nn.Tanh()]
+            height, width = (height + 1) // 2, (width + 1) // 2
+        last = nn.utils.skip_init(nn.Linear, int(channels[-1]) * height * width, n_classes)
+        super().__init__(*layers, nn.Flatten(), last)
+        draw_weights(self)
+
+
+@torch.no_grad()
+def draw_weights(layers: nn.Sequential, generator: torch.Generator | None = None) -> None:
+    """Draw the weights of all linear and convolutional layers, uniform by fan-in; zeros in the last and all biases.
+
+    From torch's own generator, or from the one given.
+    """
+    last = layers[-1]
+    for layer in layers:
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            bound = layer.weight[0].numel() ** -0.5
+            layer.weight.copy_((torch.rand(layer.weight.shape, generator=generator) * 2 - 1) * bound)
+            assert layer.bias is not None
+            layer.bias.zero_()
+            if layer is last:
+                layer.weight.zero_()
+
+
+def _square_images(n_features: int) -> tuple[int, int, int]:
+    for depth in (1, 3):
+        side = math.isqrt(n_features // depth)
+        if depth * side**2 == n_features:
+            return depth, side, side
+    raise ValueError(
+        f"rows of {n_features} features are no square images of one or three channels. Give 'image_shape', the "
+        "channels, height and width that a row holds flat, for example cnn(image_shape=(3, 14, 20))."
+    )
+
+
+def _checked(image_shape: Sequence[int], n_features: int) -> tuple[int, int, int]:
+    if not _positive(image_shape) or len(image_shape) != 3:
+        raise ValueError(
+            f"'image_shape' must be three positive integers (channels, height, width). Got {image_shape!r} instead."
+        )
+    depth, height, width = (int(n) for n in image_shape)
+    if depth * height * width != n_features:
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} stands for rows of {depth * height * width} features, but X has "
+            f"{n_features}."
+        )
+    return depth, height, width
+
+
+def _positive(sizes: object) -> bool:
+    return isinstance(sizes, tuple | list) and all(
+        isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in sizes
+    )
