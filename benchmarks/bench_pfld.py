@@ -49,7 +49,8 @@ class DebiasedNetwork:
     def fit(self, X: Any, y: Any, sensitive_features: Any) -> "DebiasedNetwork":
         from skfairdp._networks import prepare_network
         from skfairdp.baselines import GroupRandomizer
-        from skfairdp.lagrangian import FairnessConstraints, LagrangianTraining, PFLDPlan, train_lagrangian
+        from skfairdp.fairness import FairnessConstraints
+        from skfairdp.lagrangian import LagrangianTraining, PFLDPlan, train_lagrangian
         from skfairdp.privacy import NoiseSource
 
         like = estimator(self.epsilon, self.lam, self.groups, self.seed)  # for its defaults
@@ -74,7 +75,7 @@ class DebiasedNetwork:
             "mlp", X.shape[1], len(CLASSES), hidden=tuple(like.hidden), seed=self.seed, device="cpu", owner=DEBIASED
         )
         plan = PFLDPlan.without_privacy(n_groups=len(self.groups), primal_steps=1, dual_steps=like.dual_steps)
-        constraints = FairnessConstraints.of(["demographic_parity"], y, len(CLASSES))
+        constraints = FairnessConstraints(["demographic_parity"], y, len(CLASSES))
         counts = np.maximum(weights.sum(0), 1.0)[:, None]
         self.net, _ = train_lagrangian(
             network, X, y, codes, constraints, counts, plan, NoiseSource(), training, membership=weights

@@ -27,7 +27,8 @@ PAPER = {
 def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs: float) -> dict[str, Any]:
     """Return the trainings to time, by name; each is a function without arguments."""
     from skfairdp._networks import prepare_network
-    from skfairdp.lagrangian import FairnessConstraints, LagrangianTraining, PFLDPlan, train_lagrangian
+    from skfairdp.fairness import FairnessConstraints
+    from skfairdp.lagrangian import LagrangianTraining, PFLDPlan, train_lagrangian
     from skfairdp.privacy import NoiseSource
 
     rng = np.random.default_rng(0)
@@ -35,7 +36,7 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     X = rng.normal(size=(n_rows, N_FEATURES)) + 0.3 * groups[:, None]
     y = (X[:, 0] + rng.normal(size=n_rows) > 1).astype(np.int64)
     network = prepare_network("mlp", N_FEATURES, 2, hidden=(WIDTH,) * n_layers, seed=0, device="cpu", owner="PF-LD")
-    constraints = FairnessConstraints.of(["demographic_parity"], y, 2)
+    constraints = FairnessConstraints(["demographic_parity"], y, 2)
     training = LagrangianTraining(epochs=epochs, batch_size=batch_size)
     steps = training.steps(n_rows)
     duals, gradients = max(1, round(2 * epochs)), max(1, round(10 * epochs))

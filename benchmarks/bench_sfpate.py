@@ -46,7 +46,7 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
     """Return the estimator behind a name; nothing is tuned."""
     from skfairdp import LagrangianClassifier, PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier
 
-    network = LagrangianClassifier(constraint=constraint, random_state=seed)
+    network = LagrangianClassifier(constraints=constraint, random_state=seed)
     if method == FLD:
         return network
     if method in (M, DEBIASED):

@@ -31,7 +31,7 @@ def run(method: str, split: Any, epochs: int, seed: int) -> float:
     paper = {"voting": "gnmax", "student_rows": min(200, len(split.y))}
     network = LagrangianClassifier(**same)
     model: Any = {
-        "network": lambda: LagrangianClassifier(constraint=None, **same),
+        "network": lambda: LagrangianClassifier(constraints=None, **same),
         "SFS": lambda: SFPATEClassifier(fair_estimator=network, **paper, **pate),
         "SFT": lambda: SFPATEClassifier(
             variant="teacher", fair_estimator=network, student=LagrangianClassifier(**same), **paper, **pate

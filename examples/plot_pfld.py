@@ -68,7 +68,7 @@ print(f"all private points together: {ledger.spent('sensitive attribute')}")
 # --------------
 # Several can be asked for at once; they share the budget, because one changed group moves all of their violations
 # together. Where base rates differ, parity and equal odds contradict each other, and what comes out lies between.
-model = PFLDClassifier(epsilon=1.0, constraint=["demographic_parity", "equalized_odds"], **settings)
+model = PFLDClassifier(epsilon=1.0, constraints=["demographic_parity", "equalized_odds"], **settings)
 model.fit(split.X, split.y, sensitive_features=split.sensitive_features)
 odds = equalized_odds_disparity(
     split.y_test, model.predict(split.X_test), sensitive_features=split.sensitive_features_test

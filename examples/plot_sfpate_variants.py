@@ -34,7 +34,7 @@ def measure(model):
 
 
 network = LagrangianClassifier(random_state=0)
-without = measure(LagrangianClassifier(constraint=None, random_state=0).fit(X[train], y[train]))
+without = measure(LagrangianClassifier(constraints=None, random_state=0).fit(X[train], y[train]))
 best = measure(network.fit(X[train], y[train], sensitive_features=groups[train]))
 print(f"no constraint: accuracy {without[0]:.3f}, gap {without[1]:.3f}")
 print(f"fair, no privacy: accuracy {best[0]:.3f}, gap {best[1]:.3f}")

@@ -14,19 +14,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import AccuracyParity, DemographicParity, EqualizedOdds
+from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.utils import as_groups, encode_labels, group_domain
-from skfairdp.utils._sklearn import Interval, StrOptions
+from skfairdp.utils._sklearn import Interval
 
 __all__ = ["ParityLogisticRegression"]
 
 Array = NDArray[np.float64]
 
-NOTIONS = {
-    "demographic_parity": DemographicParity(),
-    "equalized_odds": EqualizedOdds(),
-    "accuracy_parity": AccuracyParity(),
-}
+_NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
 
 class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
@@ -36,15 +32,17 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     :class:`RandomizedResponseClassifier`, it is post-processing.
 
     Groups enter as a table of weights, one column per group: 0 and 1 where groups are known, probabilities where they
-    are estimated, signed numbers where they are the unbiased reading of a noisy attribute. In every stratum the mean of
-    h over group a, ``Σ W[i, a] h_i / Σ W[i, a]``, is held to the mean over all rows. (h and strata as in PF-LD, Tran et
-    al. 2021; the constraint is counted on predictions and moved by their probabilities, the proxy Lagrangian of Cotter
-    et al. 2019, solved by the method of multipliers.)
+    are estimated, signed numbers where they are the unbiased reading of a noisy attribute. In every cell the mean of h
+    over group a, ``Σ W[i, a] h_i / Σ W[i, a]``, is held to the mean over all rows. (h and cells as in
+    :class:`~skfairdp.fairness.FairnessConstraints`; the constraint is counted on predictions and moved by their
+    probabilities, the proxy Lagrangian of Cotter et al. 2019, solved by the method of multipliers.)
 
     Parameters
     ----------
-    constraint : {"demographic_parity", "equalized_odds", "accuracy_parity"}, default="demographic_parity"
-        What is held equal: the rate of each predicted class, the same given the true class, or the share of errors.
+    constraints : str or fairlearn moment, default="demographic_parity"
+        What is held equal: "demographic_parity" (the rate of each predicted class), "equalized_odds" (the same given
+        the true class) or "accuracy_parity" (the share of errors). Moments of fairlearn without bounds mean the same:
+        ``DemographicParity()``, ``EqualizedOdds()``, ``ErrorRateParity()``.
     slack : float, default=0.0
         How far the mean of a group may stay from the mean of all rows; at least 0.
     C : float, default=1.0
@@ -63,7 +61,8 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         One output for two classes, else one per class.
     intercept_ : ndarray of shape (n_outputs,)
     classes_ : ndarray of shape (n_classes,)
-    multipliers_ : ndarray of shape (n_strata, n_groups, n_constraints)
+    multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
+        A cell is a true class where the constraint compares within classes, else all rows.
     violation_ : float
         Largest distance of a group's mean from that of all rows, on the predictions of the training rows, as the
         weights tell it.
@@ -97,7 +96,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     __metadata_request__fit = {"sensitive_features": True}
 
     _parameter_constraints: dict[str, Any] = {
-        "constraint": [StrOptions(set(NOTIONS))],
+        "constraints": [object],
         "slack": [Interval(Real, 0, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "penalty": [Interval(Real, 0, None, closed="neither")],
@@ -108,14 +107,14 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        constraint: str = "demographic_parity",
+        constraints: Any = "demographic_parity",
         slack: float = 0.0,
         C: float = 1.0,
         penalty: float = 10.0,
         max_rounds: int = 15,
         tol: float = 1e-3,
     ) -> None:
-        self.constraint = constraint
+        self.constraints = constraints
         self.slack = slack
         self.C = C
         self.penalty = penalty
@@ -146,6 +145,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS, several=False)
         features, target = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(target)
         classes, codes = np.unique(target, return_inverse=True)
@@ -159,12 +159,13 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
             rows,
             codes,
             len(classes),
-            _Contrasts.of(weights, NOTIONS[self.constraint], codes),
+            _Contrasts.of(weights, FairnessConstraints(notions, codes, len(classes))),
             ridge=1.0 / (self.C * len(features)),
         )
-        theta, self.multipliers_, self.violation_, self.n_iter_ = _method_of_multipliers(
+        theta, multipliers, self.violation_, self.n_iter_ = _method_of_multipliers(
             problem, slack=self.slack, penalty=self.penalty, max_rounds=self.max_rounds, tol=self.tol
         )
+        self.multipliers_ = multipliers.transpose(1, 0, 2)
         self.classes_ = classes
         self.coef_ = (theta[:-1] / scale[:, None]).T
         self.intercept_ = theta[-1] - self.coef_ @ center
@@ -203,19 +204,17 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Contrasts:
-    """The violations as a linear map of h: mean over a group less mean over all rows, in every stratum."""
+    """The violations as a linear map of h: mean over a group less mean over all rows, in every cell."""
 
-    notion: Any
-    codes: NDArray[np.int64]
-    strata: list[NDArray[np.int64]]
+    constraints: FairnessConstraints
+    cells: list[NDArray[np.int64]]
     tables: list[Array]
 
     @classmethod
-    def of(cls, weights: Array, notion: Any, codes: NDArray[np.int64]) -> "_Contrasts":
-        of_row = notion.strata(codes)
-        strata = [np.flatnonzero(of_row == stratum) for stratum in np.unique(of_row)]
+    def of(cls, weights: Array, constraints: FairnessConstraints) -> "_Contrasts":
+        cells = [np.flatnonzero(constraints.row_cells == cell) for cell in range(constraints.n_cells)]
         tables, unknown = [], False
-        for members in strata:
+        for members in cells:
             part = weights[members]
             totals = part.sum(axis=0)
             # Twice the noise of the total (of independent rows): below it nobody can say what the mean of the group is.
@@ -229,21 +228,19 @@ class _Contrasts:
                 FairnessWarning,
                 stacklevel=3,
             )
-        return cls(notion, codes, strata, tables)
+        return cls(constraints, cells, tables)
 
     def violations(self, proba: Array) -> Array:
-        """Shape (n_strata, n_groups, n_constraints)."""
-        values = self.notion.values(proba, self.codes)
-        return np.stack([table.T @ values[members] for table, members in zip(self.tables, self.strata, strict=True)])
+        """Shape (n_cells, n_groups, n_constraints)."""
+        values = self.constraints.values(proba, self.constraints.y)
+        return np.stack([table.T @ values[members] for table, members in zip(self.tables, self.cells, strict=True)])
 
-    def gradient(self, multipliers: Array, n_classes: int) -> Array:
+    def gradient(self, multipliers: Array, proba: Array) -> Array:
         """Derivative of ``Σ multipliers * violations`` with respect to the probabilities, (n_rows, n_classes)."""
-        per_value = np.zeros((len(self.codes), multipliers.shape[2]))
-        for table, members, part in zip(self.tables, self.strata, multipliers, strict=True):
+        per_value = np.zeros((len(proba), multipliers.shape[2]))
+        for table, members, part in zip(self.tables, self.cells, multipliers, strict=True):
             per_value[members] = table @ part
-        if isinstance(self.notion, AccuracyParity):
-            return -per_value * np.eye(n_classes)[self.codes]
-        return _with_reference(per_value) if n_classes == 2 else per_value
+        return self.constraints.probability_weights(per_value, proba, self.constraints.y)
 
 
 @dataclass(frozen=True)
@@ -276,7 +273,7 @@ class _Problem:
                 moved = self.contrasts.violations(proba) + offset
                 beyond = moved - moved.clip(-slack, slack)
                 loss += penalty / 2 * np.square(beyond).sum()
-                push = self.contrasts.gradient(penalty * beyond, self.n_classes)
+                push = self.contrasts.gradient(penalty * beyond, proba)
                 slope += proba * (push - (proba * push).sum(axis=1, keepdims=True))
             gradient = self.rows.T @ (slope[:, 1:] if self.n_classes == 2 else slope)
             gradient[:-1] += self.ridge * theta[:-1]

@@ -1,18 +1,19 @@
-"""What fairness means here: gaps, notions h(·) and the running-count gate. Knows no privacy and no model."""
+"""What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
+from skfairdp.fairness._constraints import NOTIONS, ConstraintColumn, FairnessConstraints, read_constraints
 from skfairdp.fairness._counts import rejection_rates, tally
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity
 from skfairdp.fairness._gate import FairnessGate
-from skfairdp.fairness._notions import AccuracyParity, DemographicParity, EqualizedOdds
 
 __all__ = [
     "GAPS",
-    "AccuracyParity",
-    "DemographicParity",
-    "EqualizedOdds",
+    "NOTIONS",
+    "ConstraintColumn",
+    "FairnessConstraints",
     "FairnessGate",
     "disparities",
     "largest_disparity",
+    "read_constraints",
     "rejection_rates",
     "tally",
 ]

@@ -6,11 +6,10 @@ The trainer and its parts load torch, on first use (PEP 562).
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from skfairdp.lagrangian._dual_ascent import dual_schedule
 from skfairdp.lagrangian._fld import (
-    NOTIONS,
     LagrangianClassifier,
     Layers,
-    check_notions,
     network_scores,
     standard_scale,
     train_network,
@@ -20,16 +19,12 @@ from skfairdp.lagrangian._pfld import PFLDClassifier
 
 if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-    from skfairdp.lagrangian._constraints import CONSTRAINTS, FairnessConstraints, dual_schedule
     from skfairdp.lagrangian._plan import PFLDPlan
     from skfairdp.lagrangian._stacked_trainer import StackedDual, StackedParity, train_stacked_lagrangian
     from skfairdp.lagrangian._trainer import LagrangianTraining, train_lagrangian
 
 __all__ = [
-    "CONSTRAINTS",
-    "NOTIONS",
     "ConstraintGradient",
-    "FairnessConstraints",
     "LagrangianClassifier",
     "LagrangianTraining",
     "Layers",
@@ -37,7 +32,6 @@ __all__ = [
     "PFLDPlan",
     "StackedDual",
     "StackedParity",
-    "check_notions",
     "dual_schedule",
     "network_scores",
     "standard_scale",
@@ -48,14 +42,11 @@ __all__ = [
 ]
 
 _WITH_TORCH = {
-    "CONSTRAINTS": "_constraints",
     "ConstraintGradient": "_constraint_gradient",
-    "FairnessConstraints": "_constraints",
     "LagrangianTraining": "_trainer",
     "PFLDPlan": "_plan",
     "StackedDual": "_stacked_trainer",
     "StackedParity": "_stacked_trainer",
-    "dual_schedule": "_constraints",
     "train_lagrangian": "_trainer",
     "train_stacked_lagrangian": "_stacked_trainer",
 }

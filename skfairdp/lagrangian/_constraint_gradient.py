@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from skfairdp._networks._clipping import _looped_gradients, _vectorized_gradients, fused_layers
 from skfairdp._networks._wide_sums import SLACK
+from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._centred import FusedLayers, RowGradients, centred_norms, row_gradients
-from skfairdp.lagrangian._constraints import FairnessConstraints
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource, PoissonSample
 
@@ -107,7 +107,7 @@ class ConstraintGradient:
         are centred by, their bounds, the part of the constraint's gradient that needs no group, and, ``with_loss``, the
         gradient of the mean cross-entropy, which is then part of the result.
         """
-        n, k = len(self.X), len(self.constraints.kinds)
+        n, k = len(self.X), self.constraints.n_constraints
         private = torch.from_numpy(PoissonSample(self.plan.sampling_probability).draw(n, self.source))
         both = torch.cat([public, private.to(public.device)])
         size = len(public)
@@ -159,12 +159,12 @@ class ConstraintGradient:
     @cached_property
     def _pairs(self) -> list[tuple[int, int]]:
         """The cells that each constraint compares rows in."""
-        lines = self.constraints.cells_of_stratum.tolist()
+        lines = self.constraints.merged_cells.tolist()
         return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
 
     @cached_property
     def _columns(self) -> Tensor:
-        return torch.arange(len(self.constraints.kinds), device=self.X.device)
+        return torch.arange(self.constraints.n_constraints, device=self.X.device)
 
     def _mean_gradients(self, parts: list[tuple[RowGradients, Tensor]], n_columns: int) -> dict[Cell, Tensor]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
@@ -191,7 +191,7 @@ class ConstraintGradient:
     def _radius(self, weights: Tensor, bounds: Tensor) -> float:
         """Half the sensitivity: the norm that the centred contribution of one row cannot exceed."""
         reach = (weights.amax(0) - weights.amin(0)) / 2 * bounds  # (n_cells, n_constraints)
-        return float(reach[self.constraints.cells_of_stratum, self._columns].sum(1).max())
+        return float(reach[torch.from_numpy(self.constraints.merged_cells), self._columns].sum(1).max())
 
     def _of_group(self, weights: Tensor, groups: Tensor, cells: Tensor) -> Tensor:
         return weights[groups[:, None], cells, self._columns]

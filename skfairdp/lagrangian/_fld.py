@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.utils import RandomStateLike, as_groups, child_seeds, encode_labels, group_domain, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
     from skfairdp.lagrangian import StackedDual
 
 __all__ = [
-    "NOTIONS",
     "LagrangianClassifier",
     "Layers",
     "as_tensor",
-    "check_notions",
     "network_scores",
     "standard_scale",
     "train_network",
@@ -37,7 +36,6 @@ Array = NDArray[np.float64]
 #: Weights (inputs, outputs) and biases (outputs,) of each layer.
 Layers = tuple[list[Array], list[Array]]
 
-NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds", "generalized_demographic_parity")
 LEAST_STEPS = 2000
 
 
@@ -55,10 +53,12 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    constraint : str, list of str or None, default="demographic_parity"
+    constraints : str, fairlearn moment, list of them or None, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
         "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of scores, by its first
         ``moments`` moments, so that parity holds at any threshold), or several of them at once. None: no constraint.
+        Moments of fairlearn without bounds mean the same: ``DemographicParity()``, ``EqualizedOdds()``,
+        ``ErrorRateParity()``.
     moments : int, default=2
         Moments that generalized demographic parity compares.
     hidden : tuple of int, default=(64,)
@@ -125,7 +125,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__fit = {"sensitive_features": True}
 
     _parameter_constraints: dict[str, Any] = {
-        "constraint": [StrOptions(set(NOTIONS)), list, tuple, None],
+        "constraints": [object],
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "hidden": [tuple, list],
         "lam_max": [Interval(Real, 0, None, closed="left")],
@@ -145,7 +145,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        constraint: str | Sequence[str] | None = "demographic_parity",
+        constraints: Any = "demographic_parity",
         moments: int = 2,
         hidden: Sequence[int] = (64,),
         lam_max: float = 5.0,
@@ -161,7 +161,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
-        self.constraint = constraint
+        self.constraints = constraints
         self.moments = moments
         self.hidden = hidden
         self.lam_max = lam_max
@@ -235,7 +235,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
         self._validate_params()
         owner = type(self).__name__ if owner is None else owner
-        check_notions(self.constraint, owner)
+        read_constraints(self.constraints, owner, optional=True)
         if not all(isinstance(h, Integral) and h > 0 for h in self.hidden):
             raise ValueError(
                 f"The 'hidden' parameter of {owner} must be a tuple of positive integers. Got {self.hidden!r} instead."
@@ -261,7 +261,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
     def _membership(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array | None:
         owner = type(self).__name__
-        if self.constraint is None:
+        if self.constraints is None:
             return None
         if group_weights is not None:
             weights = np.asarray(group_weights, dtype=np.float64)
@@ -269,7 +269,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"group_weights of {owner} must be finite, of shape ({n_rows}, n_groups).")
         elif sensitive_features is None:
             raise ValueError(
-                f"{owner} needs groups: pass sensitive_features or group_weights to fit, or set constraint=None."
+                f"{owner} needs groups: pass sensitive_features or group_weights to fit, or set constraints=None."
             )
         else:
             groups = as_groups(sensitive_features, n_rows, owner=owner)
@@ -285,18 +285,6 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
         return weights
-
-
-def check_notions(constraint: str | Sequence[str] | None, owner: str) -> list[str]:
-    """The notions as a list; a ValueError where one is unknown or named twice."""
-    given = [] if constraint is None else [constraint] if isinstance(constraint, str) else list(constraint)
-    named = len(given) > 0 or constraint is None
-    if not named or len(set(map(str, given))) < len(given) or any(notion not in NOTIONS for notion in given):
-        raise ValueError(
-            f"The 'constraint' parameter of {owner} must be one or several different ones of {list(NOTIONS)}. "
-            f"Got {constraint!r} instead."
-        )
-    return given
 
 
 def train_network(
@@ -316,16 +304,16 @@ def train_network(
     the parameters.
     """
     from skfairdp._networks import StackedMLP
-    from skfairdp.lagrangian import FairnessConstraints, StackedParity, train_stacked_lagrangian
+    from skfairdp.lagrangian import StackedParity, train_stacked_lagrangian
 
     device = learner.device
     net = StackedMLP(X.shape[1], tuple(learner.hidden), n_classes)
     sizes = np.array([len(X)])
     parity = None
-    notions = check_notions(learner.constraint, type(learner).__name__)
+    notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
     if membership is not None and notions and len(X):
         codes = as_tensor(targets, device)
-        constraints = FairnessConstraints.of(notions, codes, n_classes, moments=learner.moments)
+        constraints = FairnessConstraints(notions, codes, n_classes, moments=learner.moments)
         parity = StackedParity(constraints, codes, membership, sizes)
     params, multipliers = train_stacked_lagrangian(
         net,

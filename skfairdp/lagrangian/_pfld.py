@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -42,9 +43,10 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         ``privacy_.epsilon`` is then inf.
     delta : float, default=1e-5
         In (0, 1).
-    constraint : str or list of str, default="demographic_parity"
+    constraints : str, fairlearn moment or list of them, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
-        "accuracy_parity" (same errors), or several of them at once.
+        "accuracy_parity" (same errors), or several of them at once. Moments of fairlearn mean the same:
+        ``fairlearn.reductions.DemographicParity()``, ``EqualizedOdds()``, ``ErrorRateParity()``, without bounds.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
@@ -115,10 +117,10 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         The trained network, on the CPU. Differentially private in the groups.
     classes_ : ndarray of shape (n_classes,)
     groups_ : ndarray of shape (n_groups,), dtype object
-    multipliers_ : ndarray of shape (n_groups, n_strata, n_constraints)
+    multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
         The last multipliers. Constraints come in the order given, each class of more than two one after the other; a
-        constraint that compares all rows uses the first stratum only. Differentially private.
-    noisy_counts_ : ndarray of shape (n_groups, n_strata)
+        constraint that compares all rows uses the first cell only. Differentially private.
+    noisy_counts_ : ndarray of shape (n_groups, n_cells)
         Sizes of the groups, within each class if a constraint needs that, as released.
     privacy_ : PrivacySpent
         The certified guarantee.
@@ -149,7 +151,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
     _parameter_constraints: dict[str, Any] = {
         "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "constraint": [StrOptions(set(_NOTIONS)), list, tuple],
+        "constraints": [object],
         "lam_max": [Interval(Real, 0, None, closed="left")],
         "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
@@ -186,7 +188,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         *,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
-        constraint: str | Sequence[str] = "demographic_parity",
+        constraints: Any = "demographic_parity",
         lam_max: float = 5.0,
         dual_step: float | None = None,
         dual_steps: int = 40,
@@ -218,7 +220,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.constraint = constraint
+        self.constraints = constraints
         self.lam_max = lam_max
         self.dual_step = dual_step
         self.dual_steps = dual_steps
@@ -265,11 +267,11 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         self
         """
         from skfairdp._networks import prepare_network
-        from skfairdp.lagrangian import FairnessConstraints, LagrangianTraining, train_lagrangian
+        from skfairdp.lagrangian import LagrangianTraining, train_lagrangian
         from skfairdp.lagrangian._group_model import estimate_groups, public_features
 
         self._validate_params()
-        notions = self._notions()
+        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS)
         features, classes, codes, groups, domain = self._rows(X, y, sensitive_features)
         seeds = child_seeds(public_generator(self.random_state), 3)
         network = prepare_network(
@@ -296,7 +298,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             seed=int(seeds[1]),
             verbose=self.verbose,
         )
-        constraints = FairnessConstraints.of(notions, codes, len(classes))
+        constraints = FairnessConstraints(notions, codes, len(classes))
         plan = self._plan(len(domain))
         described = None
         if self.primal == "group_model" and plan.is_private:
@@ -308,7 +310,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             releases=("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations"),
         )
         with spending as noise:
-            counts = plan.release_counts(groups, constraints.strata.numpy(), constraints.n_strata, noise)
+            counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
             membership = None
             if described is not None:
                 membership = estimate_groups(*described, len(classes), groups, plan, noise)
@@ -361,12 +363,3 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         if self.epsilon is None:
             return PFLDPlan.without_privacy(**sizes)
         return PFLDPlan.calibrated(epsilon=self.epsilon, delta=self.delta, budget_split=split, **sizes)
-
-    def _notions(self) -> list[str]:
-        given = [self.constraint] if isinstance(self.constraint, str) else list(self.constraint)
-        if not given or len(set(map(str, given))) < len(given) or any(notion not in _NOTIONS for notion in given):
-            raise ValueError(
-                f"The 'constraint' parameter of {type(self).__name__} must be one or several different ones of "
-                f"{list(_NOTIONS)}. Got {self.constraint!r} instead."
-            )
-        return given

@@ -176,15 +176,15 @@ class PFLDPlan:
     # ------------------------------------------------------------------ releases
 
     def release_counts(
-        self, groups: NDArray[np.int64], strata: NDArray[np.int64], n_strata: int, source: NoiseSource
+        self, groups: NDArray[np.int64], cells: NDArray[np.int64], n_cells: int, source: NoiseSource
     ) -> Array:
-        """Noisy sizes of the groups in every stratum, shape (n_groups, n_strata), kept away from 0.
+        """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept away from 0.
 
-        The sizes of the strata are public. No size is let below two standard deviations of its noise, nor below half an
+        The sizes of the cells are public. No size is let below two standard deviations of its noise, nor below half an
         equal share: what divides by it stays bounded however small the group.
         """
-        member = np.zeros((len(strata), n_strata))
-        member[np.arange(len(strata)), strata] = 1.0
+        member = np.zeros((len(cells), n_cells))
+        member[np.arange(len(cells)), cells] = 1.0
         sizes = member.sum(0)
         counts = self._release(member, groups, sizes, self.count_noise, self._moved, source)
         least = np.minimum(max(1.0, 2 * self.count_noise), np.maximum(sizes, 1.0) / (2 * self.n_groups))

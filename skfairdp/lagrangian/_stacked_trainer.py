@@ -16,7 +16,8 @@ from torch import Tensor
 
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._stacked import batch_stream
-from skfairdp.lagrangian._constraints import FairnessConstraints, dual_schedule
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian._dual_ascent import dual_schedule, first_dual_step
 from skfairdp.utils import progress_bar
 
 __all__ = ["StackedDual", "StackedParity", "train_stacked_lagrangian"]
@@ -42,7 +43,7 @@ class StackedDual:
         Multipliers stay in [-lam_max, lam_max].
     dual_step : float or None
         How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
-        of n a share 1/n of it. None is ``FairnessConstraints.first_dual_step``.
+        of n a share 1/n of it. None is 10, or 1 for several notions at once.
     dual_steps : int
         Moves of the multipliers, evenly over the training.
     average_last : float
@@ -85,9 +86,10 @@ class StackedParity:
     --------
     >>> import numpy as np
     >>> import torch
-    >>> from skfairdp.lagrangian import FairnessConstraints, StackedParity
+    >>> from skfairdp.fairness import FairnessConstraints
+    >>> from skfairdp.lagrangian import StackedParity
     >>> y, groups = torch.tensor([0, 1, 0, 1]), np.eye(2)[[0, 1, 0, 1]]
-    >>> parity = StackedParity(FairnessConstraints.of(["demographic_parity"], y, 2), y, groups, np.array([2, 2]))
+    >>> parity = StackedParity(FairnessConstraints(["demographic_parity"], y, 2), y, groups, np.array([2, 2]))
     >>> parity.violations(torch.tensor([[0.0], [1.0], [0.5], [0.5]])).flatten().tolist()
     [-0.5, 0.5, 0.0, 0.0]
     """
@@ -107,7 +109,7 @@ class StackedParity:
 
     @property
     def columns(self) -> int:
-        return len(self.constraints.kinds)
+        return self.constraints.n_constraints
 
     def _sums(self, values: Tensor, c: int) -> Tensor:
         """Sums over each network's cells of constraint c, shape (n_segments, ...)."""
@@ -201,13 +203,14 @@ def train_stacked_lagrangian(
     >>> import numpy as np
     >>> import torch
     >>> from skfairdp._networks import StackedMLP
-    >>> from skfairdp.lagrangian import FairnessConstraints, StackedDual, StackedParity, train_stacked_lagrangian
+    >>> from skfairdp.fairness import FairnessConstraints
+    >>> from skfairdp.lagrangian import StackedDual, StackedParity, train_stacked_lagrangian
     >>> rng = np.random.default_rng(0)
     >>> groups, sizes = rng.integers(2, size=600), np.array([300, 300])
     >>> X = rng.normal(size=(600, 2)) + groups[:, None]
     >>> y = (X[:, 0] > 0.5).astype(int)
     >>> codes = torch.from_numpy(y)
-    >>> alike = FairnessConstraints.of(["demographic_parity"], codes, 2)
+    >>> alike = FairnessConstraints(["demographic_parity"], codes, 2)
     >>> parity = StackedParity(alike, codes, np.eye(2)[groups], sizes)
     >>> params, multipliers = train_stacked_lagrangian(
     ...     StackedMLP(2, (4,), 2), X, y, sizes, [0, 1], StackedDual(epochs=40, lr=0.02), parity=parity)
@@ -308,12 +311,12 @@ class _Stack:
         assert self.parity is not None
         constraints = self.parity.constraints
         weights = torch.zeros_like(proba)  # of each class's probability
-        for c, (_, k) in enumerate(constraints.kinds):
-            if k < 0:
+        for c, column in enumerate(constraints.columns):
+            k, power = column.of_class, column.power
+            if k is None:
                 y = self.parity.y.index_select(0, flat).view(shape)[:, None, :]
                 weights.scatter_add_(1, y, -pulls[:, None, :, c] * proba.gather(1, y))
             else:
-                power = constraints.powers[c]
                 weights[:, k] += power * pulls[:, :, c] * proba[:, k] ** power
         return weights - proba * weights.sum(1, keepdim=True)
 
@@ -327,9 +330,9 @@ class _Stack:
             predicted = torch.nn.functional.one_hot(proba.argmax(1), proba.shape[1]).to(proba.dtype)
             hard = parity.constraints.values(predicted, parity.y)
             # The moments of a distribution of scores are not those of 0 and 1.
-            generalized = [notion == "generalized_demographic_parity" for notion, _ in parity.constraints.kinds]
+            generalized = [c.notion == "generalized_demographic_parity" for c in parity.constraints.columns]
             soft = torch.where(torch.tensor(generalized, device=soft.device), soft, hard)
-        first = parity.constraints.first_dual_step if training.dual_step is None else training.dual_step
+        first = first_dual_step(parity.constraints) if training.dual_step is None else training.dual_step
         parity.follow(soft, share * first, training.lam_max)
         self.pulls = parity.pulls().to(self.rows.dtype)
 

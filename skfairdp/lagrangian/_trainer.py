@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._training import Network
+from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-from skfairdp.lagrangian._constraints import FairnessConstraints, dual_schedule
+from skfairdp.lagrangian._dual_ascent import dual_schedule, first_dual_step
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar
@@ -110,7 +111,7 @@ def train_lagrangian(
     groups : ndarray of int of shape (n_rows,)
         Private.
     constraints : FairnessConstraints
-    counts : ndarray of shape (n_groups, n_strata)
+    counts : ndarray of shape (n_groups, n_cells)
         Sizes as released.
     plan : PFLDPlan
     source : NoiseSource
@@ -132,14 +133,15 @@ def train_lagrangian(
     >>> import numpy as np
     >>> import torch
     >>> from skfairdp._networks import prepare_network
-    >>> from skfairdp.lagrangian import FairnessConstraints, LagrangianTraining, PFLDPlan, train_lagrangian
+    >>> from skfairdp.fairness import FairnessConstraints
+    >>> from skfairdp.lagrangian import LagrangianTraining, PFLDPlan, train_lagrangian
     >>> from skfairdp.privacy import NoiseSource
     >>> rng = np.random.default_rng(0)
     >>> groups = rng.integers(2, size=600)
     >>> X = rng.normal(size=(600, 2)) + groups[:, None]
     >>> y = (X[:, 0] > 0.5).astype(int)
     >>> network = prepare_network("mlp", 2, 2, hidden=(4,), seed=0, device="cpu", owner="F-LD")
-    >>> parity = FairnessConstraints.of(["demographic_parity"], torch.tensor(y), 2)
+    >>> parity = FairnessConstraints(["demographic_parity"], y, 2)
     >>> plan, source = PFLDPlan.without_privacy(n_groups=2, primal_steps=1, dual_steps=30), NoiseSource()
     >>> counts = plan.release_counts(groups, np.zeros(600, dtype=int), 1, source)
     >>> net, multipliers = train_lagrangian(network, X, y, groups, parity, counts, plan, source,
@@ -158,7 +160,7 @@ def train_lagrangian(
             network.tensor(X),
             torch.from_numpy(np.array(y)).to(network.device),
             groups,
-            constraints.to(network.device),
+            constraints,
             counts,
             plan,
             source,
@@ -187,10 +189,10 @@ class _Loop:
         training: LagrangianTraining,
         membership: Array | None,
     ) -> None:
-        self.module, self.X, self.y, self.groups, self.constraints = module, X, y, groups, constraints
+        self.module, self.X, self.y, self.groups, self.constraints = module, X, y, groups, constraints.of_labels(y)
         self.plan, self.source, self.training = plan, source, training
         self.parameters = [p for p in module.parameters() if p.requires_grad]
-        self.sizes = constraints.counts(counts)
+        self.sizes = constraints.sizes(counts)
         self.multipliers = np.zeros_like(self.sizes)
         self.first_step = self._first_step()
         self.dtype = self.parameters[0].dtype
@@ -203,7 +205,7 @@ class _Loop:
                 X,
                 y,
                 torch.from_numpy(np.array(groups)).to(X.device),
-                constraints,
+                self.constraints,
                 plan,
                 source,
                 training.clip,
@@ -259,7 +261,7 @@ class _Loop:
         noise = self.plan.largest_dual_noise(self.sizes.shape[2]) / self.sizes
         # steps that shrink to nothing add up a third of the variance that as many full ones would
         walked = noise * np.sqrt(max(1, self.plan.dual_steps) / 3)
-        return np.minimum(self.constraints.first_dual_step, _WALK / np.maximum(walked, 1e-12))
+        return np.minimum(first_dual_step(self.constraints), _WALK / np.maximum(walked, 1e-12))
 
     @torch.no_grad()
     def _dual_step(self, share: float) -> None:

@@ -11,7 +11,8 @@ from skfairdp._teachers._classifiers import ClassifierEnsemble, seeded_clone, to
 from skfairdp._teachers._parts import Parts, run_tasks
 from skfairdp._teachers._stacks import _STACK_NETWORKS, _STACK_PARAMETERS, StackedEnsemble, _own, _run_stacks
 from skfairdp._teachers._teachers import Teachers
-from skfairdp.lagrangian._fld import LagrangianClassifier, as_tensor, check_notions
+from skfairdp.fairness import FairnessConstraints, read_constraints
+from skfairdp.lagrangian._fld import LagrangianClassifier, as_tensor
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 
 __all__ = ["fit_fair_teachers"]
@@ -123,7 +124,7 @@ def _train_stack(
     n_groups: int,
     largest: int,
 ) -> list[Any]:
-    from skfairdp.lagrangian import FairnessConstraints, StackedParity, train_stacked_lagrangian
+    from skfairdp.lagrangian import StackedParity, train_stacked_lagrangian
 
     net = _own(net)
     # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for all data.
@@ -131,10 +132,10 @@ def _train_stack(
     rows = np.concatenate(used)
     sizes = np.array([len(part) for part in used])
     parity = None
-    notions = check_notions(learner.constraint, type(learner).__name__)
+    notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
     if notions and len(rows):
         codes = as_tensor(y[rows], learner.device)
-        constraints = FairnessConstraints.of(notions, codes, net.n_classes, moments=learner.moments)
+        constraints = FairnessConstraints(notions, codes, net.n_classes, moments=learner.moments)
         parity = StackedParity(constraints, codes, np.eye(n_groups)[groups[rows]], sizes)
     training = learner.dual(largest)
     params, _ = train_stacked_lagrangian(

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
-from skfairdp.lagrangian import LagrangianClassifier, check_notions
+from skfairdp.fairness import read_constraints
+from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.pate._aggregate import ReleasedVotes, release_votes
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._plan import VotePlan
@@ -145,16 +146,16 @@ def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes:
 def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: int) -> LagrangianClassifier:
     """The network of the built-in fair learner: the one given, or the usual one of the variant."""
     if isinstance(fair_estimator, LagrangianClassifier):
-        if fair_estimator.constraint is None:
+        if fair_estimator.constraints is None:
             raise ValueError(
-                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraint=None: groups would "
-                "be protected for nothing. Give it a constraint."
+                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: groups "
+                "would be protected for nothing. Give it a constraint."
             )
         return fair_estimator
     # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
-    notions = check_notions(constraint, "SFPATEClassifier")
+    notions = read_constraints(constraint, "SFPATEClassifier")
     step = 2.0 if variant == "student" and len(notions) == 1 and not notions[0].startswith("generalized") else None
-    settings: dict[str, Any] = {"constraint": constraint, "moments": moments, "dual_step": step}
+    settings: dict[str, Any] = {"constraints": constraint, "moments": moments, "dual_step": step}
     if variant == "teacher":  # parts are small: a small network, many short epochs
         settings |= {"hidden": (16,), "epochs": 60, "batch_size": 32, "lr": 0.01, "weight_decay": 0.03}
     return LagrangianClassifier(**settings)

@@ -11,7 +11,8 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp._teachers import check_fair_learner
-from skfairdp.lagrangian import NOTIONS, LagrangianClassifier, check_notions, standard_scale
+from skfairdp.fairness import NOTIONS, read_constraints
+from skfairdp.lagrangian import LagrangianClassifier, standard_scale
 from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
 from skfairdp.pate._plan import VotePlan, plan_votes
@@ -300,7 +301,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         unused, belongs = ("student", "teacher") if self.variant == "student" else ("teacher", "student")
         if getattr(self, unused) is not None:
             raise ValueError(f"'{unused}' of {owner} only applies to variant='{belongs}'.")
-        check_notions(self.constraint, owner)
+        read_constraints(self.constraint, owner, parameter="constraint")
         if self.student is not None:
             clone(self.student, safe=False)
         if self.fair_estimator is not None:

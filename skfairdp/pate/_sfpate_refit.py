@@ -110,7 +110,7 @@ class AfterVotes(StudentPredictions):
             return fair_student(released, given, network, lam, rng)
         if isinstance(self.student, LagrangianClassifier):  # learns shares, and may be tied to θ*
             return plain_student(released, None, self.student, lam, rng)
-        return plain_student(released, self.student, LagrangianClassifier(constraint=None), lam, rng)
+        return plain_student(released, self.student, LagrangianClassifier(constraints=None), lam, rng)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the rows: they are public, but nobody expects them in a model that is handed on."""

@@ -147,7 +147,7 @@ def _network(
     first, second = (int(seed) for seed in child_seeds(rng, 2))
     start = None
     if lam > 0:  # θ*, of all rows: features and labels are public
-        unconstrained = clone(default).set_params(constraint=None)
+        unconstrained = clone(default).set_params(constraints=None)
         start, _ = train_network(unconstrained, released.X, released.y, released.n_classes, None, first)
     layers, _ = train_network(default, X, targets, released.n_classes, membership, second, start=start, anchor=lam)
     return NetworkStudent(unscaled(layers, released.center, released.scale), np.arange(released.n_classes))

@@ -283,7 +283,7 @@ def test_the_learner_meets_its_constraint_on_true_groups(constraint, gap):
     noise = np.where(groups, 1.5, 0.3) * rng.normal(size=6000)  # one group is harder to predict
     y = (X[:, 0] + X[:, 1] + noise > 0).astype(int)
     free = LogisticRegression().fit(X, y)
-    model = ParityLogisticRegression(constraint=constraint).fit(X, y, sensitive_features=groups)
+    model = ParityLogisticRegression(constraints=constraint).fit(X, y, sensitive_features=groups)
     assert model.violation_ <= 1e-3
     assert gap(y, model.predict(X), sensitive_features=groups) <= 2.5e-3  # two groups, either side of the mean
     assert gap(y, free.predict(X), sensitive_features=groups) > 0.1
@@ -313,7 +313,7 @@ def test_several_classes_and_groups_reach_parity():
     X = rng.normal(size=(6000, 3)) + 0.3 * groups[:, None] * [1, 0, 0]
     y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=6000), [0.0, 1.2])
     for constraint, gap in (("demographic_parity", demographic_disparity), ("accuracy_parity", None)):
-        model = ParityLogisticRegression(constraint=constraint).fit(X, y, sensitive_features=groups)
+        model = ParityLogisticRegression(constraints=constraint).fit(X, y, sensitive_features=groups)
         assert model.violation_ <= 5e-3  # a row is 5e-4 of its group, and three rates in three groups move together
         assert model.predict_proba(X).shape == (6000, 3)
         if gap is not None:

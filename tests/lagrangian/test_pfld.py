@@ -14,9 +14,10 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.fairness import FairnessConstraints
 from skfairdp.gradient import PFLDClassifier
 from skfairdp.inspection import audit_matched_filter
-from skfairdp.lagrangian import ConstraintGradient, FairnessConstraints, PFLDPlan
+from skfairdp.lagrangian import ConstraintGradient, PFLDPlan
 from skfairdp.lagrangian._group_model import estimate_groups, public_features
 from skfairdp.privacy import (
     GaussianDpEvent,
@@ -59,7 +60,7 @@ def half_noisy(m, **more):
 def table(notions, y, n_classes, seed):
     rng = np.random.default_rng(seed)
     proba = torch.tensor(rng.dirichlet(np.ones(n_classes), size=len(y)))
-    constraints = FairnessConstraints.of(notions, torch.tensor(y), n_classes)
+    constraints = FairnessConstraints(notions, torch.tensor(y), n_classes)
     return constraints, constraints.values(proba, torch.tensor(y)).numpy()
 
 
@@ -274,10 +275,10 @@ def one_row_at_a_time(module, X, y, constraints):
 def setting(kind, m, notions, n_classes=2, seed=0, **more):
     X, y, groups = problem(m, seed, n_classes=n_classes)
     X, y = torch.tensor(X), torch.tensor(y)
-    constraints = FairnessConstraints.of(notions, y, n_classes)
+    constraints = FairnessConstraints(notions, y, n_classes)
     module = small_net(kind, n_classes)
     weights = torch.from_numpy(
-        np.random.default_rng(seed).normal(size=(m, constraints.n_cells, len(constraints.kinds)))
+        np.random.default_rng(seed).normal(size=(m, constraints.n_cells, constraints.n_constraints))
     )
 
     def gradient(a, source, plan=None, **options):
@@ -378,7 +379,7 @@ def test_rounding_does_not_take_a_sum_past_what_is_declared(monkeypatch, kind, e
     rng = np.random.default_rng(0)
     X = torch.tensor(1e4 + 0.03 * rng.normal(size=(n, 3)), dtype=torch.float32)
     y, groups = torch.zeros(n, dtype=torch.long), rng.integers(2, size=n)
-    constraints = FairnessConstraints.of(["demographic_parity"], y, 2)
+    constraints = FairnessConstraints(["demographic_parity"], y, 2)
     module = torch.nn.Sequential(torch.nn.Linear(3, 2), *([] if kind == "fused" else [torch.nn.PReLU(2)]))
     with torch.no_grad():
         module[0].weight.copy_(torch.tensor([[1e-5, -1e-5, 0.0], [0.0, 1e-5, -1e-5]]))
@@ -461,7 +462,9 @@ def gap(predicted, groups):
 @pytest.mark.parametrize("constraint", ["demographic_parity", NOTIONS])
 def test_epsilon_follows_from_the_event_and_is_what_was_asked(settings, constraint):
     X, y, groups = biased()
-    model = PFLDClassifier(epsilon=2.0, constraint=constraint, **QUICK, **settings).fit(X, y, sensitive_features=groups)
+    model = PFLDClassifier(epsilon=2.0, constraints=constraint, **QUICK, **settings).fit(
+        X, y, sensitive_features=groups
+    )
     assert 1.98 < model.privacy_.epsilon <= 2.0
     assert model.privacy_.epsilon == epsilon_of(model.privacy_.event, 1e-5)
     assert model.privacy_.protects == "sensitive attribute"
@@ -542,7 +545,7 @@ def test_notions_that_contradict_each_other_do_not_ruin_the_network():
     X, y, groups = make_biased_classification(4000, disparity=0.3, random_state=0)
     settings = {"epsilon": None, "groups": [0, 1], "epochs": 15, "batch_size": 64, "random_state": 0}
     free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
-    both = PFLDClassifier(constraint=NOTIONS[:2], **settings).fit(X, y, sensitive_features=groups)
+    both = PFLDClassifier(constraints=NOTIONS[:2], **settings).fit(X, y, sensitive_features=groups)
     assert gap(both.predict(X), groups) < gap(free.predict(X), groups)
     assert both.score(X, y) > free.score(X, y) - 0.08
 
@@ -582,7 +585,7 @@ def test_more_than_twenty_groups_some_of_them_empty():
     names = [f"group {i}" for i in range(25)]
     groups = np.array(names)[np.random.default_rng(0).integers(21, size=len(X))]
     for primal in ("group_model", "gradient"):
-        model = PFLDClassifier(primal=primal, **{**QUICK, "groups": names, "constraint": NOTIONS})
+        model = PFLDClassifier(primal=primal, **{**QUICK, "groups": names, "constraints": NOTIONS})
         model.fit(X, y, sensitive_features=groups)
         assert model.noisy_counts_.shape == (25, 2) and np.all(model.noisy_counts_ > 0)
         assert np.all(np.isfinite(model.predict_proba(X))) and np.all(np.isfinite(model.multipliers_))
@@ -592,14 +595,14 @@ def test_more_than_twenty_groups_some_of_them_empty():
 def test_a_label_that_is_constant_within_a_group(primal):
     X, y, groups = biased()
     y = np.where(groups == "f", 0, y)
-    model = PFLDClassifier(primal=primal, constraint="equalized_odds", **QUICK).fit(X, y, sensitive_features=groups)
+    model = PFLDClassifier(primal=primal, constraints="equalized_odds", **QUICK).fit(X, y, sensitive_features=groups)
     assert np.all(np.isfinite(model.predict_proba(X)))
 
 
 def test_three_classes():
     X, y, groups = biased()
     y = y + (X[:, 2] > 1)
-    model = PFLDClassifier(constraint=NOTIONS, **QUICK).fit(X, y, sensitive_features=groups)
+    model = PFLDClassifier(constraints=NOTIONS, **QUICK).fit(X, y, sensitive_features=groups)
     assert model.multipliers_.shape == (2, 3, 7) and set(model.predict(X)) <= {0, 1, 2}
 
 
@@ -629,9 +632,9 @@ def test_sensitive_columns_are_dropped_from_the_features():
     ("settings", "said"),
     [
         ({"epsilon": 0.0}, "'epsilon' parameter of PFLDClassifier"),
-        ({"constraint": []}, "'constraint' parameter of PFLDClassifier"),
-        ({"constraint": ["equalized_odds", "equalized_odds"]}, "'constraint' parameter of PFLDClassifier"),
-        ({"constraint": ["calibration"]}, "'constraint' parameter of PFLDClassifier"),
+        ({"constraints": []}, "'constraints' parameter of PFLDClassifier"),
+        ({"constraints": ["equalized_odds", "equalized_odds"]}, "'constraints' parameter of PFLDClassifier"),
+        ({"constraints": ["calibration"]}, "'constraints' parameter of PFLDClassifier"),
         ({"budget_split": (0.5, 0.5)}, "'budget_split' parameter of PFLDClassifier"),
         ({"budget_split": (0.0, 0.5, 0.5)}, "'budget_split' parameter of PFLDClassifier"),
         ({"sampling": "poisson"}, "sampling='poisson' of PFLDClassifier"),

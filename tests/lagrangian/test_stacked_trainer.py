@@ -14,7 +14,8 @@ from skfairdp.baselines import LagrangianClassifier, RandomizedResponseClassifie
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.lagrangian import CONSTRAINTS, FairnessConstraints, StackedDual, StackedParity, train_stacked_lagrangian
+from skfairdp.fairness import NOTIONS, FairnessConstraints
+from skfairdp.lagrangian import StackedDual, StackedParity, train_stacked_lagrangian
 from skfairdp.lagrangian._stacked_trainer import _Stack
 from skfairdp.metrics import (
     accuracy_disparity,
@@ -37,12 +38,12 @@ def problem(n, n_classes=2, n_groups=2, seed=0):
 
 def parity_of(notions, y, groups, sizes, n_classes, n_groups=2):
     codes = torch.as_tensor(y)
-    return StackedParity(FairnessConstraints.of(notions, codes, n_classes), codes, np.eye(n_groups)[groups], sizes)
+    return StackedParity(FairnessConstraints(notions, codes, n_classes), codes, np.eye(n_groups)[groups], sizes)
 
 
 # ---- the engine ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("notions", [[notion] for notion in CONSTRAINTS] + [list(CONSTRAINTS)])
+@pytest.mark.parametrize("notions", [[notion] for notion in NOTIONS] + [list(NOTIONS)])
 def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
     """The hand-written gradient of loss + pulls · h + anchor against automatic differentiation, network by network."""
     sizes, anchor = np.array([12, 9]), 0.3
@@ -68,7 +69,7 @@ def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
         scores = torch.relu(torch.as_tensor(X[rows]) @ w1 + b1) @ w2.T + b2.T
         proba, codes = scores.softmax(1), torch.as_tensor(y[rows])
         lagrangian = lagrangian + torch.nn.functional.cross_entropy(scores, codes)
-        h = FairnessConstraints.of(notions, codes, n_classes).values(proba, codes)
+        h = FairnessConstraints(notions, codes, n_classes).values(proba, codes)
         cells = parity.constraints.cells[rows]
         for c, a in itertools.product(range(h.shape[1]), range(3)):
             for cell in np.unique(cells[:, c]):
@@ -192,7 +193,7 @@ def test_each_constraint_lowers_its_own_disparity(biased, notion):
     settings = {"hidden": (16,), "lr": 0.01, "epochs": 60, "random_state": 0}
     gaps = {}
     for constraint in (None, notion):
-        model = LagrangianClassifier(constraint=constraint, **settings).fit(X, y, sensitive_features=groups)
+        model = LagrangianClassifier(constraints=constraint, **settings).fit(X, y, sensitive_features=groups)
         gaps[constraint] = MEASURES[notion](y, model.predict(X), sensitive_features=groups)
     assert gaps[notion] < 0.03 < 2.5 * gaps[notion] + 0.03 < gaps[None] + 0.05
     assert gaps[None] > 0.08
@@ -208,7 +209,7 @@ def test_generalized_demographic_parity_brings_whole_distributions_together():
     distance, gap = {}, {}
     for constraint in ("demographic_parity", "generalized_demographic_parity"):
         model = LagrangianClassifier(
-            constraint=constraint, hidden=(16,), dual_step=3.0, lr=0.01, epochs=60, random_state=0
+            constraints=constraint, hidden=(16,), dual_step=3.0, lr=0.01, epochs=60, random_state=0
         ).fit(X, y, sensitive_features=groups)
         scores = model.predict_proba(X)[:, 1]
         distance[constraint] = wasserstein_disparity(y, scores, sensitive_features=groups)
@@ -257,7 +258,7 @@ def test_the_same_seed_gives_the_same_network_and_no_lam_gives_no_constraint(bia
     X, y, groups = biased
     fits = [
         LagrangianClassifier(epochs=2, random_state=0, lam_max=0.0).fit(X, y, sensitive_features=groups),
-        LagrangianClassifier(epochs=2, random_state=0, constraint=None).fit(X, y),
+        LagrangianClassifier(epochs=2, random_state=0, constraints=None).fit(X, y),
     ]
     np.testing.assert_allclose(fits[0].predict_proba(X), fits[1].predict_proba(X), atol=1e-6)
     assert fits[1].multipliers_ is None and not fits[0].multipliers_.any()
@@ -268,9 +269,9 @@ def test_the_same_seed_gives_the_same_network_and_no_lam_gives_no_constraint(bia
 def test_what_the_classifier_refuses(biased):
     X, y, groups = biased
     for parameters, message in [
-        ({"constraint": "parity"}, "'constraint'"),
-        ({"constraint": []}, "'constraint' parameter of LagrangianClassifier must be one or several"),
-        ({"constraint": ["accuracy_parity"] * 2}, "'constraint'"),
+        ({"constraints": "parity"}, "'constraints'"),
+        ({"constraints": []}, "'constraints' parameter of LagrangianClassifier must be one or several"),
+        ({"constraints": ["accuracy_parity"] * 2}, "'constraints'"),
         ({"hidden": (0,)}, "'hidden'"),
         ({"moments": 0}, "'moments'"),
         ({"device": "nowhere"}, "'device'"),

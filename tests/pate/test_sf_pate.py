@@ -302,7 +302,7 @@ def test_every_constraint_reaches_the_student(biased, notion):
 @pytest.mark.slow
 def test_lam_ties_the_student_to_a_network_without_constraint(biased):
     X, y, groups = (part[:2000] for part in biased)
-    theta = LagrangianClassifier(constraint=None, random_state=0).fit(X, y).predict_proba(X)
+    theta = LagrangianClassifier(constraints=None, random_state=0).fit(X, y).predict_proba(X)
     distances = []
     for lam in (1e-3, 100.0):
         model = SFPATEClassifier(voting="gnmax", lam=lam, epsilon=5.0, groups=[0, 1], random_state=0, n_teachers=50)
@@ -443,7 +443,7 @@ def test_groups_as_columns_tuples_and_names():
         ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
         ({"fair_estimator": LagrangianClassifier(hidden=(-1,))}, "'hidden'"),
-        ({"fair_estimator": LagrangianClassifier(constraint=None)}, "constraint=None.*Give it a constraint"),
+        ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Give it a constraint"),
         ({"teacher": "forest"}, "'teacher'"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
     ],

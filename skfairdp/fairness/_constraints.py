@@ -1,0 +1,314 @@
+"""What a fairness constraint is: a score h of every row, and cells in which its mean is the same in all groups."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NOTIONS", "ConstraintColumn", "FairnessConstraints", "read_constraints"]
+
+#: All notions, see :class:`FairnessConstraints`.
+NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds", "generalized_demographic_parity")
+# Classes of fairlearn.reductions that say the same. They are told by name, so that nobody has to import fairlearn.
+_FAIRLEARN = {
+    "DemographicParity": "demographic_parity",
+    "EqualizedOdds": "equalized_odds",
+    "ErrorRateParity": "accuracy_parity",
+}
+_UNBOUNDED = (0.01, 1.0)  # eps and ratio of a fairlearn moment that was given no bound
+
+
+@dataclass(frozen=True)
+class ConstraintColumn:
+    """One score h of a row: a power of the probability of a class, or the probability of an error.
+
+    Parameters
+    ----------
+    notion : str
+        The notion that it belongs to, one of ``NOTIONS``.
+    of_class : int or None
+        The class whose probability it is; None is the probability of any class but the true one.
+    power : int, default=1
+    """
+
+    notion: str
+    of_class: int | None
+    power: int = 1
+
+    @property
+    def by_class(self) -> bool:
+        """Whether rows are compared with rows of the same true class only."""
+        return self.notion == "equalized_odds"
+
+
+@dataclass(frozen=True, eq=False)
+class FairnessConstraints:
+    """One or several notions of fairness for rows with these labels.
+
+    A model is fair in the sense of a notion if, in every cell, the mean of each of its scores h is the same in every
+    group:
+
+    - "demographic_parity": h is the probability of a class; all rows are one cell,
+    - "equalized_odds": the same h; the rows of each true class are a cell,
+    - "accuracy_parity": h is the probability of an error; all rows are one cell,
+    - "generalized_demographic_parity": h are the first powers of the probability of a class, so that whole
+      distributions of scores are alike and not their means alone (Tran et al. 2022, Definition 4).
+
+    There is one h per class, or one for two classes, as the other says the same. Features and labels decide all of it,
+    and no group is known here.
+
+    Parameters
+    ----------
+    notions : sequence of str
+        Names from ``NOTIONS``; see :func:`read_constraints`.
+    y : ndarray or torch.Tensor of int of shape (n_rows,)
+        Class codes 0, 1, ... What follows from them is of the same kind, and on the same device.
+    n_classes : int
+    moments : int, default=2
+        How many powers generalized demographic parity compares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.fairness import FairnessConstraints
+    >>> both = FairnessConstraints(["demographic_parity", "equalized_odds"], np.array([0, 1, 1]), 2)
+    >>> both.cells.tolist(), both.n_cells
+    ([[0, 0], [0, 1], [0, 1]], 2)
+    >>> both.values(np.array([[0.9, 0.1], [0.25, 0.75], [0.5, 0.5]]), both.y)
+    array([[0.1 , 0.1 ],
+           [0.75, 0.75],
+           [0.5 , 0.5 ]])
+    """
+
+    notions: Sequence[str]
+    y: Any
+    n_classes: int
+    moments: int = 2
+
+    def __post_init__(self) -> None:
+        if self.n_classes < 2:
+            raise ValueError(f"FairnessConstraints needs at least two classes. Got n_classes={self.n_classes!r}.")
+        integers = not hasattr(self.y, "dtype") or "int" in str(self.y.dtype)
+        if not hasattr(self.y, "shape") or len(self.y.shape) != 1 or not integers:
+            raise ValueError("'y' of FairnessConstraints must be one column of class codes 0..n_classes - 1.")
+        if len(self.y) and not (self.y.min() >= 0 and self.y.max() < self.n_classes):
+            raise ValueError(f"'y' of FairnessConstraints must hold class codes in 0..{self.n_classes - 1}.")
+
+    def of_labels(self, y: Any) -> "FairnessConstraints":
+        """The same notions for other rows, or for the same rows as a tensor."""
+        return FairnessConstraints(self.notions, y, self.n_classes, self.moments)
+
+    # ------------------------------------------------------------------ shapes
+
+    @cached_property
+    def columns(self) -> tuple[ConstraintColumn, ...]:
+        """The constraints, in the order of the notions."""
+        classes = [1] if self.n_classes == 2 else list(range(self.n_classes))
+        found: list[ConstraintColumn] = []
+        for notion in self.notions:
+            if notion == "accuracy_parity":
+                found.append(ConstraintColumn(notion, None))
+                continue
+            powers = range(1, self.moments + 1) if notion == "generalized_demographic_parity" else [1]
+            found += [ConstraintColumn(notion, k, power) for power in powers for k in classes]
+        return tuple(found)
+
+    @property
+    def n_constraints(self) -> int:
+        """How many scores h there are."""
+        return len(self.columns)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the finest partition of the rows that a constraint uses: the classes, or all rows as one."""
+        return self.n_classes if any(column.by_class for column in self.columns) else 1
+
+    @cached_property
+    def row_cells(self) -> Any:
+        """The cell of each row in the finest partition, shape (n_rows,)."""
+        return self.y if self.n_cells > 1 else _namespace(self.y).zeros_like(self.y)
+
+    @cached_property
+    def cells(self) -> Any:
+        """The cell in which each constraint compares each row, shape (n_rows, n_constraints)."""
+        by_class = [column.by_class for column in self.columns]
+        return self.y[:, None] * _like(self.y, by_class)
+
+    @cached_property
+    def merged_cells(self) -> NDArray[np.int64]:
+        """The cell into which each constraint puts a cell of the finest partition, shape (n_cells, n_constraints)."""
+        return np.arange(self.n_cells)[:, None] * np.array([column.by_class for column in self.columns])
+
+    def sizes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Group sizes by cell, (n_groups, n_cells) → by cell of each constraint, (n_groups, n_cells, n_constraints).
+
+        A constraint that compares all rows uses the first cell only; the others have size 1.
+        """
+        found = np.zeros((len(counts), self.n_cells, self.n_constraints))
+        for cell, line in enumerate(self.merged_cells):
+            found[:, line, np.arange(self.n_constraints)] += counts[:, cell, None]
+        return np.where(found > 0, found, 1.0)
+
+    # ------------------------------------------------------------------ scores
+
+    def values(self, probabilities: Any, y: Any) -> Any:
+        """The scores h of rows.
+
+        Parameters
+        ----------
+        probabilities : ndarray or Tensor of shape (n_rows, n_classes)
+            Class probabilities, or ones at the predicted classes.
+        y : ndarray or Tensor of int of shape (n_rows,)
+            Their true classes.
+
+        Returns
+        -------
+        ndarray or Tensor of shape (n_rows, n_constraints)
+        """
+        if probabilities.ndim != 2 or probabilities.shape[1] != self.n_classes:
+            raise ValueError(f"'probabilities' of FairnessConstraints must have shape (n_rows, {self.n_classes}).")
+        if len(probabilities) != len(y):
+            raise ValueError(
+                f"FairnessConstraints needs one label per row of 'probabilities'. Got {len(y)} and "
+                f"{len(probabilities)}."
+            )
+        found = []
+        for column in self.columns:
+            k = column.of_class
+            score = 1 - _of_class(probabilities, y) if k is None else probabilities[:, k : k + 1]
+            found.append(score if column.power == 1 else score**column.power)
+        return _namespace(probabilities).concatenate(found, 1)
+
+    def slopes(self, probabilities: Any, y: Any) -> Any:
+        """Derivatives of h by the logits of its row, shape (n_rows, n_constraints, n_classes)."""
+        namespace = _namespace(probabilities)
+        unit = _like(probabilities, np.eye(self.n_classes))
+        found = []
+        for column in self.columns:
+            k = column.of_class
+            codes = y if k is None else namespace.full_like(y, k)
+            mine = _of_class(probabilities, codes)
+            slope = mine * (unit[codes] - probabilities)
+            if column.power > 1:
+                slope = slope * (column.power * mine ** (column.power - 1))
+            found.append(-slope if k is None else slope)
+        return namespace.stack(found, 1)
+
+    def probability_weights(self, weights: Any, probabilities: Any, y: Any) -> Any:
+        """Derivative of ``Σ weights · h`` by the class probabilities, shape (n_rows, n_classes).
+
+        ``weights`` has shape (n_rows, n_constraints).
+        """
+        namespace = _namespace(probabilities)
+        found = namespace.zeros_like(probabilities)
+        for c, column in enumerate(self.columns):
+            k, power = column.of_class, column.power
+            if k is None:
+                found -= weights[:, c : c + 1] * _like(probabilities, np.eye(self.n_classes))[y]
+            elif power == 1:
+                found[:, k] += weights[:, c]
+            else:
+                found[:, k] += power * weights[:, c] * probabilities[:, k] ** (power - 1)
+        return found
+
+
+def read_constraints(
+    given: Any,
+    owner: str,
+    *,
+    supported: Sequence[str] = NOTIONS,
+    parameter: str = "constraints",
+    several: bool = True,
+    optional: bool = False,
+) -> tuple[str, ...]:
+    """The names of the notions that a parameter asks for.
+
+    Parameters
+    ----------
+    given : str, fairlearn moment, list of them, or None
+        Names of notions, or objects such as ``fairlearn.reductions.DemographicParity()``, ``EqualizedOdds()`` and
+        ``ErrorRateParity()`` ("accuracy_parity"), without a bound of their own.
+    owner : str
+        Class that has the parameter, for error messages.
+    supported : sequence of str, default=NOTIONS
+        The notions that it can hold.
+    parameter : str, default="constraints"
+    several : bool, default=True
+        Whether it can hold several at once.
+    optional : bool, default=False
+        Whether None, no constraint, is allowed.
+
+    Returns
+    -------
+    tuple of str
+        Empty for None.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, is named twice, or has a bound.
+
+    Examples
+    --------
+    >>> from fairlearn.reductions import EqualizedOdds
+    >>> from skfairdp.fairness import read_constraints
+    >>> read_constraints(["demographic_parity", EqualizedOdds()], "PFLDClassifier")
+    ('demographic_parity', 'equalized_odds')
+    """
+    if given is None and optional:
+        return ()
+    alone = isinstance(given, str) or _is_moment(given) or not isinstance(given, Iterable)
+    asked = [given] if alone else list(given)
+    names = tuple(_name(one, owner, parameter) for one in asked)
+    if (
+        not names
+        or len(set(names)) < len(names)
+        or not set(names) <= set(supported)
+        or (len(names) > 1 and not several)
+    ):
+        number = "one or several different ones" if several else "one"
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} must be {number} of {sorted(supported)}"
+            f"{', or None' if optional else ''}, or fairlearn's moments of the same meaning. Got {given!r} instead."
+        )
+    return names
+
+
+def _name(one: Any, owner: str, parameter: str) -> str:
+    if not _is_moment(one):
+        return one if isinstance(one, str) else repr(one)
+    kind = type(one).__name__
+    if (getattr(one, "eps", None), getattr(one, "ratio", None)) != _UNBOUNDED and kind in _FAIRLEARN:
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {kind} with "
+            f"a bound; give {kind}() or {_FAIRLEARN[kind]!r}."
+        )
+    return _FAIRLEARN.get(kind, f"fairlearn's {kind}")
+
+
+def _is_moment(one: Any) -> bool:
+    """Whether this is an object of fairlearn itself; a subclass may mean something else."""
+    return type(one).__module__.partition(".")[0] == "fairlearn"
+
+
+def _namespace(values: Any) -> Any:
+    """numpy, or torch for a tensor: whoever has one has imported it."""
+    return sys.modules[type(values).__module__.partition(".")[0]]
+
+
+def _like(values: Any, numbers: Any) -> Any:
+    """Numbers as an array or tensor of the same type as ``values``, and on its device."""
+    if hasattr(values, "new_tensor"):
+        return values.new_tensor(numbers)
+    return np.asarray(numbers, dtype=values.dtype)
+
+
+def _of_class(table: Any, codes: Any) -> Any:
+    """The entry of each row at its code, as a column."""
+    if hasattr(table, "gather"):
+        return table.gather(1, codes[:, None])
+    return np.take_along_axis(table, codes[:, None], axis=1)
