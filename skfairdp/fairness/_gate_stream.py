@@ -4,7 +4,7 @@
 and ``total`` the sum of everything. Python passes lists of ints, numba int64 arrays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -33,7 +33,9 @@ TOLERANCE = 1e-12
 _HORIZON = 32
 
 
-def cell(gap: int, counts: Any, sizes: Any, sums: Any, total: int, z: int, k: int) -> float:
+def cell(
+    gap: int, counts: Sequence[int], sizes: Sequence[int], sums: Sequence[int], total: int, z: int, k: int
+) -> float:
     """Γ(z, k); 0 while either side is empty."""
     size = sizes[z]
     if size == 0:
@@ -203,7 +205,9 @@ def compiled_run() -> Callable[..., None] | None:
     except ImportError:
         return None
     register_jitable(cell)
+    compiled: Callable[..., None]
     try:
-        return njit(run, cache=True)
+        compiled = njit(run, cache=True)
     except RuntimeError:  # numba finds nowhere to keep the compiled code
-        return njit(run)
+        compiled = njit(run)
+    return compiled

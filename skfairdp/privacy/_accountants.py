@@ -158,7 +158,7 @@ def _is_bare(leaf: DpEvent) -> bool:
     if isinstance(leaf, PoissonSampledDpEvent):
         leaf = leaf.event
     if isinstance(leaf, GaussianDpEvent | LaplaceDpEvent):
-        return leaf.noise_multiplier == 0
+        return bool(leaf.noise_multiplier == 0)
     return isinstance(leaf, NonPrivateDpEvent) or pure_epsilon(leaf) == math.inf
 
 
@@ -365,7 +365,8 @@ def _squared(sensitivity: float, sigma: float) -> np.float64:
     """Square of their ratio, inf without noise."""
     with np.errstate(divide="ignore", over="ignore", under="ignore"):  # inf and _SMALLEST are what they stand for
         ratio = np.float64(sensitivity) / np.float64(sigma)
-        return np.maximum(ratio * ratio, _SMALLEST)
+        squared: np.float64 = np.maximum(ratio * ratio, _SMALLEST)
+        return squared
 
 
 @lru_cache(maxsize=256)

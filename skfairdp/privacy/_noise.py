@@ -102,7 +102,8 @@ class NoiseSource:
         words = self._words(int(np.prod(shape)))
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
         half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
-        return (sign * ndtri(half)).reshape(shape)
+        drawn: NDArray[np.float64] = sign * ndtri(half)
+        return drawn.reshape(shape)
 
     def rounded_normal(self, centers: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
         """Draw ``round(centers + scale Z)`` with independent standard normals Z, exactly in distribution.
@@ -133,7 +134,7 @@ class NoiseSource:
         words = self._words(flat.size)
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
         half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
-        moved = ndtri(half)
+        moved: NDArray[np.float64] = ndtri(half)
         moved *= scale * sign
         moved += flat
         out = np.rint(moved)
@@ -185,7 +186,7 @@ class NoiseSource:
         bits = max(n - 1, 1).bit_length()
         while True:
             words = self._seeded.integers(0, 2**32, size=(bits + 31) // 32, dtype=np.uint64).tolist()
-            value = sum(word << (32 * i) for i, word in enumerate(words)) & ((1 << bits) - 1)
+            value: int = sum(word << (32 * i) for i, word in enumerate(words)) & ((1 << bits) - 1)
             if value < n:
                 return value
 

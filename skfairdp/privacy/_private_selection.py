@@ -70,7 +70,8 @@ class PrivateSelection:
         shape = _SHAPES[self.law]
         if self.law == "poisson":
             k = np.arange(0, math.ceil(self.mean + 12 * math.sqrt(self.mean) + 60))
-            return np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1))
+            mass: NDArray[np.float64] = np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1))
+            return mass
         if self.mean == 1:
             return np.array([0.0, 1.0])
         gamma = stopping_parameter(self.mean, shape)
@@ -87,7 +88,8 @@ class PrivateSelection:
         beyond = np.cumsum(self.probabilities()[::-1])[::-1]  # P[K ≥ k], summed from its small end
         uniform = (source.words(size).astype(np.float64) + 0.5) * 2.0**-64
         # K is the largest k with P[K ≥ k] ≥ U.
-        return (np.searchsorted(-beyond, -np.minimum(uniform, beyond[0]), side="right") - 1).astype(np.int64)
+        first_below = np.searchsorted(-beyond, -np.minimum(uniform, beyond[0]), side="right")
+        return np.asarray(first_below - 1, dtype=np.int64)
 
     def select(
         self, trial: Callable[[], tuple[float | tuple[float, ...], Result]], source: NoiseSource

@@ -7,6 +7,7 @@ smallest of the bounds.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -213,7 +214,7 @@ def _converted(order: float, divergence: float, delta: float) -> float:
     return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
 
 
-def _smallest(bound: Any) -> float:
+def _smallest(bound: Callable[[float], float]) -> float:
     """The smallest bound over the order: over a wide grid first, then beside its best point."""
     logs = np.linspace(math.log(5e-3), math.log(1e6), 90)  # of order - 1
     values = [bound(1 + math.exp(v)) for v in logs]
@@ -295,24 +296,27 @@ def _sampled(q: float, noise: float, order: float, far: float) -> float:
 def _selected(leaf: Any, order: float) -> float:
     """The best of a random number of runs (Papernot & Steinke 2022, Theorems 2 and 6)."""
     base = releases_of(leaf.event)
-    own = _renyi(base, order) + math.log(leaf.mean) / (order - 1)
+    mean: float = leaf.mean
+    own = _renyi(base, order) + math.log(mean) / (order - 1)
     if math.isinf(leaf.shape):
         epsilon = math.log1p(1 / (order - 1))
-        return own + leaf.mean * _delta_of(leaf.event, epsilon)
+        return own + mean * _delta_of(leaf.event, epsilon)
     return own + _selection_constant(leaf)
 
 
 @lru_cache(maxsize=64)
 def _selection_constant(leaf: Any) -> float:
     """What the random number of runs adds at every order: the stopping rate γ, and the order that suits it best."""
-    eta, mean = leaf.shape, leaf.mean
+    eta: float = leaf.shape
+    mean: float = leaf.mean
 
     def expected(gamma: float) -> float:
         if eta == 0:
             return (1 / gamma - 1) / math.log(1 / gamma)
-        return eta * (1 - gamma) / (gamma * (1 - gamma**eta))
+        left: float = gamma**eta
+        return eta * (1 - gamma) / (gamma * (1 - left))
 
-    rate = brentq(lambda log_gamma: expected(math.exp(log_gamma)) - mean, -700.0, -1e-9, xtol=1e-13)
+    rate: float = brentq(lambda log_gamma: expected(math.exp(log_gamma)) - mean, -700.0, -1e-9, xtol=1e-13)
     base = releases_of(leaf.event)
     return (1 + eta) * _smallest(lambda order: (1 - 1 / order) * _renyi(base, order) - rate / order)
 
@@ -348,7 +352,8 @@ def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
         for shift in shifts:
             if count + shift in chance:
                 rows += [(*chance[count], *chance[count + shift]), (*chance[count + shift], *chance[count])]
-    return tuple(np.array(column) for column in zip(*rows, strict=True))  # type: ignore[return-value]
+    ones, zeros, moved_ones, moved_zeros = (np.array(column) for column in zip(*rows, strict=True))
+    return ones, zeros, moved_ones, moved_zeros
 
 
 def _bit(leaf: Any, count: int) -> tuple[float, float]:
@@ -491,4 +496,5 @@ def _replaced_curve(leaf: ReplaceSampledGaussian, losses: Array) -> Array:
     share = np.exp(size) / scale
     inside = stats.norm.cdf(t) - scale * ((1 - share) * stats.norm.cdf(t - near) + share * stats.norm.cdf(t - far))
     values = q * np.maximum(inside + 1e-15 * stats.norm.cdf(t), 0.0)
-    return np.where(losses >= 0, values, -np.expm1(np.minimum(losses, 0)) + np.exp(np.minimum(losses, 0)) * values)
+    mirrored = -np.expm1(np.minimum(losses, 0)) + np.exp(np.minimum(losses, 0)) * values
+    return np.asarray(np.where(losses >= 0, values, mirrored))

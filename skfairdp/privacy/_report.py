@@ -114,8 +114,8 @@ class PrivacySpent:
         return cls(
             epsilon=mechanism_epsilon if secret_noise else float("inf"),
             delta=delta,
-            protects=protects,  # type: ignore[arg-type]  # __post_init__ makes it a member
-            neighboring_relation=neighboring_relation,  # type: ignore[arg-type]
+            protects=_member(Protects, protects, "protects"),
+            neighboring_relation=_member(NeighboringRelation, neighboring_relation, "neighboring_relation"),
             event=event,
             mechanism_epsilon=mechanism_epsilon,
             public=tuple(public),

@@ -1,5 +1,6 @@
 """The method that gives every private estimator its statement."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ class StatesPrivacy:
     """For whatever sets ``privacy_`` when it is fitted."""
 
     privacy_: "PrivacySpent"
+    get_params: Callable[..., dict[str, Any]]
 
     def privacy_statement(self) -> "PrivacyStatement":
         """State what the fit guarantees, in a form that travels with the model and can be recomputed by anybody.
@@ -34,7 +36,7 @@ class StatesPrivacy:
         if spent is None:
             name = type(self).__name__
             raise AttributeError(f"This {name} has no privacy_ to make a statement of. Fit it first.")
-        parameters: dict[str, Any] = self.get_params(deep=True)  # type: ignore[attr-defined]
+        parameters = self.get_params(deep=True)
         ledgers = [value for key, value in parameters.items() if key.rsplit("__", 1)[-1] == "ledger"]
         ledger = next((value for value in ledgers if hasattr(value, "entries")), None)
         statement: PrivacyStatement = spent.statement(subject=type(self).__name__, ledger=ledger)
