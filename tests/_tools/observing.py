@@ -112,7 +112,7 @@ def plain(value: Any, *, depth: int = 0) -> Any:
     if isinstance(value, set | frozenset):
         return (kind, sorted((inside(entry) for entry in value), key=repr))
     if isinstance(value, PrivacyLedger):
-        return kind  # its charges are on the tape
+        return kind  # its charges are on record
     if isinstance(value, torch.Tensor):
         return (kind, str(value.dtype), tuple(value.shape), value.detach().cpu().contiguous().numpy().tobytes())
     if hasattr(value, "state_dict"):

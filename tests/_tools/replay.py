@@ -6,141 +6,34 @@ values are. Everything that can be seen must come out byte for byte the same; wh
 the observer past the noise. See the guide, ``docs/guide/replay.md``.
 """
 
-import contextlib
-import copy
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytest
 
 from skfairdp import PrivacyLedger
-from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes, RandomizedResponse
-from skfairdp.privacy import _noise as noise_module
+from skfairdp.privacy import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, RandomizedResponse
+from tests._tools.observing import Seen, observed
+from tests._tools.sources import Record, Release, recording_noise
 
-from .observing import Seen, observed
-
-__all__ = ["Recording", "Release", "Replay", "Tape", "distance", "recorded", "replay", "replayed"]
+__all__ = ["Recording", "Replay", "WatchedLedger", "distance", "replay"]
 
 #: Rounding in sums that should agree, relative to the sensitivity.
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Release:
-    """One noisy value that left a fit."""
-
-    mechanism: Any
-    private: tuple[Any, ...]
-    public: dict[str, Any]
-    output: Any
-
-    @property
-    def declared(self) -> tuple[Any, ...]:
-        """What is said about it: the mechanism with sensitivity, scale and relation, its event, public arguments."""
-        said = (type(self.mechanism).__name__, repr(self.mechanism), repr(getattr(self.mechanism, "event", None)))
-        return (*said, repr(self.public), _shape(self.output))
-
-
-@dataclass
-class Tape:
-    """What left a fit, in order: releases, and charges among them."""
-
-    releases: list[Release] = field(default_factory=list)
-    order: list[str] = field(default_factory=list)
-    sources: int = 0
-
-    def charged(self, entry: dict[str, Any], dry_run: bool) -> None:
-        self.order.append(f"{'would charge' if dry_run else 'charges'} {entry}")
-
-
-class RecordingSource(NoiseSource):
-    """Writes down every release.
-
-    Secret draws that are no release (Poisson samples, folds) come from ``secrets``, apart from the noise, so that they
-    are the same in two fits: call by call, and row by row where one has a row more.
-    """
-
-    def __init__(self, tape: Tape, secrets: int) -> None:
-        super().__init__()
-        self.tape = tape
-        self._stream = (secrets, tape.sources)
-        self._calls, self._releasing = {True: 0, False: 0}, False
-        tape.sources += 1
-
-    def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
-        output = self._noisy(mechanism, *private, **public)
-        self._write(Release(mechanism, copy.deepcopy(private), copy.deepcopy(public), copy.deepcopy(output)))
-        return output
-
-    def _noisy(self, mechanism: Any, *private: Any, **public: Any) -> Any:
-        self._releasing = True
-        try:
-            return super().release(mechanism, *private, **public)
-        finally:
-            self._releasing = False
-
-    def _write(self, release: Release) -> None:
-        self.tape.releases.append(release)
-        self.tape.order.append(f"releases {release.declared}")
-
-    def _generator(self) -> np.random.Generator:
-        self._calls[self._releasing] += 1
-        return np.random.default_rng((*self._stream, int(self._releasing), self._calls[self._releasing]))
-
-    def _words(self, n: int) -> Any:
-        self._check(None)
-        return self._generator().integers(0, 2**64, size=n, dtype=np.uint64)
-
-    def _below(self, n: int) -> int:
-        self._check(None)
-        return int(self._generator().integers(n))
-
-
-class ReplayingSource(RecordingSource):
-    """Lets out what another fit let out, in the same order. The true values are noisy too: that may not fail either."""
-
-    def __init__(self, tape: Tape, original: Tape, secrets: int) -> None:
-        super().__init__(tape, secrets)
-        self.original = original
-
-    def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
-        own = self._noisy(mechanism, *private, **public)
-        self._write(Release(mechanism, copy.deepcopy(private), copy.deepcopy(public), own))
-        at = len(self.tape.releases) - 1
-        if at >= len(self.original.releases):
-            return own  # one release too many, which the comparison of the tapes will say
-        return copy.deepcopy(self.original.releases[at].output)
-
-
 class WatchedLedger(PrivacyLedger):
-    """An ordinary ledger whose charges are on the tape, between the releases."""
+    """An ordinary ledger whose charges are on record, between the releases."""
 
-    tape: Tape | None = None
+    record: Record | None = None
 
     def charge(self, event: Any, **given: Any) -> None:
-        if self.tape is not None:
+        if self.record is not None:
             said = {name: str(given[name]) for name in sorted(given) if name != "dry_run"}
-            self.tape.charged({"event": repr(event), **said}, bool(given.get("dry_run")))
+            self.record.charged({"event": repr(event), **said}, bool(given.get("dry_run")))
         super().charge(event, **given)
-
-
-@contextlib.contextmanager
-def recorded(tape: Tape, *, secrets: int = 0) -> Iterator[Tape]:
-    """Within it, every fit writes what it releases on the tape."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise_module, "open_source", lambda seed=None: RecordingSource(tape, secrets))
-        yield tape
-
-
-@contextlib.contextmanager
-def replayed(original: Tape, tape: Tape, *, secrets: int = 0) -> Iterator[Tape]:
-    """Within it, every fit is handed the outputs of the original; what it would have released is on its own tape."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise_module, "open_source", lambda seed=None: ReplayingSource(tape, original, secrets))
-        yield tape
 
 
 @dataclass
@@ -149,8 +42,8 @@ class Replay:
 
     original: Seen
     neighbour: Seen
-    tape: Tape
-    other: Tape
+    record: Record
+    other: Record
 
     def differences(self, *, times: float | None = 1.0) -> list[str]:
         """In words, what an observer could tell D from D' by; empty where there is nothing.
@@ -158,7 +51,7 @@ class Replay:
         ``times`` is how many sensitivities apart true values may be; None leaves them uncompared.
         """
         told = self.original.differences(self.neighbour)
-        told += _first_difference("order of charges and releases", self.tape.order, self.other.order)
+        told += _first_difference("order of charges and releases", self.record.order, self.other.order)
         if times is not None:
             told += self.too_far(times)
         return told
@@ -166,7 +59,7 @@ class Replay:
     def too_far(self, times: float = 1.0) -> list[str]:
         """Releases whose true values are further apart than their mechanism declares."""
         told = []
-        for i, (mine, theirs) in enumerate(zip(self.tape.releases, self.other.releases, strict=False)):
+        for i, (mine, theirs) in enumerate(zip(self.record.releases, self.other.releases, strict=False)):
             moved, allowed = distance(mine, theirs)
             if not moved <= times * allowed * (1 + ROUNDING):
                 told.append(
@@ -177,7 +70,7 @@ class Replay:
 
 
 class Recording:
-    """A fit whose releases are on a tape, ready to be compared with fits on neighbours.
+    """A fit whose releases are on record, ready to be compared with fits on neighbours.
 
     Parameters
     ----------
@@ -199,9 +92,9 @@ class Recording:
         probe: Callable[[Any], Any] | None = None,
     ) -> None:
         self.make, self.fit, self.probe = make, fit, probe
-        self.tape = Tape()
-        with recorded(self.tape):
-            self.seen = self._observed(data, self.tape)
+        self.record = Record()
+        with recording_noise(entropy=0, record=self.record):
+            self.seen = self._observed(data, self.record)
 
     def on(self, neighbour: Any, *, same_secrets: bool = True) -> Replay:
         """Fit on a neighbour with the outputs of the recorded fit.
@@ -213,14 +106,14 @@ class Recording:
         same_secrets : bool, default=True
             Whether secret samples are drawn the same in both fits. Only then are true values comparable.
         """
-        other = Tape()
-        with replayed(self.tape, other, secrets=0 if same_secrets else 1):
+        other = Record()
+        with recording_noise(entropy=0 if same_secrets else 1, replay=self.record, record=other):
             found = self._observed(neighbour, other)
-        return Replay(self.seen, found, self.tape, other)
+        return Replay(self.seen, found, self.record, other)
 
-    def _observed(self, data: Any, tape: Tape) -> Seen:
+    def _observed(self, data: Any, record: Record) -> Seen:
         ledger = WatchedLedger()
-        ledger.tape = tape
+        ledger.record = record
         return observed(lambda: self.make(ledger=ledger), lambda estimator: self.fit(estimator, data), self.probe)
 
 
@@ -252,10 +145,6 @@ def distance(mine: Release, theirs: Release) -> tuple[float, float]:
     if isinstance(mechanism, GaussianMechanism | GNMax):
         return float(np.linalg.norm(moved)), mechanism.sensitivity
     raise TypeError(f"Say here how far the true values of {type(mechanism).__name__} may be apart.")
-
-
-def _shape(value: Any) -> str:
-    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def _first_difference(what: str, mine: list[str], theirs: list[str]) -> list[str]:

@@ -15,7 +15,8 @@ from skfairdp.utils import encode_labels
 from tests._tools.catalogue import by_name
 from tests._tools.neighbours import pairs, refused
 from tests._tools.observing import observed
-from tests._tools.replay import Recording, Tape, recorded
+from tests._tools.replay import Recording
+from tests._tools.sources import recording_noise
 
 from .harness import killed_by, mutant, replace_everywhere
 
@@ -37,7 +38,7 @@ def refusals_are_constant(entry, cause):
     """As in tests/replay: two data sets that must be refused are refused in the same words."""
     fit = by_name(entry)
     (chosen,) = ((one, more) for name, one, more in refused(fit) if name == cause)
-    with recorded(Tape()):
+    with recording_noise(entropy=0):
         first, second = (observed(fit.make, partial(fit.fit, rows=rows)) for rows in chosen)
     assert first.error is not None
     assert not first.differences(second)

@@ -11,10 +11,10 @@ from skfairdp.privacy import (
     PoissonSample,
     RandomizedResponse,
     SecretChoice,
-    _noise,
 )
 from tests._tools.observing import observed, plain, stored
-from tests._tools.replay import Recording, Release, Tape, distance, recorded, replay, replayed
+from tests._tools.replay import Recording, distance, replay
+from tests._tools.sources import RecordingNoise, Release
 from tests._tools.toys import LEAKS, PrivateMean
 
 D = [0.25, 0.5, 0.75, 1.0]
@@ -85,38 +85,36 @@ def test_bytes_that_only_a_pickle_shows_are_told():
 def test_a_replay_hands_out_the_outputs_and_keeps_the_true_values():
     recording = Recording(lambda ledger: PrivateMean(ledger=ledger), PrivateMean.fit, D)
     seen = recording.on(NEIGHBOUR)
-    (mine,), (theirs,) = seen.tape.releases, seen.other.releases
+    (mine,), (theirs,) = seen.record.releases, seen.other.releases
     assert mine.private == ([2.5],) and theirs.private == ([3.25],)
     assert mine.output != theirs.output  # what the neighbour would have released itself
     assert seen.original.parts["attributes"]["mean_"] == seen.neighbour.parts["attributes"]["mean_"]
-    assert [text.split(" ")[0] for text in seen.tape.order] == ["would", "charges", "releases"]
+    assert [text.split(" ")[0] for text in seen.record.order] == ["would", "charges", "releases"]
 
 
-def test_an_output_changed_in_place_does_not_change_the_tape():
-    with recorded(Tape()) as tape:
-        source = _noise.open_source(None)
-        out = GaussianMechanism(1.0).release(np.zeros(2), source)
-        out += 100
-    assert np.abs(tape.releases[0].output).max() < 50
+def test_an_output_changed_in_place_does_not_change_the_record():
+    source = RecordingNoise()
+    out = GaussianMechanism(1.0).release(np.zeros(2), source)
+    out += 100
+    assert np.abs(source.releases[0].output).max() < 50
 
 
 def test_a_value_that_cannot_be_released_fails_in_the_replay_as_well():
-    with recorded(Tape()) as tape:
-        GaussianMechanism(1.0).release([0.0], _noise.open_source(None))
-    with replayed(tape, Tape()), pytest.raises(ValueError, match="finite"):
-        GaussianMechanism(1.0).release([np.nan], _noise.open_source(None))
+    first = RecordingNoise()
+    GaussianMechanism(1.0).release([0.0], first)
+    with pytest.raises(ValueError, match="finite"):
+        GaussianMechanism(1.0).release([np.nan], RecordingNoise(replay=first.record))
 
 
 @pytest.mark.parametrize("n", [240, 241])
 def test_secret_draws_are_the_same_whatever_is_released_and_for_one_row_more(n):
     draws = []
     for before in (0, 3):
-        with recorded(Tape()):
-            source = _noise.open_source(None)
-            for _ in range(before):
-                GaussianMechanism(1.0).release([0.0], source)
-            rows = n if before else 240
-            draws.append((PoissonSample(0.3).draw(rows, source), SecretChoice(9).draw(source), source.words(rows)))
+        source = RecordingNoise(entropy=0)
+        for _ in range(before):
+            GaussianMechanism(1.0).release([0.0], source)
+        rows = n if before else 240
+        draws.append((PoissonSample(0.3).draw(rows, source), SecretChoice(9).draw(source), source.words(rows)))
     (a, first, words), (b, second, more) = draws
     np.testing.assert_array_equal(a, b[b < 240])
     assert first == second and 20 < len(a) < 130
@@ -124,13 +122,13 @@ def test_secret_draws_are_the_same_whatever_is_released_and_for_one_row_more(n):
 
 
 def test_other_secrets_are_other_draws_and_other_sources_too():
-    with recorded(Tape()):
-        first, second = _noise.open_source(None), _noise.open_source(None)
-        assert not np.array_equal(first.words(4), second.words(4))
-    with recorded(Tape(), secrets=1):
-        other = _noise.open_source(None)
-        with recorded(Tape()):
-            assert not np.array_equal(_noise.open_source(None).words(4), other.words(4))
+    first = RecordingNoise(entropy=0)
+    second = RecordingNoise(entropy=0, record=first.record)
+    again, other = RecordingNoise(entropy=0), RecordingNoise(entropy=1)
+    words = first.words(4)
+    np.testing.assert_array_equal(again.words(4), words)
+    assert not np.array_equal(second.words(4), words)
+    assert not np.array_equal(other.words(4), words)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,6 @@ def test_neighbours_look_the_same_by_this_way(entry):
     for pair in [neighbours(entry, everyday)[0], neighbours(entry, everyday)[-1], *neighbours(entry, lonely)[-1:]]:
         seen = compared(entry, pair)
         assert seen.original.error is None, f"{pair.name}: the fit on D failed: {seen.original.error}"
-        assert seen.tape.releases
+        assert seen.record.releases
         found += [f"{pair.name}: {text}" for text in seen.differences(times=pair.times)]
     assert not found

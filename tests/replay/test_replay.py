@@ -11,7 +11,7 @@ import pytest
 from skfairdp.utils import PRIVATE_ERRORS
 from tests._tools.neighbours import containers, everyday, lonely, pairs, refused
 from tests._tools.observing import observed
-from tests._tools.replay import Tape, recorded
+from tests._tools.sources import recording_noise
 from tests.replay.looking import REPLAYED, compared, made_by, neighbours, planned, recording
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
@@ -31,7 +31,7 @@ def told(entry, chosen):
     for pair in chosen:
         seen = compared(entry, pair)
         assert seen.original.error is None, f"{pair.name}: the fit on D failed: {seen.original.error}"
-        assert seen.tape.releases, "a fit without a release has nothing to hide behind"
+        assert seen.record.releases, "a fit without a release has nothing to hide behind"
         found += [f"{pair.name}: {text}" for text in seen.differences(times=pair.times)]
     return "\n".join(found)
 
@@ -66,7 +66,7 @@ def test_the_plan_is_that_of_the_neighbour(entry):
         pytest.skip("it has no plan of its own")
     seen = planned(entry, (neighbours(entry, lonely) or neighbours(entry, everyday))[-1])
     assert seen.original.error is None
-    assert not seen.tape.releases and not seen.other.releases
+    assert not seen.record.releases and not seen.other.releases
     assert not seen.differences()
 
 
@@ -74,11 +74,10 @@ def test_the_plan_is_that_of_the_neighbour(entry):
 def test_what_must_be_refused_is_refused_in_constant_words(entry):
     """Whichever value is unusable, and however many rows hold one: the text is one of those listed with a reason."""
     for name, one, more in refused(entry):
-        tape = Tape()
-        with recorded(tape):
+        with recording_noise(entropy=0) as record:
             first, second = (_fit_alone(entry, rows) for rows in (one, more))
         assert first.error is not None, f"{name}: accepted"
-        assert not tape.releases, f"{name}: refused after a release"
+        assert not record.releases, f"{name}: refused after a release"
         assert not first.differences(second), f"{name}: {first.differences(second)}"
         assert any(_says(private.text, first.error[1]) for private in PRIVATE_ERRORS.values()), (name, first.error)
 
@@ -95,7 +94,7 @@ def _says(template, text):
 @each_fit
 def test_the_relation_of_the_catalogue_is_the_one_that_is_reported(entry):
     """Otherwise the neighbours above would be the wrong ones."""
-    charges = [text for text in recording(entry, neighbours(entry, everyday)[0]).tape.order if "charge" in text]
+    charges = [text for text in recording(entry, neighbours(entry, everyday)[0]).record.order if "charge" in text]
     assert charges and all(f"'neighboring_relation': '{entry.relation}'" in text for text in charges), charges[:1]
 
 
