@@ -141,7 +141,8 @@ class FairnessConstraints:
     @cached_property
     def merged_cells(self) -> NDArray[np.int64]:
         """The cell into which each constraint puts a cell of the finest partition, shape (n_cells, n_constraints)."""
-        return np.arange(self.n_cells)[:, None] * np.array([column.by_class for column in self.columns])
+        by_class = np.array([column.by_class for column in self.columns], dtype=np.int64)
+        return np.arange(self.n_cells, dtype=np.int64)[:, None] * by_class
 
     def sizes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Group sizes by cell, (n_groups, n_cells) → by cell of each constraint, (n_groups, n_cells, n_constraints).
