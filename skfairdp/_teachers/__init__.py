@@ -6,21 +6,26 @@ leave the fit that made them. Only a mechanism of ``skfairdp.privacy`` may relea
 
 from skfairdp._teachers._classifiers import ClassifierEnsemble, check_fair_learner, seeded_clone, total_fit
 from skfairdp._teachers._logistic import LogisticTeachers
-from skfairdp._teachers._partition import iid_partition, position_partition
-from skfairdp._teachers._stacks import MLPTeachers, ModuleTeachers
-from skfairdp._teachers._teachers import Teachers, fit_teachers
-from skfairdp._teachers._votes import vote_histogram
+from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
+from skfairdp._teachers._partition import Parts, position_partition, vote_histogram
+from skfairdp._teachers._tasks import run_tasks
+from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers
 
 __all__ = [
     "ClassifierEnsemble",
     "LogisticTeachers",
     "MLPTeachers",
     "ModuleTeachers",
+    "Parts",
+    "StackedEnsemble",
+    "TeacherCache",
     "Teachers",
     "check_fair_learner",
+    "engine_of",
+    "fit_stacks",
     "fit_teachers",
-    "iid_partition",
     "position_partition",
+    "run_tasks",
     "seeded_clone",
     "total_fit",
     "vote_histogram",

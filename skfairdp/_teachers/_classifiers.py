@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
-from skfairdp._teachers._parts import Parts, run_tasks
+from skfairdp._teachers._partition import Parts
+from skfairdp._teachers._tasks import run_tasks
 from skfairdp.utils import child_seeds, silence
 
 __all__ = ["FALLBACK", "ClassifierEnsemble", "check_fair_learner", "fit_classifiers", "seeded_clone", "total_fit"]

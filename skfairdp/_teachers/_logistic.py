@@ -1,6 +1,6 @@
 """Logistic-regression teachers, fitted together by batched Newton steps."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +8,11 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from skfairdp._teachers._parts import Parts, run_tasks
-from skfairdp._teachers._validation import check_number, numeric_rows
+from skfairdp._teachers._partition import Parts
+from skfairdp._teachers._tasks import check_number, numeric_rows, run_tasks
 
 __all__ = ["LogisticTeachers"]
 
-# Entries of the design matrices in one batch (2 MiB): they are read several times per step and should stay in cache.
-_BATCH_ENTRIES = 2**18
-_TEACHERS_PER_TASK = 32
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
 _SCORES = 2**24
@@ -49,6 +46,10 @@ class LogisticTeachers(BaseEstimator):
     {'C': 0.5, 'max_iter': 50, 'tol': 1e-06}
     """
 
+    # Entries of the design matrices in one batch (2 MiB): read several times per step, they should stay in cache.
+    _batch_entries: ClassVar[int] = 2**18
+    _teachers_per_task: ClassVar[int] = 32
+
     def __init__(self, C: float = 1.0, *, max_iter: int = 50, tol: float = 1e-6) -> None:
         self.C = C
         self.max_iter = max_iter
@@ -61,6 +62,10 @@ class LogisticTeachers(BaseEstimator):
         check_number(self, "tol", least=0)
         return numeric_rows(X, owner="LogisticTeachers")
 
+    def rehearse(self, X: Any, n_classes: int) -> None:
+        """Try the parameters on public rows; raise the error that training would meet."""
+        self.validate(X)
+
     def fit_parts(
         self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
     ) -> "LogisticEnsemble":
@@ -69,7 +74,7 @@ class LogisticTeachers(BaseEstimator):
         scored = np.zeros((n_teachers, n_classes), dtype=bool)
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
         intercept = np.zeros((n_teachers, n_classes))
-        blocks = parts.blocks(_TEACHERS_PER_TASK)
+        blocks = parts.blocks(self._teachers_per_task)
         tasks = (self._task(X, y, block) for block in blocks)
         results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
         start = 0
@@ -84,7 +89,8 @@ class LogisticTeachers(BaseEstimator):
     def _task(self, X: NDArray[np.floating], y: NDArray[np.int64], block: Parts) -> tuple[Any, ...]:
         rows = np.concatenate(block.rows)
         sizes = np.array([len(part) for part in block.rows])
-        return X[rows], y[rows], sizes, block.seen, float(self.C), int(self.max_iter), float(self.tol)
+        settings = float(self.C), int(self.max_iter), float(self.tol)
+        return X[rows], y[rows], sizes, block.seen, self._batch_entries, settings
 
 
 class LogisticEnsemble:
@@ -160,9 +166,8 @@ def _fit_block(
     y: NDArray[np.int64],
     sizes: NDArray[np.int64],
     seen: NDArray[np.bool_],
-    C: float,
-    max_iter: int,
-    tol: float,
+    batch_entries: int,
+    settings: tuple[float, int, float],
 ) -> tuple[NDArray[Any], ...]:
     """Fit the regressions of some teachers, whose rows follow each other in X.
 
@@ -180,14 +185,14 @@ def _fit_block(
     with threadpool_limits(limits=1, user_api="blas"):
         for size in np.unique(padded[owner]):
             same = np.flatnonzero(padded[owner] == size)
-            batch = max(1, _BATCH_ENTRIES // (size * (X.shape[1] + 1)))
+            batch = max(1, batch_entries // (size * (X.shape[1] + 1)))
             for at in (same[i : i + batch] for i in range(0, len(same), batch)):
                 teacher = owner[at]
                 real = np.arange(size) < sizes[teacher][:, None]
                 index = np.where(real, first[teacher][:, None] + np.arange(size), first[teacher][:, None])
                 rows = np.where(real[:, :, None], X[index], 0.0).astype(np.float64, copy=False)
                 labels = (y[index] == target[at][:, None]) & real
-                coef[at], intercept[at] = _newton(rows, labels.astype(float), real, C, max_iter, tol)
+                coef[at], intercept[at] = _newton(rows, labels.astype(float), real, *settings)
     return owner, target, coef, intercept
 
 

@@ -1,13 +1,18 @@
-"""Which teacher gets which row, without looking at any row."""
+"""Which teacher gets which row, without looking at any row; what each part holds; and how votes are counted."""
 
+import itertools
 import numbers
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["iid_partition", "position_partition"]
+__all__ = ["Parts", "check_count", "position_partition", "vote_histogram"]
+
+# Votes counted at once: bounds the temporary index array (32 MiB).
+_CHUNK_VOTES = 2**22
 
 
 def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStateLike = None) -> NDArray[np.int64]:
@@ -16,10 +21,10 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
     Sound when neighbouring datasets differ by replacing one row, and the number of rows is public: the result is a
     function of ``n_rows``, ``n_teachers`` and ``random_state`` alone, so that replacing a row changes the training
     set of exactly one teacher and the vote histogram by at most ``sqrt(2)`` in L2 norm. The seed may be public.
-    It is **not** sound under adding or removing rows, which shifts positions; see :func:`iid_partition`.
+    It is **not** sound under adding or removing rows, which shifts positions.
 
     Stratifying by a private column, hashing row contents or cutting rows into consecutive chunks after a removal
-    all change many teachers at once; none of them is offered.
+    all change many teachers at once; none of them is offered, and this is the only partition there is.
 
     Parameters
     ----------
@@ -47,8 +52,8 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
     >>> np.bincount(position_partition(10, 3, random_state=0)).tolist()
     [4, 3, 3]
     """
-    _check_count("n_rows", n_rows, "position_partition", lowest=0)
-    _check_count("n_teachers", n_teachers, "position_partition", lowest=1)
+    check_count("n_rows", n_rows, "position_partition", lowest=0)
+    check_count("n_teachers", n_teachers, "position_partition", lowest=1)
     if n_teachers > n_rows:
         raise ValueError(
             f"The 'n_teachers' parameter must be an integer in [1, number of private rows]: there are more teachers "
@@ -57,44 +62,109 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
     return public_generator(random_state).permutation(np.arange(n_rows, dtype=np.int64) % n_teachers)
 
 
-def iid_partition(n_rows: int, n_teachers: int, *, random_state: RandomStateLike = None) -> NDArray[np.int64]:
-    """Draw a teacher for every row independently and uniformly.
+@dataclass(frozen=True)
+class Parts:
+    """Rows, seeds and seen classes of every teacher. Private, like the assignment it is made from.
 
-    Sound when neighbouring datasets differ by adding or removing one row, **provided the draw is fresh and secret**:
-    each assignment of the larger dataset, less the one entry, is an equally likely assignment of the smaller one,
-    and exactly one teacher differs between the two. With a seed that others know the coupling is void (all later
-    rows move), so give ``random_state`` in tests only.
+    Attributes
+    ----------
+    rows : list of ndarray of int
+        Row numbers of each teacher, ascending.
+    seeds : ndarray of shape (n_teachers,), dtype int64
+    seen : ndarray of shape (n_teachers, n_classes), dtype bool
+        Classes among the teacher's rows. A teacher without rows counts as having seen class 0.
+    """
+
+    rows: list[NDArray[np.int64]]
+    seeds: NDArray[np.int64]
+    seen: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, assignment: NDArray[np.int64], y: NDArray[np.int64], seeds: NDArray[np.int64], n_classes: int
+    ) -> "Parts":
+        """Sort rows by teacher."""
+        n_teachers = len(seeds)
+        order = np.argsort(assignment, kind="stable")
+        edges = np.searchsorted(assignment[order], np.arange(n_teachers + 1))
+        rows = [order[a:b] for a, b in itertools.pairwise(edges)]
+        seen = np.bincount(assignment * n_classes + y, minlength=n_teachers * n_classes) > 0
+        seen = seen.reshape(n_teachers, n_classes)
+        seen[[len(part) == 0 for part in rows], 0] = True
+        return cls(rows=rows, seeds=seeds, seen=seen)
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Teachers that have seen one class only, and answer it without any training."""
+        return self.seen.sum(axis=1) == 1
+
+    def rows_to_train(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows of all teachers, one after the other, and how many each has.
+
+        Teachers with a constant vote keep their place, without rows: the shapes are the same for all data.
+        """
+        used = [rows[:0] if constant else rows for rows, constant in zip(self.rows, self.constant, strict=True)]
+        return np.concatenate(used), np.array([len(part) for part in used])
+
+    def blocks(self, at_most: int) -> list["Parts"]:
+        """Cut into runs of teachers of even size, as few as ``at_most`` teachers a run allow.
+
+        Where the cuts fall depends on the number of teachers only, never on rows or on how many workers there are.
+        """
+        n_teachers = len(self.seeds)
+        size = -(-n_teachers // -(-n_teachers // at_most))
+        runs = (slice(start, start + size) for start in range(0, n_teachers, size))
+        return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
+
+
+def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
+    """Count the teachers' votes for each row and class.
+
+    The counts are **private**. Where one record changes one teacher, they change by at most ``sqrt(2)`` in L2 norm
+    per row of the histogram, and their maximum by at most 1.
 
     Parameters
     ----------
-    n_rows : int
-        Number of private rows.
-    n_teachers : int
-        Number of teachers, at least 1.
-    random_state : int, RandomState, Generator or None, default=None
-        None, the only sound choice for a release, draws from the operating system's entropy.
+    predictions : array-like of shape (n_teachers, n_rows), integer
+        Class codes in [0, n_classes).
+    n_classes : int
 
     Returns
     -------
-    ndarray of shape (n_rows,), dtype int64
-        Teacher of each row, in [0, n_teachers). Teachers may be without rows.
+    ndarray of shape (n_rows, n_classes), dtype int64
+        Every row sums to ``n_teachers``.
 
     Raises
     ------
     ValueError
-        ``n_rows`` is negative or ``n_teachers`` is not a positive integer.
+        Not two-dimensional, not integer, or a code outside [0, n_classes).
 
     Examples
     --------
-    >>> from skfairdp._teachers import iid_partition
-    >>> iid_partition(5, 3, random_state=0).tolist()
-    [2, 1, 1, 0, 0]
+    >>> from skfairdp._teachers import vote_histogram
+    >>> vote_histogram([[0, 1], [0, 2], [1, 2]], n_classes=3).tolist()
+    [[2, 1, 0], [0, 1, 2]]
     """
-    _check_count("n_rows", n_rows, "iid_partition", lowest=0)
-    _check_count("n_teachers", n_teachers, "iid_partition", lowest=1)
-    return public_generator(random_state).integers(0, n_teachers, size=n_rows, dtype=np.int64)
+    votes = np.asarray(predictions)
+    if votes.ndim != 2 or votes.dtype.kind not in "iu":
+        raise ValueError(
+            "predictions of vote_histogram must be an integer array of shape (n_teachers, n_rows). "
+            f"Got shape {votes.shape} and dtype {votes.dtype} instead."
+        )
+    if votes.size and (votes.min() < 0 or votes.max() >= n_classes):
+        raise ValueError(f"predictions of vote_histogram must be class codes in [0, {n_classes}).")
+    n_teachers, n_rows = votes.shape
+    out = np.empty((n_rows, n_classes), dtype=np.int64)
+    chunk = max(1, _CHUNK_VOTES // max(n_teachers, 1))
+    for start in range(0, n_rows, chunk):
+        part = votes[:, start : start + chunk]
+        width = part.shape[1]
+        cells = part.astype(np.int64) + n_classes * np.arange(width)
+        out[start : start + width] = np.bincount(cells.ravel(), minlength=width * n_classes).reshape(width, n_classes)
+    return out
 
 
-def _check_count(name: str, value: object, owner: str, *, lowest: int) -> None:
+def check_count(name: str, value: object, owner: str, *, lowest: int) -> None:
+    """Raise a ValueError unless ``value`` is an integer of at least ``lowest``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < lowest:
         raise ValueError(f"The '{name}' parameter of {owner} must be an integer >= {lowest}. Got {value!r} instead.")

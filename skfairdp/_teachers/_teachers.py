@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,12 +13,22 @@ from sklearn.utils.validation import check_memory
 
 from skfairdp._teachers._classifiers import fit_classifiers
 from skfairdp._teachers._logistic import LogisticTeachers
-from skfairdp._teachers._partition import _check_count
-from skfairdp._teachers._parts import Parts
-from skfairdp._teachers._stacks import MLPTeachers, ModuleTeachers
+from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
+from skfairdp._teachers._partition import Parts, check_count
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
 
-__all__ = ["Teachers", "engine_of", "fit_teachers"]
+__all__ = ["TeacherCache", "Teachers", "engine_of", "fit_teachers"]
+
+
+class TeacherCache(Protocol):
+    """Remembers trained teachers: a ``joblib.Memory``, or anything with this method.
+
+    What a result depends on is given by position, and only that; what is given by name, and listed in ``ignore``, says
+    how to work (``n_jobs``, ``verbose``).
+    """
+
+    def cache(self, function: Callable[..., Any], *, ignore: list[str]) -> Callable[..., Any]:
+        """Return a function that calls ``function`` once for each list of positional arguments."""
 
 
 class _Ensemble(Protocol):
@@ -95,7 +106,7 @@ def fit_teachers(
     n_classes: int,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
-    memory: Memory | str | os.PathLike[str] | None = None,
+    memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Teachers:
     """Train one teacher on the rows assigned to it, independently of all other rows.
@@ -132,7 +143,7 @@ def fit_teachers(
         Through joblib, and so on a cluster under ``joblib.parallel_config(backend="dask")``. None means 1, except
         that torch engines then use as many threads as torch is set to use. The votes do not depend on it. Worker
         processes may get large arrays of private rows through joblib's temporary files.
-    memory : joblib.Memory, path or None, default=None
+    memory : joblib.Memory, another :class:`TeacherCache`, path or None, default=None
         Cache of trained teachers, so that a sweep over later parameters trains them once. **The cache holds private
         teachers** and joblib's metadata about the private arguments: keep it where the private data may be, and
         delete it with them. It finds nothing unless ``random_state`` is fixed.
@@ -166,8 +177,8 @@ def fit_teachers(
     >>> vote_histogram(teachers.predict([[3.0, 0.0], [-3.0, 0.0]]), n_classes=2).tolist()
     [[0, 5], [5, 0]]
     """
-    _check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
-    _check_count("n_classes", n_classes, "fit_teachers", lowest=1)
+    check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
+    check_count("n_classes", n_classes, "fit_teachers", lowest=1)
     if not hasattr(X, "shape"):
         X = np.asarray(X)
     codes = _codes(y, "y", X.shape[0], n_classes)
@@ -176,12 +187,11 @@ def fit_teachers(
     if engine is not None:
         X = engine.validate(X)
     seeds = child_seeds(public_generator(random_state), n_teachers)
-    store = check_memory(None if memory is None else _location(memory))
-    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
-    quiet: dict[str, Any] = {"verbose": 0} if isinstance(store, Memory) else {}
-    cached: Callable[..., _Ensemble] = store.cache(_train_private_teachers, ignore=["n_jobs", "verbose"], **quiet)
+    cached = _cached(memory)
     with silence():
-        ensemble = cached(teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs, verbose)
+        ensemble = cached(
+            teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs=n_jobs, verbose=verbose
+        )
     return Teachers(ensemble, n_teachers)
 
 
@@ -192,6 +202,7 @@ def _train_private_teachers(
     assignment: NDArray[np.int64],
     seeds: NDArray[np.int64],
     n_classes: int,
+    *,
     n_jobs: int | None,
     verbose: int,
 ) -> _Ensemble:
@@ -233,5 +244,9 @@ def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.i
     return codes.astype(np.int64)
 
 
-def _location(memory: Memory | str | os.PathLike[str]) -> Memory | str:
-    return os.fspath(memory) if isinstance(memory, os.PathLike) else memory
+def _cached(memory: TeacherCache | Memory | str | os.PathLike[str] | None) -> Callable[..., _Ensemble]:
+    """Training behind a cache, or as it is where there is none."""
+    store = check_memory(os.fspath(memory) if isinstance(memory, os.PathLike) else memory)
+    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
+    cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
+    return cache(_train_private_teachers, ignore=["n_jobs", "verbose"])

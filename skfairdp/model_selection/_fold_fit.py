@@ -63,21 +63,20 @@ def group_by_release(candidate: Candidate, grid: list[dict[str, Any]]) -> list[R
 
 
 class _Teachers:
-    """Remembers trained teachers in this process only, for as long as one fold lasts."""
+    """A cache of trained teachers (``TeacherCache``) in this process only, for as long as one fold lasts."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Any] = {}
 
-    def cache(self, function: Callable[..., Any], ignore: Any = ()) -> Callable[..., Any]:
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-
-        def remembered(*args: Any) -> Any:
+    def cache(self, function: Callable[..., Any], *, ignore: list[str]) -> Callable[..., Any]:
+        def remembered(*args: Any, **ignored: Any) -> Any:
+            assert set(ignored) <= set(ignore)
             try:
-                key = joblib.hash([value for name, value in zip(names, args, strict=True) if name not in ignore])
+                key = joblib.hash(args)
             except (TypeError, AttributeError, pickle.PicklingError):  # a teacher that cannot be compared with another
-                return function(*args)
+                return function(*args, **ignored)
             if key not in self._kept:
-                self._kept[key] = function(*args)
+                self._kept[key] = function(*args, **ignored)
             return self._kept[key]
 
         return remembered

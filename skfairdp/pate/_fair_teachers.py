@@ -7,10 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp._teachers._classifiers import ClassifierEnsemble, seeded_clone, total_fit
-from skfairdp._teachers._parts import Parts, run_tasks
-from skfairdp._teachers._stacks import _STACK_NETWORKS, _STACK_PARAMETERS, StackedEnsemble, _own, _run_stacks
-from skfairdp._teachers._teachers import Teachers
+from skfairdp._teachers import (
+    ClassifierEnsemble,
+    Parts,
+    StackedEnsemble,
+    Teachers,
+    fit_stacks,
+    run_tasks,
+    seeded_clone,
+    total_fit,
+)
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._fld import LagrangianClassifier, as_tensor
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
@@ -97,26 +103,30 @@ def _fit_stacks(
     n_jobs: int | None,
     verbose: int,
 ) -> StackedEnsemble:
-    import torch
-
     from skfairdp._networks import StackedMLP
 
-    net = StackedMLP(X.shape[1], tuple(learner.hidden), parts.seen.shape[1])
-    size = max(1, _STACK_PARAMETERS // net.n_parameters)
-    if torch.device(learner.device).type == "cpu":
-        size = min(size, _STACK_NETWORKS)
-    blocks = parts.blocks(size)
     # Public: the largest part of a partition by position. Every stack follows the same schedule.
     largest = max(len(rows) for rows in parts.rows)
-    tasks = ((learner, net, X, y, groups, block, n_groups, largest) for block in blocks)
-    stacks = _run_stacks(_train_stack, tasks, len(blocks), learner.device, n_jobs=n_jobs, verbose=verbose)
-    seen = [block.seen for block in blocks]
-    return StackedEnsemble(net, stacks, seen, learner.device, X.shape[1:], type(learner).__name__)
+
+    def task(block: Parts) -> tuple[Any, ...]:
+        return learner, X, y, groups, block, n_groups, largest
+
+    return fit_stacks(
+        StackedMLP(X.shape[1], tuple(learner.hidden), parts.seen.shape[1]),
+        _train_stack,
+        task,
+        parts,
+        device=learner.device,
+        row_shape=X.shape[1:],
+        owner=type(learner).__name__,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
 
 
 def _train_stack(
-    learner: LagrangianClassifier,
     net: Any,
+    learner: LagrangianClassifier,
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
@@ -126,11 +136,7 @@ def _train_stack(
 ) -> list[Any]:
     from skfairdp.lagrangian import StackedParity, train_stacked_lagrangian
 
-    net = _own(net)
-    # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for all data.
-    used = [rows[:0] if constant else rows for rows, constant in zip(block.rows, block.constant, strict=True)]
-    rows = np.concatenate(used)
-    sizes = np.array([len(part) for part in used])
+    rows, sizes = block.rows_to_train()
     parity = None
     notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
     if notions and len(rows):

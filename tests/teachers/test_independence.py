@@ -15,16 +15,26 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-import skfairdp._teachers._stacks as stacks
-from skfairdp._teachers import fit_teachers, iid_partition, position_partition, vote_histogram
+from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 
 N_ROWS, N_FEATURES, N_TEACHERS, N_CLASSES = 180, 4, 8, 3
 
+
+class MLPsByThrees(MLPTeachers):
+    """Several stacks and tasks even for eight teachers."""
+
+    _networks_per_stack = 3
+
+
+class ModulesByThrees(ModuleTeachers):
+    _networks_per_stack = 3
+
+
 ENGINES = {
     "logistic": LogisticTeachers(C=2.0),
-    "mlp": MLPTeachers(hidden=(8, 8), epochs=3, batch_size=8, lr=0.02),
-    "module": ModuleTeachers(
+    "mlp": MLPsByThrees(hidden=(8, 8), epochs=3, batch_size=8, lr=0.02),
+    "module": ModulesByThrees(
         nn.Sequential(nn.Linear(N_FEATURES, 8), nn.Tanh(), nn.Linear(8, N_CLASSES)), epochs=3, batch_size=8, lr=0.02
     ),
     "tree": DecisionTreeClassifier(max_features=2),
@@ -87,7 +97,7 @@ def test_making_a_part_constant_changes_that_teacher_only(teacher, data):
 def test_removing_rows_of_one_part_changes_that_teacher_only(teacher, data):
     """Add/remove: other parts keep their rows at shifted positions, and padding and batches change with the sizes."""
     X, y, queries = data
-    assignment = iid_partition(N_ROWS, N_TEACHERS, random_state=2)
+    assignment = np.random.default_rng(2).integers(0, N_TEACHERS, N_ROWS)
     # The largest part, down to a single row: it is the one that sets how far the others are padded.
     changed = int(np.bincount(assignment).argmax())
     keep = np.ones(N_ROWS, dtype=bool)
@@ -98,10 +108,8 @@ def test_removing_rows_of_one_part_changes_that_teacher_only(teacher, data):
 
 
 @engines
-def test_votes_do_not_depend_on_n_jobs(teacher, data, monkeypatch):
+def test_votes_do_not_depend_on_n_jobs(teacher, data):
     X, y, queries = data
-    # Several stacks and tasks even for eight teachers.
-    monkeypatch.setattr(stacks, "_STACK_NETWORKS", 3)
     assignment = position_partition(N_ROWS, N_TEACHERS, random_state=1)
     serial = votes(teacher, X, y, assignment, queries, n_jobs=1)
     assert np.array_equal(serial, votes(teacher, X, y, assignment, queries, n_jobs=2))
@@ -109,9 +117,8 @@ def test_votes_do_not_depend_on_n_jobs(teacher, data, monkeypatch):
 
 
 @engines
-def test_independence_holds_across_workers(teacher, data, monkeypatch):
+def test_independence_holds_across_workers(teacher, data):
     X, y, queries = data
-    monkeypatch.setattr(stacks, "_STACK_NETWORKS", 3)
     assignment = position_partition(N_ROWS, N_TEACHERS, random_state=1)
     other_y = np.where(assignment == 4, (y + 1) % N_CLASSES, y)
     before = votes(teacher, X, y, assignment, queries, n_jobs=2)

@@ -5,9 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-import skfairdp._teachers._logistic as logistic
-from skfairdp._teachers import fit_teachers, iid_partition, position_partition
-from skfairdp._teachers._parts import Parts
+from skfairdp._teachers import Parts, fit_teachers, position_partition
 from skfairdp.ensemble import LogisticTeachers
 
 
@@ -17,9 +15,9 @@ def make(n_rows, n_features, n_classes, seed=0):
     return X, (X @ rng.standard_normal((n_features, n_classes)) + rng.gumbel(size=(n_rows, n_classes))).argmax(axis=1)
 
 
-def coefficients(X, y, assignment, n_teachers, n_classes, **settings):
+def coefficients(X, y, assignment, n_teachers, n_classes, engine=LogisticTeachers, **settings):
     parts = Parts.of(assignment, y, np.zeros(n_teachers, dtype=np.int64), n_classes)
-    ensemble = LogisticTeachers(**settings).fit_parts(X, y, parts, n_jobs=None, verbose=0)
+    ensemble = engine(**settings).fit_parts(X, y, parts, n_jobs=None, verbose=0)
     return ensemble.coef, ensemble.intercept
 
 
@@ -70,16 +68,17 @@ def test_a_part_with_fewer_rows_than_features_is_the_same_problem_in_the_span_of
 
 
 @pytest.mark.parametrize("entries", [1, 2**18])
-def test_batching_does_not_change_a_bit(monkeypatch, entries):
+def test_batching_does_not_change_a_bit(entries):
+    class InOtherBatches(LogisticTeachers):
+        _batch_entries, _teachers_per_task = entries, 5
+
     X, y = make(310, 7, 3)
-    assignment = iid_partition(310, 12, random_state=0)
+    assignment = np.random.default_rng(0).integers(0, 12, 310)
     one_by_one = [
         coefficients(X[assignment == k], y[assignment == k], np.zeros((assignment == k).sum(), int), 1, 3)
         for k in range(12)
     ]
-    monkeypatch.setattr(logistic, "_BATCH_ENTRIES", entries)
-    monkeypatch.setattr(logistic, "_TEACHERS_PER_TASK", 5)
-    coef, intercept = coefficients(X, y, assignment, 12, 3)
+    coef, intercept = coefficients(X, y, assignment, 12, 3, InOtherBatches)
     for k in range(12):
         assert np.array_equal(coef[k], one_by_one[k][0][0])
         assert np.array_equal(intercept[k], one_by_one[k][1][0])

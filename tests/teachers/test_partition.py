@@ -1,11 +1,13 @@
 """Which assignments of rows to teachers let one record change one teacher, and which do not."""
 
+import inspect
 import zlib
 
 import numpy as np
 import pytest
 
-from skfairdp._teachers import iid_partition, position_partition
+import skfairdp._teachers
+from skfairdp._teachers import position_partition
 
 N_ROWS, N_TEACHERS = 10_000, 100
 
@@ -97,24 +99,11 @@ def test_position_partition_is_refused_for_removal_by_what_it_does(content):
     assert changed > 2
 
 
-def test_iid_partition_couples_neighbours_that_differ_by_a_row(content):
-    """Less the removed entry, the assignment of D is one of D', and one teacher differs."""
-    assignment = iid_partition(N_ROWS, N_TEACHERS, random_state=0)
-    for row in (0, 10, N_ROWS - 1):
-        changed = teachers_that_change(content, assignment, np.delete(content, row), np.delete(assignment, row))
-        assert changed == 1
-
-
-def test_iid_partition_is_uniform_and_fresh_by_default():
-    counts = np.bincount(iid_partition(100_000, 10, random_state=0), minlength=10)
-    # Chi-square with 9 degrees of freedom; 27.9 is its 99.9 % point.
-    assert ((counts - 10_000) ** 2 / 10_000).sum() < 27.9
-    assert not np.array_equal(iid_partition(100, 10), iid_partition(100, 10))
-
-
-def test_iid_partition_may_leave_a_teacher_without_rows():
-    assert len(np.unique(iid_partition(3, 50, random_state=0))) <= 3
-    assert iid_partition(0, 2).shape == (0,)
+def test_no_partition_that_could_read_the_data_is_offered():
+    """There is one partition, and it takes two numbers and a seed: neither rows nor labels nor groups."""
+    offered = [name for name in skfairdp._teachers.__all__ if "partition" in name]
+    assert offered == ["position_partition"]
+    assert list(inspect.signature(position_partition).parameters) == ["n_rows", "n_teachers", "random_state"]
 
 
 @pytest.mark.parametrize(("n_rows", "n_teachers"), [(1, 1), (7, 7), (10, 3), (1003, 100), (50, 1)])
@@ -126,13 +115,12 @@ def test_position_partition_is_even_and_leaves_nobody_out(n_rows, n_teachers):
     assert len(sizes) == n_teachers and sizes.min() >= 1 and sizes.max() - sizes.min() <= 1
 
 
-@pytest.mark.parametrize("partition", [position_partition, iid_partition])
-def test_partition_follows_random_state_only(partition):
-    first = partition(500, 20, random_state=3)
+def test_partition_follows_random_state_only():
+    first = position_partition(500, 20, random_state=3)
     np.random.default_rng().random()
-    assert np.array_equal(first, partition(500, 20, random_state=3))
-    assert not np.array_equal(first, partition(500, 20, random_state=4))
-    assert not np.array_equal(partition(500, 20), partition(500, 20))
+    assert np.array_equal(first, position_partition(500, 20, random_state=3))
+    assert not np.array_equal(first, position_partition(500, 20, random_state=4))
+    assert not np.array_equal(position_partition(500, 20), position_partition(500, 20))
 
 
 def test_position_partition_is_a_random_deal():
@@ -146,8 +134,7 @@ def test_more_teachers_than_rows_is_an_error_that_names_the_parameter():
         position_partition(3, 5)
 
 
-@pytest.mark.parametrize("partition", [position_partition, iid_partition])
 @pytest.mark.parametrize("n_teachers", [0, -1, 2.0, True, None])
-def test_partition_refuses_counts_that_are_none(partition, n_teachers):
+def test_partition_refuses_counts_that_are_none(n_teachers):
     with pytest.raises(ValueError, match="'n_teachers' parameter"):
-        partition(10, n_teachers)
+        position_partition(10, n_teachers)

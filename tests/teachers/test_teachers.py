@@ -181,9 +181,14 @@ def test_without_memory_nothing_is_written(blobs, tmp_path, monkeypatch):
 
 
 def test_the_cached_function_says_that_its_cache_is_private():
-    import skfairdp._teachers._teachers as module
+    class Notes:
+        def cache(self, function, *, ignore):
+            self.function, self.ignore = function, ignore
+            return function
 
-    assert "PRIVATE teachers" in module._train_private_teachers.__doc__
+    notes = Notes()
+    fit("logistic", np.eye(3), np.arange(3), n_teachers=1, memory=notes)
+    assert "PRIVATE teachers" in notes.function.__doc__ and notes.ignore == ["n_jobs", "verbose"]
     assert "cache holds private" in fit_teachers.__doc__
 
 

@@ -217,7 +217,7 @@ READING = {
     "utils/_groups.py": r"owner|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "utils/_validation.py": r"owner|name",
     "gradient/_training_rows.py": r"type\(self\)\.__name__",
-    "_teachers/_validation.py": (
+    "_teachers/_tasks.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least"
     ),
 }

@@ -2,21 +2,21 @@
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp._teachers._parts import Parts, run_tasks
-from skfairdp._teachers._validation import check_number, numeric_rows
+from skfairdp._teachers._partition import Parts
+from skfairdp._teachers._tasks import check_number, numeric_rows, run_tasks
 
 if TYPE_CHECKING:
     import torch
 
     from skfairdp._networks import StackedMLP, StackedModule
 
-__all__ = ["MLPTeachers", "ModuleTeachers"]
+__all__ = ["MLPTeachers", "ModuleTeachers", "StackedEnsemble", "fit_stacks"]
 
 # Bounds of a stack: its parameters, gradients and Adam moments (16 bytes each) should stay in cache, and there
 # should be more stacks than threads.
@@ -32,6 +32,7 @@ class _StackedTeachers(BaseEstimator):
     lr: float
     weight_decay: float
     device: str
+    _networks_per_stack: ClassVar[int] = _STACK_NETWORKS
 
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedMLP | StackedModule":
         raise NotImplementedError
@@ -51,29 +52,30 @@ class _StackedTeachers(BaseEstimator):
         self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
     ) -> "StackedEnsemble":
         """Train every part; see :func:`fit_teachers`."""
-        import torch
-
-        net = self._net(X, parts.seen.shape[1])
-        size = max(1, _STACK_PARAMETERS // net.n_parameters)
-        if torch.device(self.device).type == "cpu":
-            size = min(size, _STACK_NETWORKS)
-        blocks = parts.blocks(size)
-        tasks = (self._task(net, X, y, block) for block in blocks)
-        stacks = _run_stacks(_train_stack, tasks, len(blocks), self.device, n_jobs=n_jobs, verbose=verbose)
-        seen = [block.seen for block in blocks]
-        return StackedEnsemble(net, stacks, seen, self.device, X.shape[1:], type(self).__name__)
-
-    def _task(
-        self, net: "StackedMLP | StackedModule", X: NDArray[np.floating], y: NDArray[np.int64], block: Parts
-    ) -> tuple[Any, ...]:
-        # Teachers with a constant vote keep their place in the stack, without rows: the shapes are the same for
-        # all data.
-        used = [rows[:0] if constant else rows for rows, constant in zip(block.rows, block.constant, strict=True)]
-        rows = np.concatenate(used)
-        sizes = np.array([len(part) for part in used])
         names = ["epochs", "batch_size", "lr", "weight_decay", "device"]
         # No bar over the steps: their number is that of the largest part with two classes, which is private.
-        return net, X[rows], y[rows], sizes, block.seeds, {name: getattr(self, name) for name in names}
+        settings = {name: getattr(self, name) for name in names}
+
+        def task(block: Parts) -> tuple[Any, ...]:
+            rows, sizes = block.rows_to_train()
+            return X[rows], y[rows], sizes, block.seeds.tolist(), settings
+
+        return fit_stacks(
+            self._net(X, parts.seen.shape[1]),
+            _train_stack,
+            task,
+            parts,
+            device=self.device,
+            row_shape=X.shape[1:],
+            owner=type(self).__name__,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            at_most=self._networks_per_stack,
+        )
+
+    def rehearse(self, X: Any, n_classes: int) -> None:
+        """Try the parameters on public rows; raise the error that training would meet."""
+        self._net(self.validate(X), n_classes)
 
 
 class MLPTeachers(_StackedTeachers):
@@ -202,6 +204,13 @@ class ModuleTeachers(_StackedTeachers):
             ) from None
         return net
 
+    def rehearse(self, X: Any, n_classes: int) -> None:
+        """As of every network teacher; a module may be a function that draws its weights from torch's generator."""
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            super().rehearse(X, n_classes)
+
 
 class StackedEnsemble:
     """Trained stacks, and the classes each teacher may answer."""
@@ -238,6 +247,56 @@ class StackedEnsemble:
         return _run_stacks(function, tasks, len(self.stacks), self.device)
 
 
+def fit_stacks(
+    net: "StackedMLP | StackedModule",
+    train: "Callable[..., list[torch.Tensor]]",
+    task: Callable[[Parts], tuple[Any, ...]],
+    parts: Parts,
+    *,
+    device: str,
+    row_shape: tuple[int, ...],
+    owner: str,
+    n_jobs: int | None,
+    verbose: int,
+    at_most: int = _STACK_NETWORKS,
+) -> StackedEnsemble:
+    """Train one network per part, in stacks whose sizes depend on public numbers only.
+
+    Parameters
+    ----------
+    net : StackedMLP or StackedModule
+        The architecture; every call of ``train`` gets a copy of its own.
+    train : callable
+        ``train(net, *task(block))`` returns the parameters of the networks of a block. It may run in another process,
+        so it must be a function of a module.
+    task : callable
+        What ``train`` is given of a block of parts: its rows, and whatever else it needs.
+    parts : Parts
+    device : str
+    row_shape : tuple of int
+        Shape of one row.
+    owner : str
+        Class name for error messages.
+    n_jobs : int or None
+    verbose : int
+    at_most : int, default=32
+        Networks in a stack on a CPU, where there should be more stacks than threads.
+
+    Returns
+    -------
+    StackedEnsemble
+    """
+    import torch
+
+    size = max(1, _STACK_PARAMETERS // net.n_parameters)
+    if torch.device(device).type == "cpu":
+        size = min(size, at_most)
+    blocks = parts.blocks(size)
+    tasks = ((train, net, *task(block)) for block in blocks)
+    stacks = _run_stacks(_train_own, tasks, len(blocks), device, n_jobs=n_jobs, verbose=verbose)
+    return StackedEnsemble(net, stacks, [block.seen for block in blocks], device, row_shape, owner)
+
+
 def _run_stacks(
     function: Callable[..., Any],
     tasks: Iterable[tuple[Any, ...]],
@@ -265,17 +324,23 @@ def _run_stacks(
         torch.set_num_threads(threads)
 
 
+def _train_own(
+    train: "Callable[..., list[torch.Tensor]]", net: "StackedMLP | StackedModule", *task: Any
+) -> "list[torch.Tensor]":
+    return train(_own(net), *task)
+
+
 def _train_stack(
     net: "StackedMLP | StackedModule",
     X: NDArray[np.floating],
     y: NDArray[np.int64],
     sizes: NDArray[np.int64],
-    seeds: NDArray[np.int64],
+    seeds: list[int],
     settings: dict[str, Any],
 ) -> "list[torch.Tensor]":
     from skfairdp._networks import train_stacked
 
-    return train_stacked(_own(net), X, y, sizes, seeds.tolist(), **settings)
+    return train_stacked(net, X, y, sizes, seeds, **settings)
 
 
 def _predict_stack(

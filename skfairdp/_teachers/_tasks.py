@@ -1,14 +1,49 @@
-"""Checks the batched engines share."""
+"""What every kind of teacher needs: checked parameters, finite rows, and a loop over tasks that nobody hears."""
 
 import math
 import numbers
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel, delayed
 
-__all__ = ["check_number", "numeric_rows"]
+from skfairdp.utils import progress_bar, silence
+
+__all__ = ["check_number", "numeric_rows", "run_tasks"]
+
+
+def run_tasks(
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    n_tasks: int,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+    default_threads: int = 1,
+) -> list[Any]:
+    """Call ``function(*task)`` for every task through joblib's active backend, in order, with a bar when verbose.
+
+    ``n_tasks`` is what the bar shows: a public number. Nothing else is seen or heard of the tasks.
+
+    ``default_threads`` is how many threads to use where neither ``n_jobs`` nor a ``joblib.parallel_config`` says
+    anything; for functions that spend their time outside the interpreter lock.
+    """
+    prefer = "threads" if default_threads > 1 else None
+    if n_jobs is None and effective_n_jobs(None) == 1:
+        n_jobs = default_threads
+    parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
+    with silence():
+        results = parallel(delayed(_in_silence)(function, *task) for task in tasks)
+        return list(progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))
+
+
+def _in_silence(function: Callable[..., Any], *task: Any) -> Any:
+    with silence():  # once more: the task may run in another process
+        return function(*task)
 
 
 def check_number(
