@@ -6,6 +6,7 @@ leave the fit that made them. Only a mechanism of ``skfairdp.privacy`` may relea
 
 from skfairdp._teachers._classifiers import ClassifierEnsemble, check_fair_learner, seeded_clone, total_fit
 from skfairdp._teachers._logistic import LogisticTeachers
+from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
 from skfairdp._teachers._partition import Parts, position_partition, vote_histogram
 from skfairdp._teachers._tasks import run_tasks
@@ -16,10 +17,12 @@ __all__ = [
     "LogisticTeachers",
     "MLPTeachers",
     "ModuleTeachers",
+    "NetClassifier",
     "Parts",
     "StackedEnsemble",
     "TeacherCache",
     "Teachers",
+    "as_classifiers",
     "check_fair_learner",
     "engine_of",
     "fit_stacks",

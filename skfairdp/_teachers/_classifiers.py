@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
+from skfairdp._teachers._net_classifier import as_classifiers
 from skfairdp._teachers._partition import Parts
 from skfairdp._teachers._tasks import run_tasks
 from skfairdp.utils import child_seeds, silence
@@ -137,8 +138,8 @@ def total_fit(constant: int | None, fallback: int, estimator: Any = None, *argum
 
 
 def seeded_clone(teacher: Any, seed: int) -> Any:
-    """A clone with seeds of its own for every ``random_state``, and with nothing to say."""
-    estimator = clone(teacher)
+    """A clone with seeds of its own for every ``random_state`` and every skorch net, and with nothing to say."""
+    estimator = as_classifiers(clone(teacher))
     params = estimator.get_params()
     names = sorted(name for name in params if name.split("__")[-1] == "random_state")
     seeds = child_seeds(np.random.default_rng(seed), len(names)).tolist() if names else []

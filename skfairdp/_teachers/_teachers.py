@@ -63,8 +63,8 @@ class Teachers:
         Returns
         -------
         ndarray of shape (n_teachers, n_rows), dtype int32
-            Class codes. **Private**, also on public rows. A teacher only answers classes that its part contains;
-            one whose part has a single class always answers that class; one without rows always answers 0.
+            Class codes. **Private**, also on public rows. A batched teacher only answers classes that its part
+            contains; one whose part has a single class always answers that class; one without rows always answers 0.
 
         Raises
         ------
@@ -130,6 +130,8 @@ def fit_teachers(
           that module in one tensor program.
         - any scikit-learn classifier or Pipeline: cloned for each part; its ``random_state`` parameters, nested ones
           included, are set from ``random_state``. X reaches it as it is, so a DataFrame stays one.
+        - a ``skorch.NeuralNetClassifier``, also inside a Pipeline or another classifier: the same, with rows as float32
+          and labels as int64. Its module must give one output for each of the ``n_classes`` classes.
     X : array-like of shape (n_rows, n_features), DataFrame or sparse matrix
         Private rows. The batched engines need finite numbers, preferably of the order of 1.
     y : array-like of shape (n_rows,), integer

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
-from skfairdp._teachers import check_fair_learner
+from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
@@ -50,8 +50,8 @@ class RandomizedResponseClassifier(PrivateClassifier):
     ----------
     fair_estimator : estimator, default=None
         Any classifier with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups, such as fairlearn's
-        ``ExponentiatedGradient``; it is cloned. It gets X as floats, y as codes 0..K-1 of the classes, and the released
-        groups. None is :class:`ParityLogisticRegression`.
+        ``ExponentiatedGradient``; it is cloned. It gets X as floats (float32 for a skorch net), y as codes 0..K-1 of the
+        classes, and the released groups. None is :class:`ParityLogisticRegression`.
     epsilon : float, default=1.0
         Privacy budget at δ = 0; in [1e-9, 1e9].
     debias : bool, default=True
@@ -234,4 +234,4 @@ class RandomizedResponseClassifier(PrivateClassifier):
                 "they are, which dilutes the differences between groups. Set debias=False to say that this is meant.",
                 FairnessWarning,
             )
-        return learner, takes_weights
+        return as_classifiers(learner, self.random_state), takes_weights

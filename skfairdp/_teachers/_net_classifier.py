@@ -1,0 +1,114 @@
+"""A skorch net among other classifiers: rows reach it as float32, and its randomness is of its own seed."""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+from skfairdp.utils import RandomStateLike, public_generator
+
+__all__ = ["NetClassifier", "as_classifiers"]
+
+# torch has one generator for a whole process, so that two nets which draw at the same time would read one stream.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+class NetClassifier(ClassifierMixin, BaseEstimator):
+    """A skorch net as a classifier of class codes.
+
+    Rows reach the net as float32 and labels as int64 (float32 for a ``NeuralNetBinaryClassifier``), which is what torch
+    computes with. Weights, shuffling and dropout follow from ``random_state`` alone and leave torch's generator as it
+    was: a teacher must not depend on how much randomness another one has used.
+
+    Parameters
+    ----------
+    net : skorch.NeuralNetClassifier
+        Cloned; its callbacks and its ``train_split`` run as they are configured.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Attributes
+    ----------
+    net_ : skorch.NeuralNetClassifier
+        The trained clone.
+    classes_ : ndarray of shape (n_classes,)
+        0 to n_classes - 1, one for each column of ``predict_proba``, also where y did not hold them all.
+    """
+
+    def __init__(self, net: Any, *, random_state: RandomStateLike = None) -> None:
+        self.net = net
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, **arguments: Any) -> Self:
+        """Train a clone of the net; further arguments are handed to it."""
+        rows, net = _rows(X), clone(self.net)
+        with _own_generator(self.random_state):
+            self.net_ = net.fit(rows, _labels(y, net), **arguments)
+            self.classes_ = np.arange(net.predict_proba(rows[:1]).shape[1])
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return class codes."""
+        with _own_generator(0):  # skorch's loader draws a number even where nothing is shuffled
+            return np.asarray(self.net_.predict(_rows(X)))
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return one probability per class code."""
+        with _own_generator(0):
+            return np.asarray(self.net_.predict_proba(_rows(X)))
+
+
+def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
+    """Return a learner in which every skorch net, at any depth, is a :class:`NetClassifier`; it is changed in place.
+
+    Parameters
+    ----------
+    learner : object
+        A clone of the user's.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the nets.
+
+    Examples
+    --------
+    >>> from skorch import NeuralNetClassifier
+    >>> from skfairdp._networks import MLP
+    >>> from skfairdp._teachers import as_classifiers
+    >>> type(as_classifiers(NeuralNetClassifier(MLP))).__name__
+    'NetClassifier'
+    """
+    if _is_net(learner):
+        return NetClassifier(learner, random_state=random_state)
+    if not hasattr(learner, "get_params"):
+        return learner
+    found = {name: value for name, value in learner.get_params().items() if _is_net(value)}
+    nets = {name: NetClassifier(net, random_state=random_state) for name, net in found.items()}
+    return learner.set_params(**nets) if nets else learner
+
+
+def _is_net(value: Any) -> bool:
+    skorch = sys.modules.get("skorch")  # whoever has a net has loaded it
+    return skorch is not None and isinstance(value, skorch.NeuralNet)
+
+
+def _rows(X: Any) -> NDArray[np.float32]:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float32)
+
+
+def _labels(y: ArrayLike, net: Any) -> NDArray[Any]:
+    from skorch import NeuralNetBinaryClassifier
+
+    return np.asarray(y, dtype=np.float32 if isinstance(net, NeuralNetBinaryClassifier) else np.int64)
+
+
+@contextlib.contextmanager
+def _own_generator(random_state: RandomStateLike) -> Iterator[None]:
+    """Seed torch for a while, and give its generators back as they were."""
+    import torch
+
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.random.manual_seed(int(public_generator(random_state).integers(2**31)))
+        yield
