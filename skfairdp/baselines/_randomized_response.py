@@ -50,8 +50,8 @@ class RandomizedResponseClassifier(PrivateClassifier):
     ----------
     fair_estimator : estimator, default=None
         Any classifier with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups, such as fairlearn's
-        ``ExponentiatedGradient``; it is cloned. It gets X as floats (float32 for a skorch net), y as codes 0..K-1 of the
-        classes, and the released groups. None is :class:`ParityLogisticRegression`.
+        ``ExponentiatedGradient``; it is cloned. It gets X as floats (float32 for a skorch net), y as codes 0..K-1 of
+        the classes, and the released groups. None is :class:`ParityLogisticRegression`.
     epsilon : float, default=1.0
         Privacy budget at δ = 0; in [1e-9, 1e9].
     debias : bool, default=True
