@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 __all__ = ["SHARED_TEXTS", "shared_docs"]
 
-_Class = TypeVar("_Class", bound=type)
+_Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
 _PLACE = re.compile(r"^(?P<indent>[ ]*)\{(?P<name>\w+)\}$", re.MULTILINE)
 
@@ -97,6 +97,25 @@ BudgetExceededError
     From ``fit``, before the first release, when the ledger cannot afford it.
 ValueError
     From ``fit``, on unusable input, before any budget is spent.""",
+    # ---- loaders of data
+    "include_sensitive": """\
+include_sensitive : bool, default=False
+    Keep the original columns of the group among the features.""",
+    "return_X_y": """\
+return_X_y : bool, default=False
+    Return ``(data, target)`` only.""",
+    "fetch_raises": """\
+FileNotFoundError
+    Neither the file nor OpenML can be reached. The message says how to give the folder.
+ValueError
+    The file is not the published table, or ``sensitive`` is not one of the allowed names.""",
+    # ---- arguments of metrics
+    "true_and_predicted": """\
+y_true, y_pred : array-like of shape (n_rows,)
+    True and predicted labels.""",
+    "as_for_demographic_disparity": """\
+sensitive_features, groups, reject_label : object
+    As for :func:`demographic_disparity`.""",
     # ---- arguments and results of methods
     "X_private": """\
 X : array-like of shape (n_rows, n_features)
@@ -123,18 +142,18 @@ proba : ndarray of shape (n_rows, n_classes)
 }
 
 
-def shared_docs(documented: _Class) -> _Class:
-    """Put the shared texts into the docstrings of a class and of the methods it defines.
+def shared_docs(documented: _Documented) -> _Documented:
+    """Put the shared texts into the docstrings of a function, or of a class and the methods it defines.
 
     Parameters
     ----------
-    documented : class
+    documented : class or function
         Its docstrings hold lines such as ``{epsilon}``.
 
     Returns
     -------
-    class
-        The same class.
+    class or function
+        The same one.
 
     Raises
     ------
@@ -159,7 +178,8 @@ def shared_docs(documented: _Class) -> _Class:
     epsilon : float, default=2.0
     """
     documented.__doc__ = _filled(documented.__doc__, documented)
-    for member in vars(documented).values():
+    members = vars(documented).values() if inspect.isclass(documented) else ()
+    for member in members:
         method = inspect.unwrap(member) if callable(member) else getattr(member, "fn", member)
         if inspect.isfunction(method):
             method.__doc__ = _filled(method.__doc__, method)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
+from skfairdp._docs import shared_docs
 from skfairdp.datasets._files import Source, read_table
 from skfairdp.datasets._sources import ADULT, BANK, CREDIT, PARKINSONS
 
@@ -16,6 +17,7 @@ __all__ = ["fetch_adult", "fetch_bank", "fetch_credit", "fetch_parkinsons"]
 Grouping = Callable[[pd.DataFrame], pd.Series]
 
 
+@shared_docs
 def fetch_adult(
     *,
     data_home: str | os.PathLike[str] | None = None,
@@ -35,10 +37,8 @@ def fetch_adult(
         ``SKFAIRDP_DATA``. Where the file is not found, OpenML (data_id 1590), cached in ``data_home``.
     sensitive : {"sex", "race"} or a list of both, default="sex"
         ``"race"`` is White against Non-White, as the papers have it. A list gives a DataFrame of groups.
-    include_sensitive : bool, default=False
-        Keep the original columns of the group among the features.
-    return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+    {include_sensitive}
+    {return_X_y}
 
     Returns
     -------
@@ -51,10 +51,7 @@ def fetch_adult(
 
     Raises
     ------
-    FileNotFoundError
-        Neither the file nor OpenML can be reached. The message says how to give the folder.
-    ValueError
-        The file is not the published table, or ``sensitive`` is not one of the allowed names.
+    {fetch_raises}
 
     References
     ----------
@@ -89,6 +86,7 @@ def fetch_adult(
     )
 
 
+@shared_docs
 def fetch_bank(
     *,
     data_home: str | os.PathLike[str] | None = None,
@@ -108,13 +106,11 @@ def fetch_bank(
         ``SKFAIRDP_DATA``. Where the file is not found, OpenML (data_id 1461), cached in ``data_home``.
     sensitive : {"age", "marital"} or a list of both, default="age"
         ``"age"`` is ``"<60"`` against ``">=60"``; the column ``age`` is then not a feature.
-    include_sensitive : bool, default=False
-        Keep the original columns of the group among the features.
+    {include_sensitive}
     drop_duration : bool, default=False
         Leave out ``duration``. It is known only after the call, so a predictor to be used before it must not
         have it; the papers keep it.
-    return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+    {return_X_y}
 
     Returns
     -------
@@ -126,10 +122,7 @@ def fetch_bank(
 
     Raises
     ------
-    FileNotFoundError
-        Neither the file nor OpenML can be reached. The message says how to give the folder.
-    ValueError
-        The file is not the published table, or ``sensitive`` is not one of the allowed names.
+    {fetch_raises}
 
     References
     ----------
@@ -160,6 +153,7 @@ def fetch_bank(
     )
 
 
+@shared_docs
 def fetch_credit(
     *,
     data_home: str | os.PathLike[str] | None = None,
@@ -178,10 +172,8 @@ def fetch_credit(
         Folder with ``credit.csv.gz`` (or ``credit.csv``). None: the folder in the environment variable
         ``SKFAIRDP_DATA``. Where the file is not found, OpenML (data_id 42477), cached in ``data_home``.
     sensitive : {"sex", "education", "marriage"} or a list of them, default="sex"
-    include_sensitive : bool, default=False
-        Keep the original columns of the group among the features.
-    return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+    {include_sensitive}
+    {return_X_y}
 
     Returns
     -------
@@ -193,10 +185,7 @@ def fetch_credit(
 
     Raises
     ------
-    FileNotFoundError
-        Neither the file nor OpenML can be reached. The message says how to give the folder.
-    ValueError
-        The file is not the published table, or ``sensitive`` is not one of the allowed names.
+    {fetch_raises}
 
     References
     ----------
@@ -231,6 +220,7 @@ def fetch_credit(
     )
 
 
+@shared_docs
 def fetch_parkinsons(
     *,
     data_home: str | os.PathLike[str] | None = None,
@@ -251,8 +241,7 @@ def fetch_parkinsons(
     sensitive : {"sex"}, default="sex"
     include_sensitive : bool, default=False
         Keep ``sex`` among the features.
-    return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+    {return_X_y}
 
     Returns
     -------
@@ -320,8 +309,7 @@ def _bunch(
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     if not names or any(name not in groupings for name in names):
         raise ValueError(
-            f"The 'sensitive' parameter of fetch_{source.name} must be one of {sorted(groupings)}, or a "
-            "list of them. "
+            f"The 'sensitive' parameter of fetch_{source.name} must be one of {sorted(groupings)}, or a list of them. "
             f"Got {sensitive!r} instead."
         )
     groups = pd.DataFrame({name: groupings[name][1](frame).astype(object) for name in names}, index=frame.index)

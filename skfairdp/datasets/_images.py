@@ -162,12 +162,7 @@ def make_color_mnist(
     """
     owner = "make_color_mnist"
     pixels = _checked_images(images, owner)
-    target = np.asarray(labels)
-    if target.shape != (len(pixels),):
-        raise ValueError(
-            f"The 'labels' parameter of {owner} must have shape ({len(pixels)},), one per image. "
-            f"Got shape {target.shape} instead."
-        )
+    target = _checked_labels(labels, len(pixels), owner)
     side, n = pixels.shape[1], len(pixels)
     size = side if size is None else _checked_count("size", size, side, "the side of the images", owner)
     n_samples = n if n_samples is None else _checked_count("n_samples", n_samples, n, "the number of images", owner)
@@ -195,6 +190,16 @@ def make_color_mnist(
         disparity=float(np.abs(red / red.sum() - green / green.sum()).max()),
         red_rates=rates,
     )
+
+
+def _checked_labels(labels: ArrayLike, n: int, owner: str) -> NDArray[Any]:
+    target = np.asarray(labels)
+    if target.shape != (n,):
+        raise ValueError(
+            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. "
+            f"Got shape {target.shape} instead."
+        )
+    return target
 
 
 def _arrays_of(path: os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any]]:

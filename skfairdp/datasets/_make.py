@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from skfairdp.utils import RandomStateLike, public_generator
 
 __all__ = ["make_biased_classification"]
+
+_OWNER = "make_biased_classification"
 
 
 def make_biased_classification(
@@ -75,41 +78,9 @@ def make_biased_classification(
     >>> round(float(y[groups == 1].mean() - y[groups == 0].mean()), 1)
     0.3
     """
-    owner = "make_biased_classification"
-    shares = np.asarray(group_proportions, dtype=float)
-    if shares.ndim != 1 or shares.size < 2 or not np.all(np.isfinite(shares)) or shares.min() <= 0:
-        raise ValueError(
-            f"The 'group_proportions' parameter of {owner} must be two or more positive numbers. "
-            f"Got {group_proportions!r} instead."
-        )
-    shares = shares / shares.sum()
-    if n_classes < 2:
-        raise ValueError(
-            f"The 'n_classes' parameter of {owner} must be an int in the range [2, inf). Got {n_classes!r} instead."
-        )
-    if n_samples < 1:
-        raise ValueError(
-            f"The 'n_samples' parameter of {owner} must be an int in the range [1, inf). Got {n_samples!r} instead."
-        )
-    if n_features < n_classes + shares.size:
-        raise ValueError(
-            f"The 'n_features' parameter of {owner} must be at least the number of classes plus the number "
-            "of "
-            f"groups, {n_classes + shares.size}. Got {n_features!r} instead."
-        )
-    if not 0 <= disparity <= 1:
-        raise ValueError(
-            f"The 'disparity' parameter of {owner} must be a float in the range [0, 1]. Got {disparity!r} instead."
-        )
-    rate = 1 / n_classes if base_rate is None else base_rate
-    favoured, others = rate + disparity * (1 - shares[-1]), rate - disparity * shares[-1]
-    if not 0 <= others <= favoured <= 1:
-        raise ValueError(
-            f"disparity={disparity!r} of {owner} cannot exist at base_rate={rate:.4g}: the rate of the last "
-            "class would be "
-            f"{favoured:.4g} in the last group and {others:.4g} in the others. Lower 'disparity' or change "
-            "'base_rate'."
-        )
+    shares = _shares(group_proportions)
+    _check_sizes(n_samples, n_features, n_classes, shares.size)
+    favoured, others = _rates(disparity, 1 / n_classes if base_rate is None else base_rate, shares[-1])
     rng = public_generator(random_state)
     directions = np.linalg.qr(rng.normal(size=(n_features, n_classes + shares.size)))[0].T
     groups = rng.choice(shares.size, size=n_samples, p=shares)
@@ -127,3 +98,46 @@ def make_biased_classification(
             pd.Series(groups, name="group"),
         )
     return X, y, groups
+
+
+def _shares(group_proportions: Sequence[float]) -> NDArray[np.float64]:
+    """Shares of the groups, which add up to 1."""
+    shares = np.asarray(group_proportions, dtype=float)
+    if shares.ndim != 1 or shares.size < 2 or not np.all(np.isfinite(shares)) or shares.min() <= 0:
+        raise ValueError(
+            f"The 'group_proportions' parameter of {_OWNER} must be two or more positive numbers. "
+            f"Got {group_proportions!r} instead."
+        )
+    return shares / shares.sum()
+
+
+def _check_sizes(n_samples: int, n_features: int, n_classes: int, n_groups: int) -> None:
+    if n_classes < 2:
+        raise ValueError(
+            f"The 'n_classes' parameter of {_OWNER} must be an int in the range [2, inf). Got {n_classes!r} instead."
+        )
+    if n_samples < 1:
+        raise ValueError(
+            f"The 'n_samples' parameter of {_OWNER} must be an int in the range [1, inf). Got {n_samples!r} instead."
+        )
+    if n_features < n_classes + n_groups:
+        raise ValueError(
+            f"The 'n_features' parameter of {_OWNER} must be at least the number of classes plus the number of "
+            f"groups, {n_classes + n_groups}. Got {n_features!r} instead."
+        )
+
+
+def _rates(disparity: float, rate: float, favoured_share: float) -> tuple[float, float]:
+    """Probabilities of the last class in the favoured group and in the others."""
+    if not 0 <= disparity <= 1:
+        raise ValueError(
+            f"The 'disparity' parameter of {_OWNER} must be a float in the range [0, 1]. Got {disparity!r} instead."
+        )
+    favoured, others = rate + disparity * (1 - favoured_share), rate - disparity * favoured_share
+    if not 0 <= others <= favoured <= 1:
+        raise ValueError(
+            f"disparity={disparity!r} of {_OWNER} cannot exist at base_rate={rate:.4g}: the rate of the last class "
+            f"would be {favoured:.4g} in the last group and {others:.4g} in the others. Lower 'disparity' or change "
+            "'base_rate'."
+        )
+    return favoured, others

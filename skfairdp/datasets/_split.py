@@ -14,6 +14,9 @@ from skfairdp.utils import PublicData, RandomStateLike, public_generator
 __all__ = ["PrivatePublicTestSplit", "train_private_public_test_split"]
 
 
+_OWNER = "train_private_public_test_split"
+
+
 @dataclass(frozen=True)
 class PrivatePublicTestSplit:
     """Rows of one data set in three roles.
@@ -103,37 +106,9 @@ def train_private_public_test_split(
     >>> split.X.shape, split.X_public.shape, split.X_test.shape, split.public
     ((700, 10), (50, 10), (250, 10), PublicData(50 rows, 10 columns, with groups))
     """
-    owner = "train_private_public_test_split"
-    shares = tuple(float(size) for size in sizes)
-    if len(shares) != 3 or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
-        raise ValueError(
-            f"The 'sizes' parameter of {owner} must be three positive shares (private, public, test) that "
-            "add up "
-            f"to 1 or less. Got {sizes!r} instead."
-        )
-    n_rows = len(X)
-    units = np.arange(n_rows) if subject is None else pd.factorize(np.asarray(subject))[0]
-    lengths = {"y": len(y), "sensitive_features": len(sensitive_features), "subject": len(units)}
-    for name, length in lengths.items():
-        if length != n_rows:
-            raise ValueError(f"{name} of {owner} has inconsistent length: {length} rows where X has {n_rows}.")
-    n_units = int(units.max(initial=-1)) + 1
-    cuts = np.rint(np.cumsum(shares) * n_units).astype(int)
-    part = np.full(n_units, 3)
-    order = public_generator(random_state).permutation(n_units)
-    for j, (start, stop) in enumerate(zip((0, *cuts[:2]), cuts, strict=True)):
-        part[order[start:stop]] = j
-    rank = np.empty(n_units, dtype=np.intp)
-    rank[order] = np.arange(n_units)
-    by_unit = np.argsort(rank[units], kind="stable")  # shuffled rows, those of one subject together
-    indices = tuple(by_unit[part[units[by_unit]] == j] for j in range(3))
-    if min(len(rows) for rows in indices) == 0:
-        raise ValueError(
-            f"{owner} leaves a part without rows: {[len(rows) for rows in indices]} private, public and "
-            "test rows. "
-            "Give more rows or other 'sizes'."
-        )
-    private, public, test = indices
+    shares = _shares(sizes)
+    units = _units(len(X), subject, {"y": len(y), "sensitive_features": len(sensitive_features)})
+    private, public, test = _parts(units, shares, random_state)
     return PrivatePublicTestSplit(
         X=_take(X, private),
         y=_take(y, private),
@@ -146,6 +121,48 @@ def train_private_public_test_split(
         sensitive_features_test=_take(sensitive_features, test),
         indices=(private, public, test),
     )
+
+
+def _shares(sizes: Sequence[float]) -> tuple[float, ...]:
+    shares = tuple(float(size) for size in sizes)
+    if len(shares) != 3 or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
+        raise ValueError(
+            f"The 'sizes' parameter of {_OWNER} must be three positive shares (private, public, test) that add up "
+            f"to 1 or less. Got {sizes!r} instead."
+        )
+    return shares
+
+
+def _units(n_rows: int, subject: Any, lengths: dict[str, int]) -> NDArray[np.intp]:
+    """The number of each row's subject; every row is one of its own where no subjects are given."""
+    units: NDArray[np.intp] = np.arange(n_rows) if subject is None else pd.factorize(np.asarray(subject))[0]
+    for name, length in {**lengths, "subject": len(units)}.items():
+        if length != n_rows:
+            raise ValueError(f"{name} of {_OWNER} has inconsistent length: {length} rows where X has {n_rows}.")
+    return units
+
+
+def _parts(
+    units: NDArray[np.intp], shares: tuple[float, ...], random_state: RandomStateLike
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the private, public and test rows; those of one subject stand together."""
+    n_units = int(units.max(initial=-1)) + 1
+    cuts = np.rint(np.cumsum(shares) * n_units).astype(int)
+    part = np.full(n_units, 3)
+    order = public_generator(random_state).permutation(n_units)
+    for j, (start, stop) in enumerate(zip((0, *cuts[:2]), cuts, strict=True)):
+        part[order[start:stop]] = j
+    rank = np.empty(n_units, dtype=np.intp)
+    rank[order] = np.arange(n_units)
+    by_unit = np.argsort(rank[units], kind="stable")
+    private, public, test = (by_unit[part[units[by_unit]] == j] for j in range(3))
+    lengths = [len(private), len(public), len(test)]
+    if min(lengths) == 0:
+        raise ValueError(
+            f"{_OWNER} leaves a part without rows: {lengths} private, public and test rows. Give more rows or other "
+            "'sizes'."
+        )
+    return private, public, test
 
 
 def _take(table: Any, rows: NDArray[np.intp]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected, warn_if_vacuous
 from skfairdp.utils import encode_labels, given_domain, group_domain
@@ -68,6 +69,7 @@ def demographic_disparity(
     return largest_disparity(counts, gap)
 
 
+@shared_docs
 def equalized_odds_disparity(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -82,10 +84,8 @@ def equalized_odds_disparity(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n_rows,)
-        True and predicted labels.
-    sensitive_features, groups, reject_label
-        As for :func:`demographic_disparity`.
+    {true_and_predicted}
+    {as_for_demographic_disparity}
 
     Returns
     -------
@@ -107,10 +107,11 @@ def equalized_odds_disparity(
     owner = "equalized_odds_disparity"
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
-    strata = encode_labels(truth, group_domain(truth), owner=owner, name="y_true", parameter="y_true")
-    return _largest_difference(truth == predicted, codes, strata, ~rejected, len(domain), owner)
+    cells = encode_labels(truth, group_domain(truth), owner=owner, name="y_true", parameter="y_true")
+    return _largest_difference(truth == predicted, codes, cells, ~rejected, len(domain), owner)
 
 
+@shared_docs
 def accuracy_disparity(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -123,10 +124,8 @@ def accuracy_disparity(
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n_rows,)
-        True and predicted labels.
-    sensitive_features, groups, reject_label
-        As for :func:`demographic_disparity`.
+    {true_and_predicted}
+    {as_for_demographic_disparity}
 
     Returns
     -------
@@ -147,8 +146,8 @@ def accuracy_disparity(
     owner = "accuracy_disparity"
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
-    one_stratum = np.zeros(len(truth), dtype=np.int64)
-    return _largest_difference(truth == predicted, codes, one_stratum, ~rejected, len(domain), owner)
+    one_cell = np.zeros(len(truth), dtype=np.int64)
+    return _largest_difference(truth == predicted, codes, one_cell, ~rejected, len(domain), owner)
 
 
 def _read(
@@ -169,16 +168,16 @@ def _read(
 def _largest_difference(
     hit: NDArray[Any],
     codes: NDArray[np.int64],
-    strata: NDArray[np.int64],
+    cells: NDArray[np.int64],
     kept: NDArray[np.bool_],
     n_groups: int,
     owner: str,
 ) -> float:
-    """Return the largest difference between two groups' mean of ``hit`` within one stratum."""
-    shape = (int(strata.max()) + 1, n_groups)
+    """Return the largest difference between two groups' mean of ``hit`` within one cell."""
+    shape = (int(cells.max()) + 1, n_groups)
     rows, hits = np.zeros(shape), np.zeros(shape)
-    np.add.at(rows, (strata[kept], codes[kept]), 1.0)
-    np.add.at(hits, (strata[kept], codes[kept]), hit[kept].astype(float))
+    np.add.at(rows, (cells[kept], codes[kept]), 1.0)
+    np.add.at(hits, (cells[kept], codes[kept]), hit[kept].astype(float))
     compared = [h[r > 0] / r[r > 0] for h, r in zip(hits, rows, strict=True)]
     warn_if_vacuous(max(len(rates) for rates in compared), owner)
     return max(float(np.ptp(rates)) if len(rates) else 0.0 for rates in compared)

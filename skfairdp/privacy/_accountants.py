@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from typing import Any
 
 import attr
 import numpy as np
@@ -232,17 +233,7 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     for leaf, times in leaves:
         if isinstance(leaf, GaussianDpEvent) or pure_epsilon(leaf) == 0:
             continue
-        if isinstance(leaf, _BITS):
-            half_width = math.ceil(max_loss(leaf, 1e-18) / grid) + 1
-            pld = dpa.pld_from_deltas(bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid)
-        elif isinstance(leaf, ReplaceSampledGaussian):
-            pld = _replace_sampled_pld(leaf, grid)
-        elif isinstance(leaf, LaplaceDpEvent):
-            pld = dpa.laplace_pld(leaf.noise_multiplier, grid)
-        elif isinstance(leaf, RandomizedResponseDpEvent):
-            pld = dpa.randomized_response_pld(leaf.noise_parameter, leaf.num_buckets, grid)
-        else:
-            pld = dpa.gaussian_pld(_noise_of(leaf), grid, leaf.sampling_probability)
+        pld = _pld_of(leaf, grid)
         finite *= (1 - dpa.infinite_mass(pld)) ** times
         if 1 - finite > delta:
             # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
@@ -254,6 +245,20 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
     return dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves))
+
+
+def _pld_of(leaf: DpEvent, grid: float) -> Any:
+    """The privacy loss distribution of one release on the grid."""
+    if isinstance(leaf, _BITS):
+        half_width = math.ceil(max_loss(leaf, 1e-18) / grid) + 1
+        return dpa.pld_from_deltas(bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid)
+    if isinstance(leaf, ReplaceSampledGaussian):
+        return _replace_sampled_pld(leaf, grid)
+    if isinstance(leaf, LaplaceDpEvent):
+        return dpa.laplace_pld(leaf.noise_multiplier, grid)
+    if isinstance(leaf, RandomizedResponseDpEvent):
+        return dpa.randomized_response_pld(leaf.noise_parameter, leaf.num_buckets, grid)
+    return dpa.gaussian_pld(_noise_of(leaf), grid, leaf.sampling_probability)
 
 
 def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | None:

@@ -98,7 +98,6 @@ def registry_entry(
     >>> entry["url_slug"], round(entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"], 3)
     ('mean-us-2026', 0.926)
     """
-    content = statement.content
     if not statement.epsilon < float("inf"):
         raise ValueError("There is no guarantee to register: the noise was seeded, or there was none.")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):
@@ -115,54 +114,70 @@ def registry_entry(
     }
     deployment: dict[str, dict[str, Any]] = {
         "basic": basic,
-        "dp_variant": {
-            "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
-            "data_domain": data_domain,
-            "unprotected_quantities": _listed(
-                f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
-                for fact in content["public"]
-            ),
-        },
-        "privacy_loss": {
-            "privacy_unit": "Record" if content["protects"] == "record" else "Sensitive attribute of a record",
-            "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
-            "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
-            "privacy_parameters_details": _listed(
-                [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
-                + ([f"mu = {statement.mu:.6g} (Gaussian differential privacy)"] if statement.mu is not None else [])
-                + [f"true-positive rate of any attack at most {found:.4g} at a false-positive rate of {rate:g}"
-                   for rate, found in statement.attack]
-            ),
-        },
+        "dp_variant": _variant(statement, data_domain),
+        "privacy_loss": _privacy_loss(statement),
         "deployment_model": {
             "model_name": model_name,
             "actors": actors,
             "release_type": "One release",
-            "release_type_details": _story(content),
+            "release_type_details": _story(statement.content),
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },
-        "accounting": {
-            "post_processing": content["post_processing"],
-            "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
-            "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
-        },
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": _story(content),
-            "mechanisms": _MECHANISMS.format(
-                version=content["versions"]["skfairdp"],
-                releases="; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"]),
-            ),
-            "justification": justification,
-        },
+        "accounting": _accounting(statement.content),
+        "implementation": _implementation(statement.content, justification),
         "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
-    }  # fmt: skip
+    }
     slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
     return {
         "url_slug": re.sub(r"[\W_]+", "-", slug.lower()).strip("-"),
         "status": "Draft",
         "tier": 3,
         "deployment": {part: _given(fields) for part, fields in deployment.items()},
+    }
+
+
+def _variant(statement: Stated, data_domain: str | None) -> dict[str, Any]:
+    return {
+        "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
+        "data_domain": data_domain,
+        "unprotected_quantities": _listed(
+            f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
+            for fact in statement.content["public"]
+        ),
+    }
+
+
+def _privacy_loss(statement: Stated) -> dict[str, Any]:
+    content = statement.content
+    curve = [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
+    mu = [] if statement.mu is None else [f"mu = {statement.mu:.6g} (Gaussian differential privacy)"]
+    attack = [
+        f"true-positive rate of any attack at most {found:.4g} at a false-positive rate of {rate:g}"
+        for rate, found in statement.attack
+    ]
+    return {
+        "privacy_unit": "Record" if content["protects"] == "record" else "Sensitive attribute of a record",
+        "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
+        "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
+        "privacy_parameters_details": _listed(curve + mu + attack),
+    }
+
+
+def _accounting(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "post_processing": content["post_processing"],
+        "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
+        "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
+    }
+
+
+def _implementation(content: Mapping[str, Any], justification: str | None) -> dict[str, Any]:
+    releases = "; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"])
+    return {
+        "preprocessing_and_hyperparameter_tuning": _story(content),
+        "mechanisms": _MECHANISMS.format(version=content["versions"]["skfairdp"], releases=releases),
+        "justification": justification,
     }
 
 

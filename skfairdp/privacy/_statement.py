@@ -337,23 +337,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
     """
     secret = spent.epsilon == spent.mechanism_epsilon
     private = math.isfinite(spent.mechanism_epsilon)
-    mu, curve = None, []
-    if secret and private:
-        squared = _mu_squared(tuple(flatten(spent.event).items()))
-        mu = None if squared is None else math.sqrt(squared)
-        pure = spent.delta == 0
-        curve = [(delta, min(epsilon_of(spent.event, delta), spent.epsilon if pure else math.inf)) for delta in DELTAS]
-        curve.append((spent.delta, spent.epsilon))
-        curve = sorted(dict(curve).items(), reverse=True)
-    public = [
-        {
-            "name": str(getattr(fact, "name", fact)),
-            "how": str(getattr(fact, "how", "given")),
-            "value": getattr(fact, "value", None),
-            "consequence": str(getattr(fact, "consequence", "") or ""),
-        }
-        for fact in spent.public
-    ]
+    mu, curve = _mu_and_curve(spent) if secret and private else (None, [])
     content = {
         "format": FORMAT,
         "subject": subject,
@@ -374,21 +358,39 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         ],
         "event": event_to_dict(spent.event),
         "releases": described_releases(spent.event),
-        "performed": [
-            {
-                "mechanism": release.mechanism,
-                "sensitivity": _plain(release.sensitivity),
-                "sigma": _plain(release.sigma),
-                "times": release.times,
-            }
-            for release in getattr(spent, "performed", ())
-        ],
-        "public": public,
+        "performed": [_performed(release) for release in getattr(spent, "performed", ())],
+        "public": [_public(fact) for fact in spent.public],
         "post_processing": POST_PROCESSING,
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
     }
     return PrivacyStatement(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _mu_and_curve(spent: Any) -> tuple[float | None, list[tuple[float, float]]]:
+    """μ of Gaussian differential privacy where there is one, and ε at every δ shown, largest δ first."""
+    squared = _mu_squared(tuple(flatten(spent.event).items()))
+    cap = spent.epsilon if spent.delta == 0 else math.inf
+    curve = {delta: min(epsilon_of(spent.event, delta), cap) for delta in DELTAS} | {spent.delta: spent.epsilon}
+    return None if squared is None else math.sqrt(squared), sorted(curve.items(), reverse=True)
+
+
+def _public(fact: Any) -> dict[str, Any]:
+    return {
+        "name": str(getattr(fact, "name", fact)),
+        "how": str(getattr(fact, "how", "given")),
+        "value": getattr(fact, "value", None),
+        "consequence": str(getattr(fact, "consequence", "") or ""),
+    }
+
+
+def _performed(release: Any) -> dict[str, Any]:
+    return {
+        "mechanism": release.mechanism,
+        "sensitivity": _plain(release.sensitivity),
+        "sigma": _plain(release.sigma),
+        "times": release.times,
+    }
 
 
 def _ledger_story(ledger: Any) -> dict[str, Any]:
