@@ -20,70 +20,16 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.privacy._mechanisms import _Noise
-from tests.inspection.test_pate_bounds import VECTORS
-from tests.inspection.test_pate_bounds import (
-    test_a_likely_other_answer_falls_back as likely_error_falls_back,
-)
-from tests.inspection.test_pate_bounds import (
-    test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller as high_orders_fall_back,
-)
-from tests.inspection.test_pate_bounds import test_reference_vectors_of_gnmax as reference_vectors
-from tests.privacy.test_accounting import test_filter_never_passes_its_cap_by_any_amount as filter_is_kept
-from tests.statistical.test_release_accounting import (
-    test_calibrated_noise_costs_at_most_the_target as calibration_is_kept,
-)
-from tests.statistical.test_release_accounting import (
-    test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for as closed_form,
-)
-from tests.statistical.test_release_accounting import (
-    test_certified_guarantee_is_the_same_for_every_data_set_and_transcript as certificate_is_constant,
-)
-from tests.statistical.test_release_accounting import (
-    test_every_release_is_covered_by_the_certified_event as releases_are_covered,
-)
-from tests.statistical.test_release_accounting import (
-    test_no_query_starts_that_the_budget_cannot_finish as budget_is_kept,
-)
-from tests.statistical.test_release_accounting import (
-    test_seven_fits_of_a_search_are_seven_entries_and_their_composition as seven_fits,
-)
-from tests.statistical.test_release_accounting import (
-    test_the_filter_is_refused_for_noise_that_is_not_gaussian as filter_is_refused,
-)
-from tests.statistical.test_release_accounting import (
-    test_the_ledger_is_written_before_the_first_draw as ledger_comes_first,
-)
-from tests.statistical.test_release_accounting import (
-    test_when_the_queries_stop_depends_on_outputs_only as stopping_is_public,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_confident_votes_keep_their_sensitivity_along_noisy_transcripts as transcripts_agree,
-)
-
-from .harness import killed_by, mutant, replace_everywhere
-
-SOFT, SOFT_3 = "FairPATE-soft-2classes", "FairPATE-soft-3classes"
-GNMAX, GNMAX_3 = "FairPATE-gnmax-2classes", "FairPATE-gnmax-3classes"
-BINARY, GDP, GDP_3 = (f"FairPATE-confident-{kind}" for kind in ("2classes-binary", "2classes-gdp", "3classes-gdp"))
+from tests.mutants.harness import mutant, replace_everywhere
 
 
-@mutant(
-    5,
-    killed_by(releases_are_covered, name=SOFT, threshold=0.51),
-    killed_by(releases_are_covered, name=GNMAX, threshold=0.51),
-    killed_by(closed_form, name=SOFT_3, delta=1e-5),
-)
+@mutant
 def composition_left_out(patch):
     """Found: the ε of one query is reported for all of them. Right: every query is counted."""
     patch.setattr(_plan, "repeat", lambda event, times: event)
 
 
-@mutant(
-    14,
-    killed_by(releases_are_covered, name=GDP, threshold=1.0),
-    killed_by(budget_is_kept, accounting="gdp", passes="never"),
-    killed_by(budget_is_kept, accounting="gdp", passes="alternately"),
-)
+@mutant
 def failed_thresholds_are_free(patch):
     """Found: a query whose outcome is "no answer" returns early and is not charged. Right: it is charged."""
     spend_argmax = _plan.Budget.spend_argmax
@@ -100,7 +46,7 @@ def failed_thresholds_are_free(patch):
     patch.setattr(_plan.Budget, "spend_argmax", spend_both)
 
 
-@mutant(14, killed_by(releases_are_covered, name=BINARY, threshold=1.0))
+@mutant
 def only_answered_queries_are_declared(patch):
     """The same with declared counts: the event has as many thresholds as answers are planned."""
 
@@ -110,7 +56,7 @@ def only_answered_queries_are_declared(patch):
     patch.setattr(_plan, "repeat", fewer)
 
 
-@mutant(15, killed_by(closed_form, name=SOFT, delta=1e-9), killed_by(closed_form, name=GNMAX_3, delta=1e-9))
+@mutant
 def delta_is_ignored(patch):
     """Found: the user's δ is accepted and 1e-5 is used. Right: what was asked for is what is reported."""
     bounds = _accountants._bounds
@@ -142,12 +88,7 @@ def plant_theorem_6(patch, **slip):
     replace_everywhere(patch, data_dependent_rdp, planted)
 
 
-def vector(name):
-    (case,) = (case for case in VECTORS["gnmax"] if case["votes"] == name)
-    return case
-
-
-@mutant(12, killed_by(reference_vectors, case=vector([230, 20])))
+@mutant
 def bracket_slip_in_the_data_dependent_bound(patch):
     """Found: ``2 λ l + 1`` where ``2 λ (l + 1)`` belongs. Here ``mu2/σ² + 1`` for ``(mu2 + 1)/σ²``.
 
@@ -156,17 +97,13 @@ def bracket_slip_in_the_data_dependent_bound(patch):
     plant_theorem_6(patch, first_exponent=lambda mu2, sigma: mu2 / sigma**2 + 1)
 
 
-@mutant(13, killed_by(reference_vectors, case=vector([230, 20])))
+@mutant
 def missing_logarithm_in_the_data_dependent_bound(patch):
     """Found: the moment itself where its logarithm belongs. Right: as for the bracket."""
     plant_theorem_6(patch, logarithm=lambda moment: moment)
 
 
-@mutant(
-    17,
-    killed_by(likely_error_falls_back, sigma=1.0, log_q_=-0.69),
-    killed_by(high_orders_fall_back),
-)
+@mutant
 def preconditions_of_the_data_dependent_bound(patch):
     """Found: the data-dependent moment bound applied without its conditions, giving negative or undefined costs.
 
@@ -175,12 +112,7 @@ def preconditions_of_the_data_dependent_bound(patch):
     plant_theorem_6(patch, checked=False)
 
 
-@mutant(
-    18,
-    killed_by(filter_is_kept),
-    killed_by(releases_are_covered, name=GDP_3, threshold=0.51),
-    killed_by(budget_is_kept, accounting="gdp", passes="always"),
-)
+@mutant
 def budget_checked_after_spending(patch):
     """Found: ``while spent < budget: release; spent += cost``. Right: checked before, and never over by any amount."""
 
@@ -191,7 +123,7 @@ def budget_checked_after_spending(patch):
     patch.setattr(GDPFilter, "spend", spend)
 
 
-@mutant(19, killed_by(stopping_is_public, accounting="gdp", n_classes=2))
+@mutant
 def data_dependent_stopping(patch):
     """Found: the data-dependent cost of the votes at hand drives the stopping rule, and the stop is an unpaid release.
 
@@ -214,11 +146,7 @@ def data_dependent_stopping(patch):
     patch.setattr(GNMax, "release", release_and_charge)
 
 
-@mutant(
-    34,
-    killed_by(releases_are_covered, name=GDP, threshold=0.51),
-    killed_by(budget_is_kept, accounting="gdp", passes="always"),
-)
+@mutant
 def expected_cost_instead_of_worst_case(patch):
     """Found: cost of the threshold plus *probability of answering* times the cost of the argmax.
 
@@ -232,7 +160,7 @@ def expected_cost_instead_of_worst_case(patch):
     patch.setattr(_plan.Budget, "spend_argmax", lambda self: self._filter.spend(0.5 * self._plan.gnmax.mu_squared))
 
 
-@mutant(34, killed_by(releases_are_covered, name=BINARY, threshold=0.51))
+@mutant
 def expected_number_of_maxima_declared(patch):
     """The same with declared counts: half of the permitted maxima are in the event, because half are expected."""
 
@@ -242,7 +170,7 @@ def expected_number_of_maxima_declared(patch):
     patch.setattr(_plan, "repeat", expected)
 
 
-@mutant(32, killed_by(calibration_is_kept, n=300, epsilon=1.0))
+@mutant
 def calibration_rounds_the_wrong_way(patch):
     """Found: a search for the noise multiplier returns the end of its bracket whose ε is above the target.
 
@@ -251,7 +179,7 @@ def calibration_rounds_the_wrong_way(patch):
     replace_everywhere(patch, calibrate_noise, lambda *args, **kwargs: 0.995 * calibrate_noise(*args, **kwargs))
 
 
-@mutant(None, killed_by(certificate_is_constant, name=GDP), killed_by(certificate_is_constant, name=GDP_3))
+@mutant
 def realised_spend_is_certified(patch):
     """Found: an adaptive filter stops early, and the ε of what was really spent is printed.
 
@@ -273,7 +201,7 @@ def realised_spend_is_certified(patch):
     patch.setattr(Spending, "report", property(realised))
 
 
-@mutant(None, killed_by(transcripts_agree, name=GDP_3))
+@mutant
 def gate_peeks_at_the_true_plurality(patch):
     """Found: the fairness check is made on the noiseless plurality; a query it rejects is neither asked nor charged.
 
@@ -298,13 +226,13 @@ def gate_peeks_at_the_true_plurality(patch):
     patch.setattr(_base_pate, "release_votes", peeking)
 
 
-@mutant(None, killed_by(filter_is_refused))
+@mutant
 def discrete_noise_in_the_gaussian_filter(patch):
     """Found in an earlier state of this package: discrete Gaussian noise certified as exactly Gaussian-DP."""
     patch.setattr(_Noise, "_gaussian_cost", lambda self, sensitivity: (sensitivity / self.sigma) ** 2)
 
 
-@mutant(None, killed_by(seven_fits))
+@mutant
 def ledger_lost_on_clone(patch):
     """Found: ``clone`` deep-copies the accountant, so that a search over seven fits reads zero spent.
 
@@ -313,7 +241,7 @@ def ledger_lost_on_clone(patch):
     patch.setattr(PrivacyLedger, "__sklearn_clone__", lambda self: PrivacyLedger(self.epsilon, self.delta))
 
 
-@mutant(None, killed_by(ledger_comes_first, name=SOFT), killed_by(ledger_comes_first, name=BINARY))
+@mutant
 def ledger_written_after_the_release(patch):
     """Found: the budget is debited when the results are in; a killed process has then released for nothing.
 

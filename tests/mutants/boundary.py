@@ -5,31 +5,10 @@ import numpy as np
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.privacy import GaussianMechanism, PublicReads
 from skfairdp.utils import encode_labels
-from tests.privacy.test_public_facts import (
-    test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones as held_out_rows_are_listed,
-)
-from tests.privacy.test_public_facts import (
-    test_two_fits_with_one_list_of_facts_release_under_one_event as the_event_follows_listed_facts,
-)
-from tests.utils.test_private_errors import (
-    test_a_group_outside_the_groups_has_one_text as unknown_groups_are_not_counted,
-)
-from tests.utils.test_private_errors import (
-    test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type as unknown_labels_are_not_counted,
-)
-from tests.utils.test_private_errors import (
-    test_the_warning_of_small_groups_follows_released_counts_alone as warnings_follow_releases,
-)
-
-from .harness import killed_by, mutant, replace_everywhere
+from tests.mutants.harness import mutant, replace_everywhere
 
 
-@mutant(
-    41,
-    killed_by(unknown_labels_are_not_counted, name="pate", method="fit"),
-    killed_by(unknown_labels_are_not_counted, name="dp_sgd", method="planned_privacy"),
-    killed_by(unknown_groups_are_not_counted, name="sf_pate", method="fit"),
-)
+@mutant
 def rows_outside_the_domain_are_counted_aloud(patch):
     """Found: "y has 133 row(s) whose value is not among the known ones", uncharged and as often as one likes.
 
@@ -45,7 +24,7 @@ def rows_outside_the_domain_are_counted_aloud(patch):
     replace_everywhere(patch, encode_labels, counting)
 
 
-@mutant(45, killed_by(warnings_follow_releases, released=2.0), killed_by(warnings_follow_releases, released=500.0))
+@mutant
 def small_groups_are_told_by_their_true_sizes(patch):
     """Found in our own tests: nothing noticed a warning that looked at exact counts. Right: at the released ones."""
     honest_release, honest_warning = GaussianMechanism.release, PFGuardGenerator._warn_of_small_groups
@@ -63,17 +42,13 @@ def small_groups_are_told_by_their_true_sizes(patch):
     patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)
 
 
-@mutant(
-    None,
-    killed_by(the_event_follows_listed_facts, name="dp_sgd"),
-    killed_by(the_event_follows_listed_facts, name="pate"),
-)
+@mutant
 def the_number_of_rows_is_used_and_not_listed(patch):
     """Found: lists of public values written by hand, eight times. Right: whoever reads a value notes it."""
     _forget_facts(patch, "number of private rows", "sampling probability", "number of steps")
 
 
-@mutant(None, killed_by(held_out_rows_are_listed))
+@mutant
 def rows_held_out_as_public_go_unmentioned(patch):
     """Found: rows that nothing protects, of which the report said nothing. Right: their number, and how drawn."""
     _forget_facts(patch, "rows held out by 'public_size'")

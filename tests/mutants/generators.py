@@ -20,74 +20,7 @@ from skfairdp.generative._releases import MajorityBits, MeanGradient, SanitisedG
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.metrics import _synthetic
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
-from tests.generative.test_backends import (
-    test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides as counts_move,
-)
-from tests.generative.test_backends import (
-    test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch as joint_event,
-)
-from tests.generative.test_backends import (
-    test_noise_of_signs_bits_and_bins_has_the_declared_scale as votes_are_noisy,
-)
-from tests.generative.test_backends import (
-    test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch as gradient_is_noisy,
-)
-from tests.generative.test_backends import (
-    test_opposite_answers_move_the_mean_as_far_as_declared as mean_moves_as_declared,
-)
-from tests.generative.test_backends import (
-    test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata as parts_are_public,
-)
-from tests.generative.test_generator_boundary import (
-    test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights as trouble_stays,
-)
-from tests.generative.test_generator_boundary import (
-    test_all_labels_that_are_not_declared_raise_one_error_that_says_nothing as errors_say_nothing,
-)
-from tests.generative.test_generator_boundary import (
-    test_no_cell_of_a_declared_column_shows_in_anything_but_releases as cells_do_not_show,
-)
-from tests.generative.test_generator_boundary import (
-    test_one_label_or_group_more_changes_no_type as types_are_declared,
-)
-from tests.generative.test_generator_boundary import (
-    test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings as releases_decide,
-)
-from tests.metrics.test_metrics_synthetic import (
-    test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three as gaps_are_between_groups,
-)
-from tests.statistical.test_generator_differential import (
-    test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity as tables_hold,
-)
-from tests.statistical.test_generator_differential import (
-    test_one_outlying_row_moves_no_bound_of_the_output as bounds_are_public,
-)
-from tests.statistical.test_generator_differential import (
-    test_replaying_the_releases_gives_the_model_without_the_rows as tables_replay,
-)
-from tests.statistical.test_generator_differential import (
-    test_the_event_of_the_generator_is_that_of_the_noise_it_adds as event_is_of_the_noise,
-)
-from tests.statistical.test_generator_differential import (
-    test_the_noise_of_the_generator_has_the_scale_that_is_accounted as noise_is_accounted,
-)
-from tests.statistical.test_generator_ensembles import (
-    test_a_discriminator_without_the_replaced_record_answers_the_same as bystanders_answer_the_same,
-)
-from tests.statistical.test_generator_ensembles import (
-    test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own as rows_are_disjoint,
-)
-from tests.statistical.test_generator_ensembles import (
-    test_the_generator_is_a_function_of_what_was_let_out as networks_replay,
-)
-from tests.statistical.test_generator_ensembles import (
-    test_the_number_of_releases_is_the_declared_one as releases_are_counted,
-)
-from tests.statistical.test_generator_ensembles import (
-    test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before as draws_do_not_show,
-)
-
-from .harness import killed_by, mutant
+from tests.mutants.harness import mutant
 
 
 class Parts(samplers.TeacherParts):
@@ -105,7 +38,7 @@ def deal(patch, change):
     patch.setattr(gan, "TeacherParts", type("Planted", (Parts,), {"change": change}))
 
 
-@mutant(1, killed_by(rows_are_disjoint, backend="pate_gan"), killed_by(bystanders_answer_the_same, variant=""))
+@mutant
 def one_part_for_all_discriminators(patch):
     """Found: one discriminator that sees all rows, called an ensemble. Right: disjoint parts for the whole fit."""
 
@@ -115,7 +48,7 @@ def one_part_for_all_discriminators(patch):
     deal(patch, change)
 
 
-@mutant(2, killed_by(event_is_of_the_noise, name="tree"))
+@mutant
 def exclusive_or_in_the_noise_of_the_tables(patch):
     """Found: ``10 ^ delta``, an exclusive or, where a power was meant. Right: the user's δ, in one place."""
 
@@ -126,19 +59,19 @@ def exclusive_or_in_the_noise_of_the_tables(patch):
     patch.setattr(Budget, "calibrated", calibrated)
 
 
-@mutant(4, killed_by(votes_are_noisy))
+@mutant
 def noise_on_labels_in_place_of_votes(patch):
     """Found: exact majorities, and noise on the labels they are compared with. Right: noise on the count of votes."""
     patch.setattr(MajorityBits, "release", lambda self, votes, source: np.asarray(votes) >= self.n_teachers / 2)
 
 
-@mutant(5, killed_by(releases_are_counted, backend="pate_gan"))
+@mutant
 def bits_charged_once_a_round(patch):
     """Found: a round of queries charged as one. Right: every bit is charged."""
     patch.setattr(PATEGANPlan, "event_at", lambda self, noise: repeat(self.bits_at(noise).event, self.settings.n_steps))
 
 
-@mutant(6, killed_by(bounds_are_public, bounds=None))
+@mutant
 def bounds_of_columns_read_from_private_rows(patch):
     """Found: smallest and largest private value as the range of what is generated. Right: public, or paid for."""
     honest = _inputs.plan_table
@@ -151,7 +84,7 @@ def bounds_of_columns_read_from_private_rows(patch):
     patch.setattr(_inputs, "plan_table", planted)
 
 
-@mutant(7, killed_by(tables_hold, name="tree"))
+@mutant
 def categories_read_from_private_rows(patch):
     """Found: one-hot columns for the categories that occur. Right: public ones; others have a cell of their own."""
     honest = _inputs.plan_table
@@ -163,7 +96,7 @@ def categories_read_from_private_rows(patch):
     patch.setattr(_inputs, "plan_table", planted)
 
 
-@mutant(9, killed_by(rows_are_disjoint, backend="datalens"))
+@mutant
 def every_discriminator_on_the_last_part(patch):
     """Found: a stale loop index, so that every teacher trains on the last part. Right: each on its own."""
 
@@ -173,7 +106,7 @@ def every_discriminator_on_the_last_part(patch):
     deal(patch, change)
 
 
-@mutant(10, killed_by(gradient_is_noisy))
+@mutant
 def inverse_noise_scale_of_a_gradient(patch):
     """Found: the inverse of the scale where the scale belongs. Right: noise and event from one number."""
 
@@ -184,7 +117,7 @@ def inverse_noise_scale_of_a_gradient(patch):
     patch.setattr(SanitisedGradient, "_vector", property(vector))
 
 
-@mutant(10, killed_by(mean_moves_as_declared))
+@mutant
 def half_the_distance_of_a_mean_gradient(patch):
     """Found (sensitivity of one added record, C, where one is replaced). Right: an answer turns round, 2C."""
 
@@ -195,10 +128,7 @@ def half_the_distance_of_a_mean_gradient(patch):
     patch.setattr(MeanGradient, "_vector", property(vector))
 
 
-@mutant(
-    None,
-    killed_by(counts_move, two_sided=True, sensitivity=17.08800749063506),
-)
+@mutant
 def one_record_counted_once_among_the_gradients_of_gs_wgan(patch):
     """Found (DP-SGD-F inside GS-WGAN): counts that a record moves by 1, as in training on records.
 
@@ -211,7 +141,7 @@ def one_record_counted_once_among_the_gradients_of_gs_wgan(patch):
     patch.setattr(CountsOfRows, "_vector", property(vector))
 
 
-@mutant(11, killed_by(rows_are_disjoint, backend="g_pate"))
+@mutant
 def rows_dealt_anew_every_round(patch):
     """Found: a new partition every round for discriminators that keep what they learnt. Right: one for the fit."""
     honest = samplers.TeacherParts.batch
@@ -223,13 +153,13 @@ def rows_dealt_anew_every_round(patch):
     patch.setattr(samplers.TeacherParts, "batch", batch)
 
 
-@mutant(15, killed_by(event_is_of_the_noise, name="star"))
+@mutant
 def delta_overwritten(patch):
     """Found: δ set to 1/n whatever the user asked. Right: what was asked is what is calibrated and reported."""
     patch.setattr(Budget, "calibrated", lambda self: calibrate_noise(self.event_at, self.epsilon, 1 / 60, guess=4.0))
 
 
-@mutant(16, killed_by(networks_replay, backend="pate_gan"))
+@mutant
 def student_discriminator_trained_on_real_rows(patch):
     """Found: the student is shown raw private rows as examples of "real". Right: generated rows and released bits."""
     honest = AdversarialTraining.follow_student
@@ -241,7 +171,7 @@ def student_discriminator_trained_on_real_rows(patch):
     patch.setattr(AdversarialTraining, "follow_student", follow_student)
 
 
-@mutant(20, killed_by(tables_replay))
+@mutant
 def real_labels_with_synthetic_rows(patch):
     """Found: the private labels handed out beside synthetic rows. Right: labels are drawn from the law."""
     honest_fit, honest_draw = PFGuardGenerator.fit, PFGuardGenerator._draw
@@ -259,7 +189,7 @@ def real_labels_with_synthetic_rows(patch):
     patch.setattr(PFGuardGenerator, "_draw", draw)
 
 
-@mutant(21, killed_by(bystanders_answer_the_same, variant=""))
+@mutant
 def weights_from_the_groups_of_the_whole_table(patch):
     """Found (PFGuard's step 3): counts over the whole private table weigh the batches of every teacher.
 
@@ -274,7 +204,7 @@ def weights_from_the_groups_of_the_whole_table(patch):
     deal(patch, change)
 
 
-@mutant(22, killed_by(noise_is_accounted))
+@mutant
 def one_noise_for_all_counts_of_a_table(patch):
     """Found: one draw, broadcast. Right: noise of its own for every number."""
     honest = GaussianMechanism.release
@@ -286,7 +216,7 @@ def one_noise_for_all_counts_of_a_table(patch):
     patch.setattr(GaussianMechanism, "release", release)
 
 
-@mutant(23, killed_by(joint_event, batch_size=8), killed_by(joint_event, batch_size=32))
+@mutant
 def rows_of_a_batch_accounted_as_independent_draws(patch):
     """Found (GS-WGAN): B rows share one drawn discriminator and are accounted as B independently sampled releases.
 
@@ -300,7 +230,7 @@ def rows_of_a_batch_accounted_as_independent_draws(patch):
     patch.setattr(SanitisedGradient, "event", property(event))
 
 
-@mutant(24, killed_by(rows_are_disjoint, backend="gs_wgan"))
+@mutant
 def rare_rows_dealt_again(patch):
     """Found (DataLens' code): every teacher gets equally many rows of a class; the rare class starts over.
 
@@ -314,7 +244,7 @@ def rare_rows_dealt_again(patch):
     deal(patch, change)
 
 
-@mutant(25, killed_by(parts_are_public))
+@mutant
 def parts_stratified_by_group(patch):
     """Found (PFGuard's step 2): parts matched to the groups' shares. Right: dealt by position."""
     honest = samplers.TeacherParts.__init__
@@ -327,7 +257,7 @@ def parts_stratified_by_group(patch):
     patch.setattr(samplers.TeacherParts, "__init__", init)
 
 
-@mutant(None, killed_by(draws_do_not_show))
+@mutant
 def only_the_drawn_discriminator_trains(patch):
     """Found (GS-WGAN's code): the drawn discriminator alone takes a step, so that its state tells earlier draws.
 
@@ -346,7 +276,7 @@ def only_the_drawn_discriminator_trains(patch):
 
 
 # ---- found in our own 0.1.0: what the program around the releases said ---------------------------------------------
-@mutant(37, killed_by(types_are_declared))
+@mutant
 def labels_typed_as_the_private_ones(patch):
     """Found: groups as wide as the longest private string. Right: the type of the declared list."""
     honest = Form.of.__func__
@@ -362,7 +292,7 @@ def labels_typed_as_the_private_ones(patch):
     )
 
 
-@mutant(37, killed_by(cells_do_not_show, container="frame", column="count"))
+@mutant
 def numbers_typed_as_the_private_ones(patch):
     """Found: floats where one private integer is missing. Right: declared types, float64 without one."""
     honest = _inputs.plan_table
@@ -375,7 +305,7 @@ def numbers_typed_as_the_private_ones(patch):
     patch.setattr(_inputs, "plan_table", planted)
 
 
-@mutant(37, killed_by(cells_do_not_show, container="categories", column="kind"))
+@mutant
 def categories_kept_with_the_column(patch):
     """Found: the categorical dtype of the private column, with all its values, in the fitted model. Right: declared."""
     honest = _inputs.plan_table
@@ -389,18 +319,14 @@ def categories_kept_with_the_column(patch):
     patch.setattr(_inputs, "plan_table", planted)
 
 
-@mutant(
-    37,
-    killed_by(cells_do_not_show, container="lists", column="size"),
-    killed_by(cells_do_not_show, container="objects", column="count"),
-)
+@mutant
 def rows_converted_as_a_whole(patch):
     """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
     patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
     patch.setattr("skfairdp.generative._columns.as_numbers", lambda column: np.asarray(column, dtype=np.float64))
 
 
-@mutant(41, killed_by(errors_say_nothing, build=list, what="groups"))
+@mutant
 def rows_counted_in_an_error(patch):
     """Found: "133 row(s) whose value is not among the 3 known ones", uncharged. Right: one constant text."""
     honest = _inputs.codes_of_cells
@@ -414,7 +340,7 @@ def rows_counted_in_an_error(patch):
     patch.setattr(_inputs, "codes_of_cells", planted)
 
 
-@mutant(41, killed_by(trouble_stays, trouble="warns"), killed_by(trouble_stays, trouble="raises"))
+@mutant
 def trouble_of_a_part_let_through(patch):
     """Found: warnings and failures of what is fitted on one part reach the user. Right: silence, even weights."""
 
@@ -443,7 +369,7 @@ class Exact:
         return noisy
 
 
-@mutant(45, killed_by(releases_decide, law="ranges paid for"))
+@mutant
 def cells_from_exact_histograms(patch):
     """Found (survived in 0.1.0): fine histograms are released, cells are merged by the exact ones. Right: by noisy."""
     honest = TableCodec.settle
@@ -452,14 +378,14 @@ def cells_from_exact_histograms(patch):
     )
 
 
-@mutant(45, killed_by(releases_decide, law="default"), killed_by(releases_decide, law="as it is"))
+@mutant
 def law_from_exact_counts(patch):
     """Found (planted): shares of groups and labels from the counts before the noise. Right: after it."""
     honest = Budget.law.fget
     patch.setattr(Budget, "law", property(lambda self: Exact(honest(self))))
 
 
-@mutant(45, killed_by(releases_decide, law="default"))
+@mutant
 def small_groups_told_by_exact_counts(patch):
     """Found (survived in 0.1.0): the warning of small groups counts private rows. Right: it reads released counts."""
     honest_law, honest_warning, kept = Budget.law.fget, PFGuardGenerator._warn_of_small_groups, []
@@ -471,14 +397,14 @@ def small_groups_told_by_exact_counts(patch):
     patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)
 
 
-@mutant(45, killed_by(releases_decide, law="groups"))
+@mutant
 def pairs_chosen_by_exact_scores(patch):
     """Found (planted): the tree is that of the exact scores. Right: of the released ones."""
     honest = MarginalsPlan.scores_at
     patch.setattr(MarginalsPlan, "scores_at", lambda self, noise: Exact(honest(self, noise)))
 
 
-@mutant(None, killed_by(gaps_are_between_groups))
+@mutant
 def gap_downstream_against_all_other_groups(patch):
     """Found (survived in 0.1.0): a group against the rest, which is smaller with three groups. Right: the two furthest
     apart."""
@@ -486,7 +412,7 @@ def gap_downstream_against_all_other_groups(patch):
     patch.setattr(_synthetic, "demographic_disparity", lambda *rows, gap, **given: honest(*rows, gap="others", **given))
 
 
-@mutant(None, killed_by(gaps_are_between_groups))
+@mutant
 def gaps_downstream_of_two_groups_alone(patch):
     """Found (planted): the third group is left out of the comparison. Right: all that the test rows have."""
     for name in ("equalized_odds_disparity", "accuracy_disparity"):

@@ -1,6 +1,7 @@
-"""A mutant plants one mistake into the package and names the tests of the suite that must fail on it."""
+"""A mutant plants one mistake into the package; the registry names the tests of the suite that must fail on it."""
 
 import contextlib
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -13,33 +14,61 @@ import pytest
 from skfairdp.privacy import GaussianMechanism
 from skfairdp.privacy._mechanisms import _Noise
 
-MUTANTS: list["Mutant"] = []
+#: Functions that plant a mistake, by "file.name".
+PLANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {}
 
 #: Failures that count as noticing. Anything else means that the mutant itself is broken.
 NOTICED = (AssertionError, pytest.fail.Exception)
 
 
 @dataclass(frozen=True)
-class Killer:
-    """A test of the suite with its parameters."""
+class Named:
+    """A parameter of a test that has no literal: ``package.module.name``, and keys into what is found there."""
 
-    test: Callable[..., None]
+    path: str
+    keys: tuple[Any, ...]
+
+    def __init__(self, path: str, *keys: Any) -> None:
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "keys", keys)
+
+    def __str__(self) -> str:
+        return "-".join([self.path.rsplit(".", 1)[-1], *map(str, self.keys)])
+
+    def find(self) -> Any:
+        module, name = self.path.rsplit(".", 1)
+        found = getattr(importlib.import_module(module), name)
+        for key in self.keys:
+            found = found[key]
+        return found
+
+
+@dataclass(frozen=True)
+class Killer:
+    """A test of the suite, by the module and name it has, with its parameters."""
+
+    module: str
+    name: str
     parameters: tuple[tuple[str, Any], ...]
 
     @property
     def id(self) -> str:
-        shown = (value["votes"] if isinstance(value, dict) else value for _, value in self.parameters)
-        values = "-".join(map(str, shown))
-        return f"{self.test.__name__}[{values}]" if values else self.test.__name__
+        values = "-".join(str(value) for _, value in self.parameters)
+        return f"{self.name}[{values}]" if values else self.name
+
+    def find(self) -> Callable[..., None]:
+        """The test itself."""
+        return getattr(importlib.import_module(self.module), self.name)  # type: ignore[no-any-return]
 
     def run(self, tmp_path: Path) -> None:
         """Call the test as pytest would, with the two fixtures the named tests use."""
-        arguments = dict(self.parameters)
-        wanted = inspect.signature(self.test).parameters
+        test = self.find()
+        arguments = {name: value.find() if isinstance(value, Named) else value for name, value in self.parameters}
+        wanted = inspect.signature(test).parameters
         with pytest.MonkeyPatch.context() as patch:
             available = {"monkeypatch": patch, "tmp_path": tmp_path}
             arguments.update({name: available[name] for name in wanted if name in available})
-            self.test(**arguments)
+            test(**arguments)
 
     def notices(self, tmp_path: Path) -> bool:
         try:
@@ -54,9 +83,18 @@ class Killer:
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One mistake. ``trap`` is its number among TRAPS (traps.py), None for one that is not in that list."""
+class Noticed:
+    """What the registry says of a mutant: the number of its trap, if it has one, and the tests that must fail."""
 
+    trap: int | None
+    killers: tuple[Killer, ...]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake, its trap and the tests that must fail on it."""
+
+    name: str
     trap: int | None
     plant: Callable[[pytest.MonkeyPatch], None]
     killers: tuple[Killer, ...]
@@ -68,6 +106,8 @@ class Mutant:
     @contextlib.contextmanager
     def planted(self) -> Iterator[None]:
         """The package with the mistake in it. Cached figures of the honest package must not hide it, nor outlive it."""
+        for killer in self.killers:
+            killer.find()  # what is imported later would hold on to the mistake
         _forget()
         try:
             with pytest.MonkeyPatch.context() as patch:
@@ -77,20 +117,22 @@ class Mutant:
             _forget()
 
 
-def killed_by(test: Callable[..., None], **parameters: Any) -> Killer:
-    return Killer(test, tuple(parameters.items()))
+def tests_in(module: str) -> Callable[..., Killer]:
+    """Name tests of one module of the suite: ``tests_in("pate.test_pate")("test_name", parameter=value)``."""
+
+    def named(name: str, /, **parameters: Any) -> Killer:
+        return Killer(f"tests.{module}", name, tuple(parameters.items()))
+
+    return named
 
 
-def mutant(trap: int | None, *killers: Killer) -> Callable[[Callable[[pytest.MonkeyPatch], None]], Any]:
-    """Register a function that plants a mistake through the ``MonkeyPatch`` it is given."""
-
-    def register(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
-        assert plant.__doc__, "say what was found in public code and what is right"
-        assert killers
-        MUTANTS.append(Mutant(trap, plant, killers))
-        return plant
-
-    return register
+def mutant(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Enlist a function that plants a mistake through the ``MonkeyPatch`` it is given; registry.py says who notices."""
+    assert plant.__doc__, "say what was found in public code and what is right"
+    name = f"{plant.__module__.rsplit('.', 1)[-1]}.{plant.__name__}"
+    assert name not in PLANTS
+    PLANTS[name] = plant
+    return plant
 
 
 def replace_everywhere(patch: pytest.MonkeyPatch, original: Any, replacement: Any) -> None:

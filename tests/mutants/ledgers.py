@@ -4,43 +4,34 @@ import contextlib
 import dataclasses
 import os
 import re
+from pathlib import Path
 
 from filelock import FileLock
 
 from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import PrivacyLedger, _accountants, _events, _gdp, _ledger_chain, _ledger_file
-from tests.privacy import test_event_validity, test_ledger, test_rounding
-from tests.privacy import test_ledger_failures as failures
-
-from .harness import killed_by, mutant, replace_everywhere
+from tests._tools.processes import in_child
+from tests.mutants.harness import mutant, replace_everywhere
 
 
-@mutant(
-    40,
-    killed_by(failures.test_five_forked_fits_under_a_ceiling_for_one_are_one_charge, on_disk=False),
-    killed_by(failures.test_pools_of_every_kind_share_one_ledger_in_memory, how="pool"),
-)
+@mutant
 def a_ledger_in_memory_is_copied_by_fork(patch):
     """Found: every forked child counts on a copy of its own. Right: one ledger, or a refusal."""
     patch.setattr(PrivacyLedger, "_before_fork", lambda self: None)
     patch.setattr(PrivacyLedger, "_owner", property(lambda self: os.getpid(), lambda self, value: None), raising=False)
 
 
-@mutant(40, killed_by(failures.test_a_child_whose_parent_had_no_room_for_a_file_is_refused_and_the_parent_still_counts))
+@mutant
 def a_child_trusts_the_memory_of_its_parent(patch):
     """The same where the disk is full at the fork: a child that could not share must not count alone."""
     patch.setattr(PrivacyLedger, "_owner", property(lambda self: os.getpid(), lambda self, value: None), raising=False)
 
 
-@mutant(
-    40,
-    killed_by(failures.test_nothing_is_charged_under_another_name_between_a_decision_and_its_line, link=os.symlink),
-    killed_by(failures.test_nothing_is_charged_under_another_name_between_a_decision_and_its_line, link=os.link),
-)
+@mutant
 def a_lock_for_every_name_of_a_file(patch):
     """Found: the lock is ``<name>.lock``, and a link to the ledger has another. Right: one lock per inode."""
     patch.setattr(_ledger_file, "fcntl", None)
-    patch.setattr(_ledger_file.LedgerFile, "named", classmethod(lambda cls, path: cls(failures.Path(path))))
+    patch.setattr(_ledger_file.LedgerFile, "named", classmethod(lambda cls, path: cls(Path(path))))
     patch.setattr(_ledger_file, "_NO_FOLLOW", 0)
     real = os.fstat
 
@@ -51,7 +42,7 @@ def a_lock_for_every_name_of_a_file(patch):
     assert _ledger_file.FileLock is FileLock
 
 
-@mutant(40, killed_by(failures.test_a_promotion_that_finds_no_room_keeps_every_entry_in_memory, limit=100))
+@mutant
 def promotion_that_forgets_on_a_full_disk(patch):
     """Found: memory is emptied before the file is written. Right: the file is whole before it takes its place."""
     promote = PrivacyLedger._promote
@@ -65,7 +56,7 @@ def promotion_that_forgets_on_a_full_disk(patch):
     patch.setattr(PrivacyLedger, "_promote", forgetful)
 
 
-@mutant(40, killed_by(failures.test_a_promotion_follows_no_planted_link, target="dangling"))
+@mutant
 def promotion_through_a_planted_link(patch):
     """Found: the temporary name is opened without O_EXCL. Right: a name that is there already is refused."""
 
@@ -76,19 +67,14 @@ def promotion_through_a_planted_link(patch):
     patch.setattr(_ledger_file.LedgerFile, "create", create)
 
 
-@mutant(
-    40,
-    killed_by(failures.test_a_lock_that_a_thread_holds_at_the_fork_is_not_inherited),
-    killed_by(failures.test_a_fork_while_a_thread_charges_neither_hangs_nor_loses_a_charge, on_disk=True),
-)
+@mutant
 def locks_of_a_thread_are_inherited_by_a_fork(patch):
     """Found: a child waits for a lock whose thread it does not have. Right: a child starts with locks of its own."""
     patch.setattr(PrivacyLedger, "_after_fork_in_child", lambda self: None)
-    in_child = failures.in_child
-    patch.setattr(failures, "in_child", lambda function, patience=3: in_child(function, patience))
+    replace_everywhere(patch, in_child, lambda function, patience=3: in_child(function, patience))
 
 
-@mutant(40, killed_by(failures.test_a_whole_line_beyond_the_count_counts_and_a_torn_one_was_never_charged))
+@mutant
 def a_last_line_without_newline_is_dropped(patch):
     """Found: it is taken for an interrupted write and truncated. Right: it counts where it is whole."""
     parsed = _ledger_file.LedgerFile._parsed
@@ -106,13 +92,7 @@ def _header_of(data, count):
     return lambda match: match[1] + b"%10d" % count + match[2] + head
 
 
-@mutant(
-    40,
-    *(
-        killed_by(failures.test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not, damage=damage)
-        for damage in ("swapped", "noise edited")
-    ),
-)
+@mutant
 def lines_without_a_chain(patch):
     """Found: any line that parses is an entry. Right: a line that was cut, edited, moved or doubled is refused."""
 
@@ -126,13 +106,7 @@ def lines_without_a_chain(patch):
     patch.setattr(_ledger_chain.Chain, "continued", trusting)
 
 
-@mutant(
-    40,
-    *(
-        killed_by(failures.test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not, damage=damage)
-        for damage in ("last line cut", "all entries cut")
-    ),
-)
+@mutant
 def a_chain_without_a_count(patch):
     """A chain alone does not see that its last lines are gone. Right: the header carries their number."""
     check = _ledger_chain.Chain.check_header
@@ -151,11 +125,7 @@ def a_chain_without_a_count(patch):
     patch.setattr(_ledger_file.LedgerFile, "_parsed", headless)
 
 
-@mutant(
-    40,
-    killed_by(failures.test_a_file_rolled_back_is_noticed_by_objects_pickles_and_notes),
-    killed_by(failures.test_a_file_replaced_by_a_fresh_one_is_noticed),
-)
+@mutant
 def an_older_copy_is_taken_for_the_ledger(patch):
     """Found: whatever valid file is there is believed. Right: who has seen a longer one refuses."""
     read = _ledger_file.LedgerFile.read
@@ -167,10 +137,7 @@ def an_older_copy_is_taken_for_the_ledger(patch):
     patch.setattr(PrivacyLedger, "_verified", lambda self, chain: chain)
 
 
-@mutant(
-    40,
-    killed_by(failures.test_an_interrupt_at_any_step_of_a_charge_leaves_memory_and_disk_alike, step=10, after=True),
-)
+@mutant
 def memory_trusted_over_disk(patch):
     """Found: an interrupt between disk and memory leaves memory one entry behind. Right: the disk is read again."""
     read = _ledger_file.LedgerFile.read
@@ -181,7 +148,7 @@ def memory_trusted_over_disk(patch):
     patch.setattr(_ledger_file.LedgerFile, "read", lazy)
 
 
-@mutant(40, killed_by(failures.test_a_disk_that_is_full_in_the_middle_of_a_line_charges_nothing, room=30))
+@mutant
 def a_torn_line_is_left_as_if_charged(patch):
     """A full disk swallowed: the fit would release although its line is not on disk."""
     append = _ledger_file.LedgerFile.append
@@ -193,27 +160,14 @@ def a_torn_line_is_left_as_if_charged(patch):
     patch.setattr(_ledger_file.LedgerFile, "append", careless)
 
 
-@mutant(
-    None,
-    killed_by(
-        test_ledger.test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond,
-        kind="gaussian",
-        on_disk=False,
-    ),
-    killed_by(
-        test_ledger.test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond, kind="pure", on_disk=True
-    ),
-)
+@mutant
 def a_ceiling_with_a_tolerance(patch):
     """A ceiling compared as ``total > 1.001 * ceiling``, as if ε had rounding errors of its own."""
     total = PrivacyLedger._total
     patch.setattr(PrivacyLedger, "_total", lambda self, protects, extra=None: total(self, protects, extra) / 1.001)
 
 
-@mutant(
-    None,
-    *(killed_by(test_rounding.test_epsilon_of_a_gaussian_never_lies_below_the_truth, delta=d) for d in (1e-10, 1e-5)),
-)
+@mutant
 def epsilon_as_the_floats_have_it(patch):
     """Found: 24 of 234 Gaussian settings below the truth by 2e-12 of it. Right: rounded up by what floats can err."""
     delta_above = _gdp._delta_above
@@ -223,13 +177,7 @@ def epsilon_as_the_floats_have_it(patch):
 # ------------------------------------------------------------------ events
 
 
-@mutant(
-    42,
-    *(
-        killed_by(test_event_validity.test_every_door_refuses, name=name)
-        for name in ("nan noise", "negative noise", "negative count", "fractional count", "nan threshold")
-    ),
-)
+@mutant
 def malformed_events_are_accepted(patch):
     """Found: a NaN costs nothing, a negative count refunds, a fraction of a release costs a fraction.
 
@@ -251,19 +199,13 @@ def _unchecked(kind):
     return init
 
 
-@mutant(42, killed_by(test_event_validity.test_nothing_that_an_accountant_computes_is_taken_for_zero_because_it_is_nan))
+@mutant
 def nan_counts_as_nothing(patch):
     """Found: ``max(0, nan)`` is 0 in Python, and a NaN passes every comparison with a ceiling. Right: NaN is inf."""
     patch.setattr(_accountants, "_certain", lambda value: max(0.0, value))
 
 
-@mutant(
-    42,
-    *(
-        killed_by(test_ledger.test_what_is_not_well_formed_is_refused_and_leaves_no_entry, wrong=wrong, dry_run=False)
-        for wrong in ("unknown unit", "unit of another relation")
-    ),
-)
+@mutant
 def unknown_units_are_counted_as_nothing(patch):
     """Found: an entry that protects something unknown enters no total. Right: refused."""
     patch.setattr(_ledger_chain.LedgerEntry, "__post_init__", lambda self: None)

@@ -9,52 +9,10 @@ from skfairdp.lagrangian import PFLDPlan
 from skfairdp.pate import _base_pate
 from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
-from tests.lagrangian.test_pfld import test_published_sizes_lie_on_the_public_grid as sizes_on_the_grid
-from tests.privacy.test_release_rounding import (
-    test_every_release_is_a_multiple_of_a_grid_that_follows_sigma_alone as releases_on_the_grid,
-)
-from tests.privacy.test_release_rounding import (
-    test_neighbours_have_the_same_possible_releases as possible_releases,
-)
-from tests.privacy.test_release_rounding import (
-    test_the_tails_do_not_end as tails_go_on,
-)
-from tests.statistical.test_noise_scale import (
-    test_every_query_gets_noise_of_its_own as noise_is_fresh,
-)
-from tests.statistical.test_noise_scale import (
-    test_forked_processes_draw_different_noise as forks_differ,
-)
-from tests.statistical.test_noise_scale import (
-    test_noise_added_in_a_fit_has_the_accounted_scale as scale_is_accounted,
-)
-from tests.statistical.test_noise_scale import (
-    test_noise_is_a_function_of_operating_system_entropy_alone as noise_is_entropy,
-)
-from tests.statistical.test_noise_scale import (
-    test_two_fits_never_share_noise_whatever_is_seeded as seeding_does_nothing,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_every_output_is_what_its_noisy_value_says as outputs_are_noisy_values,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_noise_is_added_to_counts_that_were_not_rounded_to_a_coarser_grid as counts_are_not_rounded,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_the_scale_of_the_noise_does_not_depend_on_private_rows as scale_is_public,
-)
-
-from .harness import draws_of, killed_by, mutant, replace_draws
-
-SOFT, SOFT_3 = "FairPATE-soft-2classes", "FairPATE-soft-3classes"
-GNMAX, GNMAX_3 = "FairPATE-gnmax-2classes", "FairPATE-gnmax-3classes"
-CONFIDENT = "FairPATE-confident-2classes-binary"
+from tests.mutants.harness import draws_of, mutant, replace_draws
 
 
-@mutant(2, killed_by(scale_is_accounted, name=SOFT), killed_by(scale_is_accounted, name=GNMAX))
+@mutant
 def ten_to_the_delta_in_the_noise_scale(patch):
     """Found: ``10 ^ delta`` (an exclusive or) and ``10 ** delta`` where δ belongs, so that the noise ignores δ.
 
@@ -67,7 +25,7 @@ def ten_to_the_delta_in_the_noise_scale(patch):
     replace_draws(patch, draw)
 
 
-@mutant(4, killed_by(outputs_are_noisy_values, name=GNMAX), killed_by(outputs_are_noisy_values, name=GNMAX_3))
+@mutant
 def noise_on_labels_instead_of_votes(patch):
     """Found: teachers' votes aggregated without noise, which is then added to the student's labels.
 
@@ -81,7 +39,7 @@ def noise_on_labels_instead_of_votes(patch):
     patch.setattr(_base_pate, "release_votes", release)
 
 
-@mutant(10, killed_by(scale_is_accounted, name=SOFT), killed_by(scale_is_accounted, name=CONFIDENT))
+@mutant
 def scale_for_its_inverse(patch):
     """Found: one parameter is the scale of the noise in the sampler and the inverse scale in the accountant.
 
@@ -94,13 +52,7 @@ def scale_for_its_inverse(patch):
     replace_draws(patch, draw)
 
 
-@mutant(
-    22,
-    killed_by(noise_is_fresh, name=SOFT),
-    killed_by(noise_is_fresh, name=SOFT_3),
-    killed_by(noise_is_fresh, name=GNMAX),
-    killed_by(noise_is_fresh, name=CONFIDENT),
-)
+@mutant
 def one_noise_vector_for_all_queries(patch):
     """Found: a single vector of noise broadcast over the queries, so that differences of answers are exact.
 
@@ -119,12 +71,7 @@ def one_noise_vector_for_all_queries(patch):
     replace_draws(patch, draw)
 
 
-@mutant(
-    33,
-    killed_by(noise_is_entropy, noise="gaussian"),
-    killed_by(noise_is_entropy, noise="discrete_gaussian"),
-    killed_by(forks_differ),
-)
+@mutant
 def generator_seeded_at_import(patch):
     """Found: a module-level generator seeded with 0 at import supplies all noise.
 
@@ -135,7 +82,7 @@ def generator_seeded_at_import(patch):
     patch.setattr(NoiseSource, "_below", lambda self, n: int(generator.integers(n)))
 
 
-@mutant(33, killed_by(seeding_does_nothing), killed_by(noise_is_entropy, noise="gaussian"))
+@mutant
 def noise_from_the_global_generator(patch):
     """The same with numpy's global generator: whoever seeds it, as every tutorial does, fixes the noise."""
 
@@ -145,7 +92,7 @@ def noise_from_the_global_generator(patch):
     patch.setattr(NoiseSource, "_words", words)
 
 
-@mutant(30, killed_by(scale_is_public), killed_by(sensitivity_holds, name=SOFT))
+@mutant
 def noise_scale_from_private_counts(patch):
     """Found: the noise is scaled by the size of the private groups, or of the majority.
 
@@ -165,7 +112,7 @@ def noise_scale_from_private_counts(patch):
     patch.setattr(_base_pate, "release_votes", scaled)
 
 
-@mutant(None, killed_by(sensitivity_holds, name=SOFT_3))
+@mutant
 def sensitivity_one_for_a_histogram(patch):
     """Found: sensitivity 1 for a whole vote histogram, of which one changed vote moves two entries.
 
@@ -174,7 +121,7 @@ def sensitivity_one_for_a_histogram(patch):
     patch.setattr(NoisyVotes, "sensitivity", 1.0)
 
 
-@mutant(None, killed_by(counts_are_not_rounded))
+@mutant
 def counts_rounded_before_the_noise(patch):
     """Found in an earlier state of this package: counts rounded to the grid of the result before noise is added.
 
@@ -189,7 +136,7 @@ def counts_rounded_before_the_noise(patch):
     )
 
 
-@mutant(38, killed_by(releases_on_the_grid), killed_by(possible_releases), killed_by(sizes_on_the_grid))
+@mutant
 def floats_published_as_they_come(patch):
     """Found in an earlier state of this package: ``value + sigma * normal`` as a float.
 
@@ -200,7 +147,7 @@ def floats_published_as_they_come(patch):
     )
 
 
-@mutant(38, killed_by(sizes_on_the_grid))
+@mutant
 def sizes_released_beside_the_mechanism(patch):
     """Found in an earlier state of this package: PF-LD added its noise by itself, and rounded nothing."""
 
@@ -211,7 +158,7 @@ def sizes_released_beside_the_mechanism(patch):
     patch.setattr(PFLDPlan, "_release", raw)
 
 
-@mutant(38, killed_by(tails_go_on))
+@mutant
 def tails_that_end(patch):
     """The noise ends at 9.16 standard deviations: what lies beyond excludes a neighbour for certain."""
 

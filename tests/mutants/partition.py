@@ -8,33 +8,7 @@ import numpy as np
 from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.pate import _base_pate
 from skfairdp.pate import _fair_votes as _sfpate_votes
-from tests.pate.test_sf_pate import (
-    test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two as one_group_moves_one_teacher,
-)
-from tests.pate.test_sf_pate import (
-    test_the_partition_is_a_function_of_the_number_of_rows_alone as positions_decide,
-)
-from tests.statistical.test_post_processing import (
-    test_a_student_is_given_public_rows_and_released_labels_only as given_student_is_clean,
-)
-from tests.statistical.test_post_processing import (
-    test_the_built_in_student_is_given_public_rows_and_released_votes_only as built_in_student_is_clean,
-)
-from tests.statistical.test_post_processing import (
-    test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows as replay_agrees,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_every_part_has_its_one_vote_in_every_query as every_part_votes,
-)
-from tests.statistical.test_zero_noise_differential import (
-    test_no_release_moves_further_than_its_declared_sensitivity as sensitivity_holds,
-)
-
-from .harness import killed_by, mutant
-
-SOFT = "FairPATE-soft-2classes"
-SOFT_3 = "FairPATE-soft-3classes"
-GNMAX = "FairPATE-gnmax-2classes"
+from tests.mutants.harness import mutant
 
 
 def teach(patch: Any, change: Any) -> None:
@@ -47,7 +21,7 @@ def teach(patch: Any, change: Any) -> None:
     patch.setattr(_base_pate, "fit_teachers", planted)
 
 
-@mutant(1, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+@mutant
 def no_partition(patch):
     """Found: one discriminator for all "teachers", trained on all rows. Right: disjoint parts, fixed for the fit."""
 
@@ -57,7 +31,7 @@ def no_partition(patch):
     teach(patch, change)
 
 
-@mutant(9, killed_by(sensitivity_holds, name=SOFT), killed_by(every_part_votes))
+@mutant
 def stale_loop_index(patch):
     """Found: a loop variable left over from the partition loop, so that every teacher trains on the last part.
 
@@ -72,7 +46,7 @@ def stale_loop_index(patch):
     teach(patch, change)
 
 
-@mutant(11, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+@mutant
 def new_partition_with_warm_teachers(patch):
     """Found: rows dealt anew every round to teachers that keep what they learnt, so that a row reaches several.
 
@@ -102,7 +76,7 @@ def new_partition_with_warm_teachers(patch):
     patch.setattr(_base_pate, "fit_teachers", planted)
 
 
-@mutant(24, killed_by(sensitivity_holds, name=SOFT))
+@mutant
 def wrap_around_partition(patch):
     """Found: every teacher gets equally many rows of each class, and the rare class starts over when it runs out.
 
@@ -123,7 +97,7 @@ def wrap_around_partition(patch):
     teach(patch, change)
 
 
-@mutant(25, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=SOFT_3))
+@mutant
 def stratified_partition(patch):
     """Found: rows sorted by a private attribute and dealt round-robin, "so that every teacher sees every group".
 
@@ -138,12 +112,7 @@ def stratified_partition(patch):
     teach(patch, change)
 
 
-@mutant(
-    25,
-    killed_by(one_group_moves_one_teacher, name="SFS-soft", n_classes=2, n_groups=2),
-    killed_by(one_group_moves_one_teacher, name="SFS-gnmax", n_classes=3, n_groups=3),
-    killed_by(positions_decide, variant="teacher"),
-)
+@mutant
 def partition_stratified_by_the_group(patch):
     """The same in SF-PATE, so that "every teacher sees every group": one flipped group moves rows of all teachers."""
     seen = {}
@@ -162,7 +131,7 @@ def partition_stratified_by_the_group(patch):
     patch.setattr(_sfpate_votes, "position_partition", dealt)
 
 
-@mutant(None, killed_by(sensitivity_holds, name=SOFT_3))
+@mutant
 def partition_by_content_hash(patch):
     """Found: the teacher of a row is a hash of its content, which is stable under removal, not under replacement.
 
@@ -175,7 +144,7 @@ def partition_by_content_hash(patch):
     teach(patch, change)
 
 
-@mutant(6, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+@mutant
 def scaled_by_private_range(patch):
     """Found: features scaled to the smallest and largest value of the private table, unpaid.
 
@@ -189,7 +158,7 @@ def scaled_by_private_range(patch):
     teach(patch, change)
 
 
-@mutant(21, killed_by(sensitivity_holds, name=SOFT), killed_by(sensitivity_holds, name=GNMAX))
+@mutant
 def class_ratio_of_the_whole_table(patch):
     """Found: sampling weights from group counts over the whole private table feed every teacher.
 
@@ -209,12 +178,7 @@ def class_ratio_of_the_whole_table(patch):
     teach(patch, change)
 
 
-@mutant(
-    16,
-    killed_by(replay_agrees, name=SOFT, student=None),
-    killed_by(built_in_student_is_clean, name=SOFT),
-    killed_by(built_in_student_is_clean, name=GNMAX),
-)
+@mutant
 def student_sees_private_rows(patch):
     """Found: the student discriminator is trained on raw private rows beside the labelled ones.
 
@@ -236,7 +200,7 @@ def student_sees_private_rows(patch):
     patch.setattr(_base_pate.BasePATE, "_fit_default_student", with_private_rows)
 
 
-@mutant(16, killed_by(given_student_is_clean, name=GNMAX))
+@mutant
 def given_student_gets_private_rows(patch):
     """The same with a student of the user's own: private rows and their true labels are appended."""
     leaked: dict[int, Any] = {}

@@ -17,8 +17,7 @@ from tests._tools.neighbours import pairs, refused
 from tests._tools.observing import observed
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
-
-from .harness import killed_by, mutant, replace_everywhere
+from tests.mutants.harness import mutant, replace_everywhere
 
 
 # ---- the replay test, one pair at a time and nothing kept -----------------------------------------------------------
@@ -42,9 +41,6 @@ def refusals_are_constant(entry, cause):
         first, second = (observed(fit.make, partial(fit.fit, rows=rows)) for rows in chosen)
     assert first.error is not None
     assert not first.differences(second)
-
-
-same = partial(killed_by, neighbours_look_the_same)
 
 
 def after_fit(patch, cls, look):
@@ -71,13 +67,13 @@ def beside_teachers(patch, look):
 
 
 # ---- the mutants -----------------------------------------------------------------------------------------------
-@mutant(None, same(entry="PFGuard-marginals", pair="y in a list, and one float"))
+@mutant
 def type_of_private_labels_kept(patch):
     """Found: samples in the dtype that numpy infers from private labels. Right: in that of the declared classes."""
     after_fit(patch, PFGuardGenerator, lambda self, X, y, **given: setattr(self, "_type", np.asarray(y).dtype))
 
 
-@mutant(None, killed_by(refusals_are_constant, entry="PATE-soft-2", cause="a label outside the domain in y"))
+@mutant
 def number_of_unknown_labels_in_the_error(patch):
     """Found: "133 row(s) whose value is not among the known ones". Right: a constant text."""
 
@@ -91,7 +87,7 @@ def number_of_unknown_labels_in_the_error(patch):
     replace_everywhere(patch, encode_labels, planted)
 
 
-@mutant(None, same(entry="FairPATE-soft-2", pair="the only one of its kind in y"))
+@mutant
 def parts_with_two_classes_are_printed(patch):
     """Found: a progress bar over the parts that hold two classes. Right: over all parts."""
 
@@ -101,7 +97,7 @@ def parts_with_two_classes_are_printed(patch):
     beside_teachers(patch, look)
 
 
-@mutant(None, same(entry="PATE-confident-2", pair="huge numbers in the first row"))
+@mutant
 def warnings_of_teachers_pass(patch):
     """Found: a teacher that does not converge says so. Right: teachers are silent, whatever their rows."""
 
@@ -112,7 +108,7 @@ def warnings_of_teachers_pass(patch):
     beside_teachers(patch, look)
 
 
-@mutant(None, same(entry="FairPATE-gnmax-2", pair="huge numbers in the first row"))
+@mutant
 def one_failing_teacher_ends_the_fit(patch):
     """Found: one part on which the teacher raises ends the fit. Right: that part votes a constant."""
 
@@ -123,13 +119,13 @@ def one_failing_teacher_ends_the_fit(patch):
     beside_teachers(patch, look)
 
 
-@mutant(None, same(entry="PATE-soft-2", pair="all of a row in the middle"))
+@mutant
 def votes_go_round_the_mechanism(patch):
     """Found: noise is drawn, and the exact votes are used. Right: what is used is what was released."""
     patch.setattr(NoisyVotes, "release", lambda self, votes, source: (source.release(self, votes), votes)[1])
 
 
-@mutant(None, same(entry="PFGuard-gs-wgan", pair="the only one of its kind in groups"))
+@mutant
 def a_warning_of_exact_counts(patch):
     """Found: a warning of small groups from exact counts. Right: from released ones."""
 
@@ -140,7 +136,7 @@ def a_warning_of_exact_counts(patch):
     after_fit(patch, PFGuardGenerator, look)
 
 
-@mutant(None, same(entry="RandomizedResponse-logistic", pair="the group of the first row"))
+@mutant
 def how_many_groups_were_randomised_is_kept(patch):
     """Found: the number of answers that are lies, kept for a report. Right: only the answers."""
 
@@ -150,7 +146,7 @@ def how_many_groups_were_randomised_is_kept(patch):
     after_fit(patch, RandomizedResponseClassifier, look)
 
 
-@mutant(None, same(entry="FairDPSGD-declared-rows", pair="the last row missing"))
+@mutant
 def the_rate_follows_the_rows(patch):
     """Found: "add or remove one record", and a rate and a divisor from len(X). Right: from the declared number."""
     honest = FairDPSGDClassifier.fit
@@ -165,7 +161,7 @@ def the_rate_follows_the_rows(patch):
     patch.setattr(FairDPSGDClassifier, "fit", fit)
 
 
-@mutant(None, same(entry="FairDPSGD-declared-rows", pair="one large row more"))
+@mutant
 def clipped_to_twice_the_bound(patch):
     """Found: sums that one row moves by more than the bound. Right: by C at most, which the true values show."""
     honest = dp_step.clipped_gradient_sum
@@ -176,7 +172,7 @@ def clipped_to_twice_the_bound(patch):
     )
 
 
-@mutant(None, same(entry="FairDPSGD-plain", pair="all of a row in the middle", same_secrets=False))
+@mutant
 def sizes_of_secret_batches_are_logged(patch):
     """Found: the realised size of a Poisson batch in a log. Right: nothing of a secret sample is told."""
     honest = PoissonSample.draw

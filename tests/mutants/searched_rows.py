@@ -3,9 +3,8 @@
 import contextlib
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
-from skfairdp._teachers import _classifiers, _parts, _teachers
+from skfairdp._teachers import _classifiers, _tasks
 from skfairdp.model_selection import _composed_epsilon as _totals
 from skfairdp.model_selection import _frontier, _pareto_search, _private_search, _row_wise, _transfer
 from skfairdp.model_selection import _random_trials as _trials
@@ -15,54 +14,11 @@ from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._search import PrivateScores
 from skfairdp.pate import _base_pate, _fair_teachers
 from skfairdp.pate import _sf_pate as _sfpate
-from tests.model_selection.test_frontier import (
-    test_rows_of_unlike_relations_are_never_compared as unlike_rows_in_a_frontier,
-)
-from tests.model_selection.test_frontier import (
-    test_what_a_failed_attempt_was_charged_stays_in_the_total as failed_attempts_count,
-)
-from tests.model_selection.test_pareto_search import (
-    test_a_fit_that_fails_after_the_charge_ends_the_search_and_tells_nothing as pareto_fails_closed,
-)
-from tests.model_selection.test_private_search import (
-    test_a_fit_that_fails_neither_loses_nor_tells_why as failures_do_not_lose,
-)
-from tests.model_selection.test_private_search import (
-    test_the_report_does_not_tell_how_often_something_was_released as report_hides_trials,
-)
-from tests.model_selection.test_search_rows import HidesIDP3, Standardises
-from tests.model_selection.test_search_rows import (
-    test_idp3_is_refused_on_private_rows_before_anything_is_spent as idp3_is_refused,
-)
-from tests.model_selection.test_search_rows import (
-    test_one_record_moves_a_score_table_by_root_two_whatever_the_predictor_does as tables_are_row_wise,
-)
-from tests.model_selection.test_search_rows import (
-    test_the_released_table_is_of_the_test_part_that_is_charged as tables_are_of_the_test_part,
-)
-from tests.model_selection.test_transfer_frontier import (
-    test_operating_points_of_unlike_relations_are_never_compared as unlike_rows_in_a_transfer,
-)
-from tests.model_selection.test_transfer_frontier import (
-    test_the_default_corner_is_the_worst_of_both_tables as corner_of_both,
-)
-from tests.teachers.test_total_teachers import (
-    test_a_teacher_with_a_wrong_parameter_is_an_error_before_anything_is_spent as wrong_parameters_are_told,
-)
-from tests.teachers.test_total_teachers import (
-    test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals as teachers_are_silent,
-)
-from tests.teachers.test_total_teachers import (
-    test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teachers_fail as failures_never_choose,
-)
-from tests.teachers.test_total_teachers import (
-    test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote as teachers_are_total,
-)
-
-from .harness import killed_by, mutant
+from skfairdp.utils import silence
+from tests.mutants.harness import mutant, replace_everywhere
 
 
-@mutant(35, killed_by(tables_are_row_wise, kind=HidesIDP3), killed_by(tables_are_row_wise, kind=Standardises))
+@mutant
 def private_rows_predicted_in_one_call(patch):
     """One record sold as one cell of a table, while the predictor's answers to others depend on it."""
 
@@ -72,14 +28,14 @@ def private_rows_predicted_in_one_call(patch):
     patch.setattr(_search_base, "row_wise_predictions", together)
 
 
-@mutant(35, killed_by(idp3_is_refused))
+@mutant
 def idp3_scored_on_private_rows(patch):
     """Refusals that depend on the groups and predictions of earlier rows, scored on private folds."""
     for module in (_pareto_search, _private_search):
         patch.setattr(module, "check_rows_alone", lambda models, owner: None)
 
 
-@mutant(36, killed_by(teachers_are_total, what="raise", n_jobs=1), killed_by(failures_never_choose))
+@mutant
 def teachers_that_raise(patch):
     """A fit that private rows make fail: an error that names them, or a candidate that cannot win."""
 
@@ -89,8 +45,7 @@ def teachers_that_raise(patch):
     patch.setattr(_classifiers, "total_fit", fit)
 
 
-@mutant(36, killed_by(teachers_are_total, what="negative", n_jobs=1),
-        killed_by(teachers_are_total, what="nan", n_jobs=1))  # fmt: skip
+@mutant
 def votes_outside_the_classes(patch):
     """What a teacher predicts taken as it comes: a code of its own, or probabilities that are none."""
 
@@ -102,7 +57,7 @@ def votes_outside_the_classes(patch):
     patch.setattr(_classifiers, "_on_the_simplex", lambda proba: np.asarray(proba, dtype=float))
 
 
-@mutant(36, killed_by(failures_do_not_lose, method="composition"), killed_by(failures_do_not_lose, method="selection"))
+@mutant
 def trials_whose_failure_loses(patch):
     """A failed fit swallowed by the selection: whoever can make fits fail decides who wins."""
     real = _trials.Trials.make
@@ -115,7 +70,7 @@ def trials_whose_failure_loses(patch):
     patch.setattr(_private_search.PrivateSearchCV, "fit", _without_failures(_private_search.PrivateSearchCV.fit))
 
 
-@mutant(36, killed_by(pareto_fails_closed, fails=(True, False), error_score=np.nan))
+@mutant
 def failed_fits_scored_as_nan(patch):
     """A fit that fails after it was paid for becomes a row of nan, as error_score does in GridSearchCV."""
     real = _run.score_fold
@@ -140,18 +95,17 @@ def _without_failures(fit):
     return ends_without_a_winner
 
 
-@mutant(None, killed_by(wrong_parameters_are_told, teacher=LogisticRegression(C=-1.0), message="'C' parameter"))
+@mutant
 def silent_typos(patch):
     """Totality without a rehearsal: a wrong parameter becomes a hundred constant votes, sold at full price."""
     patch.setattr(_base_pate, "rehearse_teacher", lambda *_, **__: None)
     patch.setattr(_sfpate, "rehearse", lambda *_: None)
 
 
-@mutant(41, killed_by(teachers_are_silent, how="in turn", verbose=1),
-        killed_by(teachers_are_silent, how="fair", verbose=1))  # fmt: skip
+@mutant
 def bar_over_parts_with_two_classes(patch):
     """A bar that leaves constant teachers out counts the parts with two classes, exactly."""
-    real = _parts.run_tasks
+    real = _tasks.run_tasks
 
     def trained_only(function, tasks, n_tasks, **keywords):
         tasks = list(tasks)
@@ -161,16 +115,13 @@ def bar_over_parts_with_two_classes(patch):
     patch.setattr(_fair_teachers, "run_tasks", trained_only)
 
 
-@mutant(41, killed_by(teachers_are_silent, how="in turn", verbose=0),
-        killed_by(teachers_are_silent, how="threads", verbose=0))  # fmt: skip
+@mutant
 def teachers_that_talk(patch):
     """Warnings, prints and log records of private learners let through: how many did not converge, on what."""
-    for module in (_classifiers, _parts, _teachers):
-        patch.setattr(module, "silence", contextlib.nullcontext)
+    replace_everywhere(patch, silence, contextlib.nullcontext)
 
 
-@mutant(44, killed_by(tables_are_of_the_test_part, name="pareto"),
-        killed_by(tables_are_of_the_test_part, name="private holdout"))  # fmt: skip
+@mutant
 def train_part_scored(patch):
     """Scores of the rows that the model was fitted on, charged as those of the others."""
     real = PrivateScores.release
@@ -181,13 +132,13 @@ def train_part_scored(patch):
     patch.setattr(PrivateScores, "release", of_the_train_part)
 
 
-@mutant(None, killed_by(report_hides_trials))
+@mutant
 def report_that_counts_trials(patch):
     """The releases that a search made listed in its report: one table a trial, so the number of trials is shown."""
     patch.setattr(_private_search.PrivateSearchCV, "_report", lambda self, spent: setattr(self, "privacy_", spent))
 
 
-@mutant(None, killed_by(failed_attempts_count, ledger=None), killed_by(failed_attempts_count, ledger="given"))
+@mutant
 def total_of_finished_fits(patch):
     """A total composed from what finished fits say of themselves: what failed was free."""
 
@@ -201,7 +152,7 @@ def total_of_finished_fits(patch):
     patch.setattr(_totals.Totals, "_guarantee", finished)
 
 
-@mutant(None, killed_by(unlike_rows_in_a_frontier), killed_by(unlike_rows_in_a_transfer))
+@mutant
 def relations_not_told_apart(patch):
     """Rows compared by what they protect alone: an ε for replaced records beaten by one for guests."""
 
@@ -212,12 +163,10 @@ def relations_not_told_apart(patch):
             marks[part.index] = pareto_frontier(table, list(_frontier._MINIMIZE.values()))
         return marks
 
-    for place in (_frontier, _transfer):
-        patch.setattr(place, "mark_non_dominated", by_protection)
-    patch.setitem(unlike_rows_in_a_frontier.__globals__, "mark_non_dominated", by_protection)
+    replace_everywhere(patch, _frontier.mark_non_dominated, by_protection)
 
 
-@mutant(None, killed_by(corner_of_both))
+@mutant
 def corner_of_the_source(patch):
     """The worst point of the source as the corner of both volumes: worse points of the target count nothing."""
     real = _transfer._worst

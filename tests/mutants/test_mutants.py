@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import (  # noqa: F401  (importing registers the mutants)
+from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     accounting,
     boundary,
     generators,
@@ -16,14 +16,16 @@ from . import (  # noqa: F401  (importing registers the mutants)
     searched_rows,
     searching,
 )
-from .harness import MUTANTS, Mutant
-from .traps import ELSEWHERE, TRAPS
+from tests.mutants.harness import PLANTS, Mutant
+from tests.mutants.registry import NOTICED
+from tests.mutants.traps import ELSEWHERE, TRAPS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
     pytest.mark.filterwarnings("ignore:.*groups of PFGuardGenerator have a released count below"),
 ]
 
+MUTANTS = [Mutant(name, said.trap, PLANTS[name], said.killers) for name, said in NOTICED.items() if name in PLANTS]
 MUTANTS.sort(key=lambda mutant: mutant.id.replace("also", "z"))
 PAIRS = [(mutant, killer) for mutant in MUTANTS for killer in mutant.killers]
 KILLERS = {killer.id: killer for _, killer in PAIRS}
@@ -43,11 +45,28 @@ def test_the_suite_fails_on(mutant, killer, tmp_path):
 
 def test_the_bound_without_its_slips_is_no_mistake(tmp_path):
     """What the mutants of the data-dependent bound plant differs from the package in the mistake alone."""
-    control = Mutant(None, accounting.plant_theorem_6, ())
+    control = Mutant("accounting.plant_theorem_6", None, accounting.plant_theorem_6, ())
     with control.planted():
         for mutant, killer in PAIRS:
             if mutant.trap in (12, 13, 17):
                 killer.run(tmp_path)
+
+
+def test_every_mutant_has_tests_that_notice_it_and_the_registry_names_no_other():
+    assert PLANTS.keys() == NOTICED.keys()
+    assert all(said.killers for said in NOTICED.values())
+
+
+def test_a_named_test_is_one_of_the_suite():
+    """A killer by its bare name must mean one test, and one that pytest would run."""
+    places: dict[str, set[str]] = {}
+    for killer in KILLERS.values():
+        assert callable(killer.find())
+        assert killer.name.startswith("test_") or killer.module == "tests.mutants.replay"
+        places.setdefault(killer.name, set()).add(killer.module)
+    by_module = {name: modules for name, modules in places.items() if len(modules) > 1}
+    ids = [(killer.module, killer.id) for _, killer in PAIRS]
+    assert len({name for _, name in ids}) == len(set(ids)), by_module
 
 
 def test_every_trap_has_a_mutant_or_a_reason():

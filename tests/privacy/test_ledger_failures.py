@@ -23,6 +23,7 @@ from joblib import Parallel, delayed
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, _ledger, _ledger_file, gdp_epsilon
+from tests._tools.processes import in_child
 
 RECORD = {"label": "test", "protects": "record", "neighboring_relation": "replace one record"}
 ONE = gdp_epsilon(1 / 5, 1e-5)  # of one charge
@@ -42,26 +43,6 @@ def attempt(ledger):
     except Exception as error:
         return type(error).__name__
     return "charged"
-
-
-def in_child(function, patience=20):
-    """Run a function in a forked process that is killed if it hangs; a string comes back."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        signal.alarm(patience)
-        try:
-            os.write(writing, str(function()).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    answer = b""
-    while block := os.read(reading, 4096):
-        answer += block
-    os.close(reading)
-    _, status = os.waitpid(pid, 0)
-    assert not os.WIFSIGNALED(status), "the child hung"
-    return answer.decode()
 
 
 def fresh(ledger):

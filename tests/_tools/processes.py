@@ -1,0 +1,26 @@
+"""Tests that look from another process."""
+
+import os
+import signal
+
+__all__ = ["in_child"]
+
+
+def in_child(function, patience=20):
+    """Run a function in a forked process that is killed if it hangs; a string comes back."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(patience)
+        try:
+            os.write(writing, str(function()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    answer = b""
+    while block := os.read(reading, 4096):
+        answer += block
+    os.close(reading)
+    _, status = os.waitpid(pid, 0)
+    assert not os.WIFSIGNALED(status), "the child hung"
+    return answer.decode()

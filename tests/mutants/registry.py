@@ -1,0 +1,873 @@
+"""Which tests of the suite have to fail on which planted mistake: the one place where mutants and tests meet.
+
+``"file.name"`` is the mutant ``name`` of ``tests/mutants/file.py``. ``trap(number, ...)`` says which trap it is (see
+traps.py), ``also(...)`` that it is none of them. Behind it come the tests that must fail, by name, with their
+parameters. Nothing is imported before it runs, so a test that moves to another file is one line here.
+"""
+
+import math
+
+from sklearn.linear_model import LogisticRegression
+
+from tests.mutants.harness import Killer, Named, Noticed, tests_in
+
+__all__ = ["NOTICED"]
+
+
+def trap(number: int, *killers: Killer) -> Noticed:
+    """A mutant of a numbered trap, and the tests that notice it."""
+    return Noticed(number, killers)
+
+
+def also(*killers: Killer) -> Noticed:
+    """A mutant of a mistake that is not among the traps, and the tests that notice it."""
+    return Noticed(None, killers)
+
+
+FAIR_CLIPPING = tests_in("baselines.test_fair_clipping")
+RANDOMIZED_RESPONSE = tests_in("baselines.test_randomized_response")
+BACKENDS = tests_in("generative.test_backends")
+GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
+FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
+SIGNED_LOSS = tests_in("gradient.test_signed_loss")
+PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
+PFLD = tests_in("lagrangian.test_pfld")
+METRICS_SYNTHETIC = tests_in("metrics.test_metrics_synthetic")
+FRONTIER = tests_in("model_selection.test_frontier")
+PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
+PRIVATE_SEARCH = tests_in("model_selection.test_private_search")
+SEARCH_ROWS = tests_in("model_selection.test_search_rows")
+TRANSFER_FRONTIER = tests_in("model_selection.test_transfer_frontier")
+MUTANTS_REPLAY = tests_in("mutants.replay")
+WIDE_SUMS = tests_in("networks.test_wide_sums")
+SF_PATE = tests_in("pate.test_sf_pate")
+ACCOUNTING = tests_in("privacy.test_accounting")
+EVENT_VALIDITY = tests_in("privacy.test_event_validity")
+LEDGER = tests_in("privacy.test_ledger")
+LEDGER_FAILURES = tests_in("privacy.test_ledger_failures")
+PUBLIC_FACTS = tests_in("privacy.test_public_facts")
+RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
+ROUNDING = tests_in("privacy.test_rounding")
+GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
+GENERATOR_ENSEMBLES = tests_in("statistical.test_generator_ensembles")
+NOISE_SCALE = tests_in("statistical.test_noise_scale")
+POST_PROCESSING = tests_in("statistical.test_post_processing")
+RELEASE_ACCOUNTING = tests_in("statistical.test_release_accounting")
+ZERO_NOISE_DIFFERENTIAL = tests_in("statistical.test_zero_noise_differential")
+TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
+PRIVATE_ERRORS = tests_in("utils.test_private_errors")
+
+
+NOTICED: dict[str, Noticed] = {
+    # ---- accounting.py ------------------------------------------------------------------------------------------
+    "accounting.composition_left_out": trap(
+        5,
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event", name="FairPATE-soft-2classes", threshold=0.51
+        ),
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event", name="FairPATE-gnmax-2classes", threshold=0.51
+        ),
+        RELEASE_ACCOUNTING(
+            "test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for",
+            name="FairPATE-soft-3classes",
+            delta=1e-05,
+        ),
+    ),
+    "accounting.failed_thresholds_are_free": trap(
+        14,
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event",
+            name="FairPATE-confident-2classes-gdp",
+            threshold=1.0,
+        ),
+        RELEASE_ACCOUNTING("test_no_query_starts_that_the_budget_cannot_finish", accounting="gdp", passes="never"),
+        RELEASE_ACCOUNTING(
+            "test_no_query_starts_that_the_budget_cannot_finish", accounting="gdp", passes="alternately"
+        ),
+    ),
+    "accounting.only_answered_queries_are_declared": trap(
+        14,
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event",
+            name="FairPATE-confident-2classes-binary",
+            threshold=1.0,
+        ),
+    ),
+    "accounting.delta_is_ignored": trap(
+        15,
+        RELEASE_ACCOUNTING(
+            "test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for",
+            name="FairPATE-soft-2classes",
+            delta=1e-09,
+        ),
+        RELEASE_ACCOUNTING(
+            "test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for",
+            name="FairPATE-gnmax-3classes",
+            delta=1e-09,
+        ),
+    ),
+    "accounting.bracket_slip_in_the_data_dependent_bound": trap(
+        12,
+        PATE_BOUNDS(
+            "test_reference_vectors_of_gnmax", case=Named("tests.inspection.test_pate_bounds.VECTORS", "gnmax", 0)
+        ),
+    ),
+    "accounting.missing_logarithm_in_the_data_dependent_bound": trap(
+        13,
+        PATE_BOUNDS(
+            "test_reference_vectors_of_gnmax", case=Named("tests.inspection.test_pate_bounds.VECTORS", "gnmax", 0)
+        ),
+    ),
+    "accounting.preconditions_of_the_data_dependent_bound": trap(
+        17,
+        PATE_BOUNDS("test_a_likely_other_answer_falls_back", sigma=1.0, log_q_=-0.69),
+        PATE_BOUNDS("test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller"),
+    ),
+    "accounting.budget_checked_after_spending": trap(
+        18,
+        ACCOUNTING("test_filter_never_passes_its_cap_by_any_amount"),
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event",
+            name="FairPATE-confident-3classes-gdp",
+            threshold=0.51,
+        ),
+        RELEASE_ACCOUNTING("test_no_query_starts_that_the_budget_cannot_finish", accounting="gdp", passes="always"),
+    ),
+    "accounting.data_dependent_stopping": trap(
+        19, RELEASE_ACCOUNTING("test_when_the_queries_stop_depends_on_outputs_only", accounting="gdp", n_classes=2)
+    ),
+    "accounting.expected_cost_instead_of_worst_case": trap(
+        34,
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event",
+            name="FairPATE-confident-2classes-gdp",
+            threshold=0.51,
+        ),
+        RELEASE_ACCOUNTING("test_no_query_starts_that_the_budget_cannot_finish", accounting="gdp", passes="always"),
+    ),
+    "accounting.expected_number_of_maxima_declared": trap(
+        34,
+        RELEASE_ACCOUNTING(
+            "test_every_release_is_covered_by_the_certified_event",
+            name="FairPATE-confident-2classes-binary",
+            threshold=0.51,
+        ),
+    ),
+    "accounting.calibration_rounds_the_wrong_way": trap(
+        32, RELEASE_ACCOUNTING("test_calibrated_noise_costs_at_most_the_target", n=300, epsilon=1.0)
+    ),
+    "accounting.realised_spend_is_certified": also(
+        RELEASE_ACCOUNTING(
+            "test_certified_guarantee_is_the_same_for_every_data_set_and_transcript",
+            name="FairPATE-confident-2classes-gdp",
+        ),
+        RELEASE_ACCOUNTING(
+            "test_certified_guarantee_is_the_same_for_every_data_set_and_transcript",
+            name="FairPATE-confident-3classes-gdp",
+        ),
+    ),
+    "accounting.gate_peeks_at_the_true_plurality": also(
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_confident_votes_keep_their_sensitivity_along_noisy_transcripts",
+            name="FairPATE-confident-3classes-gdp",
+        )
+    ),
+    "accounting.discrete_noise_in_the_gaussian_filter": also(
+        RELEASE_ACCOUNTING("test_the_filter_is_refused_for_noise_that_is_not_gaussian")
+    ),
+    "accounting.ledger_lost_on_clone": also(
+        RELEASE_ACCOUNTING("test_seven_fits_of_a_search_are_seven_entries_and_their_composition")
+    ),
+    "accounting.ledger_written_after_the_release": also(
+        RELEASE_ACCOUNTING("test_the_ledger_is_written_before_the_first_draw", name="FairPATE-soft-2classes"),
+        RELEASE_ACCOUNTING(
+            "test_the_ledger_is_written_before_the_first_draw", name="FairPATE-confident-2classes-binary"
+        ),
+    ),
+    # ---- boundary.py --------------------------------------------------------------------------------------------
+    "boundary.rows_outside_the_domain_are_counted_aloud": trap(
+        41,
+        PRIVATE_ERRORS(
+            "test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type",
+            name="pate",
+            method="fit",
+        ),
+        PRIVATE_ERRORS(
+            "test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type",
+            name="dp_sgd",
+            method="planned_privacy",
+        ),
+        PRIVATE_ERRORS("test_a_group_outside_the_groups_has_one_text", name="sf_pate", method="fit"),
+    ),
+    "boundary.small_groups_are_told_by_their_true_sizes": trap(
+        45,
+        PRIVATE_ERRORS("test_the_warning_of_small_groups_follows_released_counts_alone", released=2.0),
+        PRIVATE_ERRORS("test_the_warning_of_small_groups_follows_released_counts_alone", released=500.0),
+    ),
+    "boundary.the_number_of_rows_is_used_and_not_listed": also(
+        PUBLIC_FACTS("test_two_fits_with_one_list_of_facts_release_under_one_event", name="dp_sgd"),
+        PUBLIC_FACTS("test_two_fits_with_one_list_of_facts_release_under_one_event", name="pate"),
+    ),
+    "boundary.rows_held_out_as_public_go_unmentioned": also(
+        PUBLIC_FACTS("test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones")
+    ),
+    # ---- generators.py ------------------------------------------------------------------------------------------
+    "generators.one_part_for_all_discriminators": trap(
+        1,
+        GENERATOR_ENSEMBLES(
+            "test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own", backend="pate_gan"
+        ),
+        GENERATOR_ENSEMBLES("test_a_discriminator_without_the_replaced_record_answers_the_same", variant=""),
+    ),
+    "generators.exclusive_or_in_the_noise_of_the_tables": trap(
+        2, GENERATOR_DIFFERENTIAL("test_the_event_of_the_generator_is_that_of_the_noise_it_adds", name="tree")
+    ),
+    "generators.noise_on_labels_in_place_of_votes": trap(
+        4, BACKENDS("test_noise_of_signs_bits_and_bins_has_the_declared_scale")
+    ),
+    "generators.bits_charged_once_a_round": trap(
+        5, GENERATOR_ENSEMBLES("test_the_number_of_releases_is_the_declared_one", backend="pate_gan")
+    ),
+    "generators.bounds_of_columns_read_from_private_rows": trap(
+        6, GENERATOR_DIFFERENTIAL("test_one_outlying_row_moves_no_bound_of_the_output", bounds=None)
+    ),
+    "generators.categories_read_from_private_rows": trap(
+        7,
+        GENERATOR_DIFFERENTIAL(
+            "test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity", name="tree"
+        ),
+    ),
+    "generators.every_discriminator_on_the_last_part": trap(
+        9,
+        GENERATOR_ENSEMBLES(
+            "test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own", backend="datalens"
+        ),
+    ),
+    "generators.inverse_noise_scale_of_a_gradient": trap(
+        10, BACKENDS("test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch")
+    ),
+    "generators.half_the_distance_of_a_mean_gradient": trap(
+        10, BACKENDS("test_opposite_answers_move_the_mean_as_far_as_declared")
+    ),
+    "generators.one_record_counted_once_among_the_gradients_of_gs_wgan": also(
+        BACKENDS(
+            "test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides",
+            two_sided=True,
+            sensitivity=17.08800749063506,
+        )
+    ),
+    "generators.rows_dealt_anew_every_round": trap(
+        11,
+        GENERATOR_ENSEMBLES(
+            "test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own", backend="g_pate"
+        ),
+    ),
+    "generators.delta_overwritten": trap(
+        15, GENERATOR_DIFFERENTIAL("test_the_event_of_the_generator_is_that_of_the_noise_it_adds", name="star")
+    ),
+    "generators.student_discriminator_trained_on_real_rows": trap(
+        16, GENERATOR_ENSEMBLES("test_the_generator_is_a_function_of_what_was_let_out", backend="pate_gan")
+    ),
+    "generators.real_labels_with_synthetic_rows": trap(
+        20, GENERATOR_DIFFERENTIAL("test_replaying_the_releases_gives_the_model_without_the_rows")
+    ),
+    "generators.weights_from_the_groups_of_the_whole_table": trap(
+        21, GENERATOR_ENSEMBLES("test_a_discriminator_without_the_replaced_record_answers_the_same", variant="")
+    ),
+    "generators.one_noise_for_all_counts_of_a_table": trap(
+        22, GENERATOR_DIFFERENTIAL("test_the_noise_of_the_generator_has_the_scale_that_is_accounted")
+    ),
+    "generators.rows_of_a_batch_accounted_as_independent_draws": trap(
+        23,
+        BACKENDS("test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch", batch_size=8),
+        BACKENDS("test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch", batch_size=32),
+    ),
+    "generators.rare_rows_dealt_again": trap(
+        24,
+        GENERATOR_ENSEMBLES(
+            "test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own", backend="gs_wgan"
+        ),
+    ),
+    "generators.parts_stratified_by_group": trap(
+        25, BACKENDS("test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata")
+    ),
+    "generators.only_the_drawn_discriminator_trains": also(
+        GENERATOR_ENSEMBLES("test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before")
+    ),
+    "generators.labels_typed_as_the_private_ones": trap(
+        37, GENERATOR_BOUNDARY("test_one_label_or_group_more_changes_no_type")
+    ),
+    "generators.numbers_typed_as_the_private_ones": trap(
+        37,
+        GENERATOR_BOUNDARY(
+            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="frame", column="count"
+        ),
+    ),
+    "generators.categories_kept_with_the_column": trap(
+        37,
+        GENERATOR_BOUNDARY(
+            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="categories", column="kind"
+        ),
+    ),
+    "generators.rows_converted_as_a_whole": trap(
+        37,
+        GENERATOR_BOUNDARY(
+            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="lists", column="size"
+        ),
+        GENERATOR_BOUNDARY(
+            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="objects", column="count"
+        ),
+    ),
+    "generators.rows_counted_in_an_error": trap(
+        41,
+        GENERATOR_BOUNDARY(
+            "test_all_labels_that_are_not_declared_raise_one_error_that_says_nothing", build=list, what="groups"
+        ),
+    ),
+    "generators.trouble_of_a_part_let_through": trap(
+        41,
+        GENERATOR_BOUNDARY(
+            "test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights", trouble="warns"
+        ),
+        GENERATOR_BOUNDARY(
+            "test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights", trouble="raises"
+        ),
+    ),
+    "generators.cells_from_exact_histograms": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="ranges paid for"
+        ),
+    ),
+    "generators.law_from_exact_counts": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="default"
+        ),
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="as it is"
+        ),
+    ),
+    "generators.small_groups_told_by_exact_counts": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="default"
+        ),
+    ),
+    "generators.pairs_chosen_by_exact_scores": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="groups"
+        ),
+    ),
+    "generators.gap_downstream_against_all_other_groups": also(
+        METRICS_SYNTHETIC("test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three")
+    ),
+    "generators.gaps_downstream_of_two_groups_alone": also(
+        METRICS_SYNTHETIC("test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three")
+    ),
+    # ---- gradient.py --------------------------------------------------------------------------------------------
+    "gradient.public_batch_through_the_per_sample_path": trap(
+        26,
+        FAIR_DPSGD("test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed", name="aggregate"),
+        FAIR_DPSGD("test_the_fairness_gradient_is_added_whole_beside_the_private_one"),
+    ),
+    "gradient.division_by_the_realised_batch_size": trap(
+        27,
+        FAIR_DPSGD("test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed", name="aggregate"),
+        FAIR_DPSGD("test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed", name="per sample"),
+        FAIR_DPSGD("test_the_sum_is_divided_by_the_expected_batch_size", n_rows=None),
+        FAIR_DPSGD("test_the_sum_is_divided_by_the_expected_batch_size", n_rows=32),
+    ),
+    "gradient.add_or_remove_while_the_number_of_rows_comes_from_the_data": trap(
+        43,
+        FAIR_DPSGD("test_the_report_follows_from_the_declared_steps"),
+        FAIR_CLIPPING("test_steps_and_counts_together_cost_at_most_epsilon", method="dpsgd_f"),
+    ),
+    "gradient.hold_out_that_follows_the_private_number_of_rows": trap(
+        43, FAIR_DPSGD("test_bad_input_is_an_error_before_anything_is_spent", name="hold-out by a private number")
+    ),
+    "gradient.rows_that_move_up_when_one_before_them_goes": trap(
+        43, FAIR_DPSGD("test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is")
+    ),
+    "gradient.multipliers_follow_the_exact_rates": trap(
+        29, SIGNED_LOSS("test_the_noise_of_the_rates_has_the_accounted_scale")
+    ),
+    "gradient.rates_of_the_groups_are_free": trap(5, SIGNED_LOSS("test_steps_and_rates_together_cost_at_most_epsilon")),
+    "gradient.weighted_sampler_accounted_as_uniform": trap(
+        31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")
+    ),
+    "gradient.batches_of_a_fixed_size": trap(
+        31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")
+    ),
+    "gradient.noise_search_stops_above_the_target": trap(
+        32, FAIR_DPSGD("test_calibrated_steps_cost_at_most_the_target", q=0.01, steps=1000, epsilon=1.0)
+    ),
+    "gradient.clipping_layer_by_layer": also(
+        FAIR_DPSGD("test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed", name="aggregate")
+    ),
+    "gradient.sums_in_the_precision_of_the_module": trap(
+        39,
+        WIDE_SUMS("test_rounding_does_not_pile_up_over_many_rows"),
+        WIDE_SUMS(
+            "test_a_row_moves_the_sum_by_at_most_the_bound_whatever_it_holds", name="conv", dtype=Named("torch.float16")
+        ),
+        PFLD("test_rounding_does_not_take_a_sum_past_what_is_declared", kind="fused", everyone=True),
+    ),
+    "gradient.tables_of_rows_summed_in_sequence": trap(
+        39, PFLD("test_tables_of_sums_are_exact_however_many_rows_there_are")
+    ),
+    "gradient.norms_in_the_precision_of_the_module": trap(
+        39, WIDE_SUMS("test_norms_do_not_underflow", width=2, bound=0.0001, fused=True)
+    ),
+    "gradient.norms_of_what_is_left_after_cancelling": trap(
+        39, WIDE_SUMS("test_positions_that_cancel_do_not_carry_their_rounding_into_the_sum", positions=40, width=30)
+    ),
+    "gradient.empty_batches_skipped": also(FAIR_DPSGD("test_empty_batches_are_steps_of_pure_noise_and_count")),
+    "gradient.noise_without_the_clipping_bound": trap(
+        10, FAIR_DPSGD("test_the_noise_of_a_fit_has_the_accounted_scale")
+    ),
+    "gradient.dropout_from_a_public_seed": also(
+        FAIR_DPSGD("test_dropout_is_secret_and_the_global_generator_is_untouched")
+    ),
+    "gradient.noise_scaled_to_the_mean_bound_of_the_groups": also(
+        FAIR_CLIPPING("test_no_record_costs_more_than_the_event_says_counts_included", method="dpsgd_f")
+    ),
+    "gradient.weights_after_clipping_with_the_noise_of_plain_dpsgd": also(
+        FAIR_CLIPPING("test_no_record_costs_more_than_the_event_says_counts_included", method="reweight")
+    ),
+    "gradient.counts_of_a_batch_are_free": also(
+        FAIR_CLIPPING("test_no_record_costs_more_than_the_event_says_counts_included", method="dpsgd_f"),
+        FAIR_CLIPPING("test_no_record_costs_more_than_the_event_says_counts_included", method="global_adapt"),
+    ),
+    "gradient.sizes_of_the_groups_without_noise": also(
+        FAIR_CLIPPING("test_no_record_costs_more_than_the_event_says_counts_included", method="reweight")
+    ),
+    "gradient.weights_without_a_cap": also(
+        FAIR_CLIPPING("test_weights_are_capped_however_small_a_group_is_said_to_be")
+    ),
+    # ---- lagrangian.py ------------------------------------------------------------------------------------------
+    "lagrangian.loss_and_constraint_share_a_batch": trap(
+        28, PFLD("test_a_poisson_sample_of_everything_estimates_the_full_gradient")
+    ),
+    "lagrangian.sign_of_the_exact_violation": trap(29, PFLD("test_the_noise_has_the_accounted_scale", scale=1.0)),
+    "lagrangian.noise_scaled_to_private_group_sizes": trap(
+        30,
+        PFLD(
+            "test_no_change_of_a_group_moves_the_violations_further_than_declared",
+            m=2,
+            notions=["demographic_parity"],
+            n_classes=2,
+        ),
+    ),
+    "lagrangian.only_one_group_is_thought_to_move": also(
+        PFLD("test_no_change_of_a_group_moves_the_gradient_further_than_declared", m=2, notions=["demographic_parity"])
+    ),
+    "lagrangian.one_of_several_groups_is_thought_to_move": also(
+        PFLD("test_more_than_two_groups_cost_a_root_of_two"),
+        PFLD("test_no_change_of_a_group_moves_the_moments_further_than_declared", m=3),
+    ),
+    # ---- ledgers.py ---------------------------------------------------------------------------------------------
+    "ledgers.a_ledger_in_memory_is_copied_by_fork": trap(
+        40,
+        LEDGER_FAILURES("test_five_forked_fits_under_a_ceiling_for_one_are_one_charge", on_disk=False),
+        LEDGER_FAILURES("test_pools_of_every_kind_share_one_ledger_in_memory", how="pool"),
+    ),
+    "ledgers.a_child_trusts_the_memory_of_its_parent": trap(
+        40, LEDGER_FAILURES("test_a_child_whose_parent_had_no_room_for_a_file_is_refused_and_the_parent_still_counts")
+    ),
+    "ledgers.a_lock_for_every_name_of_a_file": trap(
+        40,
+        LEDGER_FAILURES(
+            "test_nothing_is_charged_under_another_name_between_a_decision_and_its_line", link=Named("os.symlink")
+        ),
+        LEDGER_FAILURES(
+            "test_nothing_is_charged_under_another_name_between_a_decision_and_its_line", link=Named("os.link")
+        ),
+    ),
+    "ledgers.promotion_that_forgets_on_a_full_disk": trap(
+        40, LEDGER_FAILURES("test_a_promotion_that_finds_no_room_keeps_every_entry_in_memory", limit=100)
+    ),
+    "ledgers.promotion_through_a_planted_link": trap(
+        40, LEDGER_FAILURES("test_a_promotion_follows_no_planted_link", target="dangling")
+    ),
+    "ledgers.locks_of_a_thread_are_inherited_by_a_fork": trap(
+        40,
+        LEDGER_FAILURES("test_a_lock_that_a_thread_holds_at_the_fork_is_not_inherited"),
+        LEDGER_FAILURES("test_a_fork_while_a_thread_charges_neither_hangs_nor_loses_a_charge", on_disk=True),
+    ),
+    "ledgers.a_last_line_without_newline_is_dropped": trap(
+        40, LEDGER_FAILURES("test_a_whole_line_beyond_the_count_counts_and_a_torn_one_was_never_charged")
+    ),
+    "ledgers.lines_without_a_chain": trap(
+        40,
+        LEDGER_FAILURES(
+            "test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not", damage="swapped"
+        ),
+        LEDGER_FAILURES(
+            "test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not", damage="noise edited"
+        ),
+    ),
+    "ledgers.a_chain_without_a_count": trap(
+        40,
+        LEDGER_FAILURES(
+            "test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not", damage="last line cut"
+        ),
+        LEDGER_FAILURES(
+            "test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not", damage="all entries cut"
+        ),
+    ),
+    "ledgers.an_older_copy_is_taken_for_the_ledger": trap(
+        40,
+        LEDGER_FAILURES("test_a_file_rolled_back_is_noticed_by_objects_pickles_and_notes"),
+        LEDGER_FAILURES("test_a_file_replaced_by_a_fresh_one_is_noticed"),
+    ),
+    "ledgers.memory_trusted_over_disk": trap(
+        40,
+        LEDGER_FAILURES("test_an_interrupt_at_any_step_of_a_charge_leaves_memory_and_disk_alike", step=10, after=True),
+    ),
+    "ledgers.a_torn_line_is_left_as_if_charged": trap(
+        40, LEDGER_FAILURES("test_a_disk_that_is_full_in_the_middle_of_a_line_charges_nothing", room=30)
+    ),
+    "ledgers.a_ceiling_with_a_tolerance": also(
+        LEDGER(
+            "test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond", kind="gaussian", on_disk=False
+        ),
+        LEDGER("test_a_charge_is_accepted_up_to_the_ceiling_and_by_no_part_of_it_beyond", kind="pure", on_disk=True),
+    ),
+    "ledgers.epsilon_as_the_floats_have_it": also(
+        ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-10),
+        ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-05),
+    ),
+    "ledgers.malformed_events_are_accepted": trap(
+        42,
+        EVENT_VALIDITY("test_every_door_refuses", name="nan noise"),
+        EVENT_VALIDITY("test_every_door_refuses", name="negative noise"),
+        EVENT_VALIDITY("test_every_door_refuses", name="negative count"),
+        EVENT_VALIDITY("test_every_door_refuses", name="fractional count"),
+        EVENT_VALIDITY("test_every_door_refuses", name="nan threshold"),
+    ),
+    "ledgers.nan_counts_as_nothing": trap(
+        42, EVENT_VALIDITY("test_nothing_that_an_accountant_computes_is_taken_for_zero_because_it_is_nan")
+    ),
+    "ledgers.unknown_units_are_counted_as_nothing": trap(
+        42,
+        LEDGER("test_what_is_not_well_formed_is_refused_and_leaves_no_entry", wrong="unknown unit", dry_run=False),
+        LEDGER(
+            "test_what_is_not_well_formed_is_refused_and_leaves_no_entry",
+            wrong="unit of another relation",
+            dry_run=False,
+        ),
+    ),
+    # ---- noise.py -----------------------------------------------------------------------------------------------
+    "noise.ten_to_the_delta_in_the_noise_scale": trap(
+        2,
+        NOISE_SCALE("test_noise_added_in_a_fit_has_the_accounted_scale", name="FairPATE-soft-2classes"),
+        NOISE_SCALE("test_noise_added_in_a_fit_has_the_accounted_scale", name="FairPATE-gnmax-2classes"),
+    ),
+    "noise.noise_on_labels_instead_of_votes": trap(
+        4,
+        ZERO_NOISE_DIFFERENTIAL("test_every_output_is_what_its_noisy_value_says", name="FairPATE-gnmax-2classes"),
+        ZERO_NOISE_DIFFERENTIAL("test_every_output_is_what_its_noisy_value_says", name="FairPATE-gnmax-3classes"),
+    ),
+    "noise.scale_for_its_inverse": trap(
+        10,
+        NOISE_SCALE("test_noise_added_in_a_fit_has_the_accounted_scale", name="FairPATE-soft-2classes"),
+        NOISE_SCALE("test_noise_added_in_a_fit_has_the_accounted_scale", name="FairPATE-confident-2classes-binary"),
+    ),
+    "noise.one_noise_vector_for_all_queries": trap(
+        22,
+        NOISE_SCALE("test_every_query_gets_noise_of_its_own", name="FairPATE-soft-2classes"),
+        NOISE_SCALE("test_every_query_gets_noise_of_its_own", name="FairPATE-soft-3classes"),
+        NOISE_SCALE("test_every_query_gets_noise_of_its_own", name="FairPATE-gnmax-2classes"),
+        NOISE_SCALE("test_every_query_gets_noise_of_its_own", name="FairPATE-confident-2classes-binary"),
+    ),
+    "noise.generator_seeded_at_import": trap(
+        33,
+        NOISE_SCALE("test_noise_is_a_function_of_operating_system_entropy_alone", noise="gaussian"),
+        NOISE_SCALE("test_noise_is_a_function_of_operating_system_entropy_alone", noise="discrete_gaussian"),
+        NOISE_SCALE("test_forked_processes_draw_different_noise"),
+    ),
+    "noise.noise_from_the_global_generator": trap(
+        33,
+        NOISE_SCALE("test_two_fits_never_share_noise_whatever_is_seeded"),
+        NOISE_SCALE("test_noise_is_a_function_of_operating_system_entropy_alone", noise="gaussian"),
+    ),
+    "noise.noise_scale_from_private_counts": trap(
+        30,
+        ZERO_NOISE_DIFFERENTIAL("test_the_scale_of_the_noise_does_not_depend_on_private_rows"),
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+    ),
+    "noise.sensitivity_one_for_a_histogram": also(
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-3classes"
+        )
+    ),
+    "noise.counts_rounded_before_the_noise": also(
+        ZERO_NOISE_DIFFERENTIAL("test_noise_is_added_to_counts_that_were_not_rounded_to_a_coarser_grid")
+    ),
+    "noise.floats_published_as_they_come": trap(
+        38,
+        RELEASE_ROUNDING("test_every_release_is_a_multiple_of_a_grid_that_follows_sigma_alone"),
+        RELEASE_ROUNDING("test_neighbours_have_the_same_possible_releases"),
+        PFLD("test_published_sizes_lie_on_the_public_grid"),
+    ),
+    "noise.sizes_released_beside_the_mechanism": trap(38, PFLD("test_published_sizes_lie_on_the_public_grid")),
+    "noise.tails_that_end": trap(38, RELEASE_ROUNDING("test_the_tails_do_not_end")),
+    # ---- partition.py -------------------------------------------------------------------------------------------
+    "partition.no_partition": trap(
+        1,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-gnmax-2classes"
+        ),
+    ),
+    "partition.stale_loop_index": trap(
+        9,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+        ZERO_NOISE_DIFFERENTIAL("test_every_part_has_its_one_vote_in_every_query"),
+    ),
+    "partition.new_partition_with_warm_teachers": trap(
+        11,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-gnmax-2classes"
+        ),
+    ),
+    "partition.wrap_around_partition": trap(
+        24,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+    ),
+    "partition.stratified_partition": trap(
+        25,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-3classes"
+        ),
+    ),
+    "partition.partition_stratified_by_the_group": trap(
+        25,
+        SF_PATE(
+            "test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two",
+            name="SFS-soft",
+            n_classes=2,
+            n_groups=2,
+        ),
+        SF_PATE(
+            "test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two",
+            name="SFS-gnmax",
+            n_classes=3,
+            n_groups=3,
+        ),
+        SF_PATE("test_the_partition_is_a_function_of_the_number_of_rows_alone", variant="teacher"),
+    ),
+    "partition.partition_by_content_hash": also(
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-3classes"
+        )
+    ),
+    "partition.scaled_by_private_range": trap(
+        6,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-gnmax-2classes"
+        ),
+    ),
+    "partition.class_ratio_of_the_whole_table": trap(
+        21,
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+        ),
+        ZERO_NOISE_DIFFERENTIAL(
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-gnmax-2classes"
+        ),
+    ),
+    "partition.student_sees_private_rows": trap(
+        16,
+        POST_PROCESSING(
+            "test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows",
+            name="FairPATE-soft-2classes",
+            student=None,
+        ),
+        POST_PROCESSING(
+            "test_the_built_in_student_is_given_public_rows_and_released_votes_only", name="FairPATE-soft-2classes"
+        ),
+        POST_PROCESSING(
+            "test_the_built_in_student_is_given_public_rows_and_released_votes_only", name="FairPATE-gnmax-2classes"
+        ),
+    ),
+    "partition.given_student_gets_private_rows": trap(
+        16,
+        POST_PROCESSING("test_a_student_is_given_public_rows_and_released_labels_only", name="FairPATE-gnmax-2classes"),
+    ),
+    # ---- randomized.py ------------------------------------------------------------------------------------------
+    "randomized.truth_as_often_for_many_groups_as_for_two": also(
+        RANDOMIZED_RESPONSE("test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon", epsilon=1.0, k=3),
+        RANDOMIZED_RESPONSE("test_frequencies_are_those_of_the_epsilon_and_of_no_other", epsilon=2.0, k=5),
+    ),
+    "randomized.probability_of_a_lie_rounded_down": also(
+        RANDOMIZED_RESPONSE("test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon", epsilon=1.0, k=7),
+        RANDOMIZED_RESPONSE("test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon", epsilon=0.5, k=2),
+    ),
+    "randomized.a_lie_that_may_be_the_truth": also(
+        RANDOMIZED_RESPONSE("test_words_at_the_thresholds_are_answered_as_the_ratio_says", epsilon=1.0, k=3),
+        RANDOMIZED_RESPONSE("test_frequencies_are_those_of_the_epsilon_and_of_no_other", epsilon=1.0, k=3),
+    ),
+    "randomized.answers_taken_for_the_truth": also(
+        RANDOMIZED_RESPONSE("test_weights_have_the_true_membership_as_their_exact_expectation", epsilon=1.0, k=2),
+        RANDOMIZED_RESPONSE("test_weights_have_the_true_membership_as_their_exact_expectation", epsilon=3.0, k=7),
+    ),
+    "randomized.answers_given_again_for_nothing": trap(
+        5, RANDOMIZED_RESPONSE("test_it_is_pure_and_only_pure_releases_have_a_figure_at_delta_zero")
+    ),
+    # ---- replay.py ----------------------------------------------------------------------------------------------
+    "replay.type_of_private_labels_kept": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="PFGuard-marginals", pair="y in a list, and one float")
+    ),
+    "replay.number_of_unknown_labels_in_the_error": also(
+        MUTANTS_REPLAY("refusals_are_constant", entry="PATE-soft-2", cause="a label outside the domain in y")
+    ),
+    "replay.parts_with_two_classes_are_printed": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-soft-2", pair="the only one of its kind in y")
+    ),
+    "replay.warnings_of_teachers_pass": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="PATE-confident-2", pair="huge numbers in the first row")
+    ),
+    "replay.one_failing_teacher_ends_the_fit": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-gnmax-2", pair="huge numbers in the first row")
+    ),
+    "replay.votes_go_round_the_mechanism": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="PATE-soft-2", pair="all of a row in the middle")
+    ),
+    "replay.a_warning_of_exact_counts": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="PFGuard-gs-wgan", pair="the only one of its kind in groups")
+    ),
+    "replay.how_many_groups_were_randomised_is_kept": also(
+        MUTANTS_REPLAY(
+            "neighbours_look_the_same", entry="RandomizedResponse-logistic", pair="the group of the first row"
+        )
+    ),
+    "replay.the_rate_follows_the_rows": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairDPSGD-declared-rows", pair="the last row missing")
+    ),
+    "replay.clipped_to_twice_the_bound": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairDPSGD-declared-rows", pair="one large row more")
+    ),
+    "replay.sizes_of_secret_batches_are_logged": also(
+        MUTANTS_REPLAY(
+            "neighbours_look_the_same", entry="FairDPSGD-plain", pair="all of a row in the middle", same_secrets=False
+        )
+    ),
+    # ---- searched_rows.py ---------------------------------------------------------------------------------------
+    "searched_rows.private_rows_predicted_in_one_call": trap(
+        35,
+        SEARCH_ROWS(
+            "test_one_record_moves_a_score_table_by_root_two_whatever_the_predictor_does",
+            kind=Named("tests.model_selection.test_search_rows.HidesIDP3"),
+        ),
+        SEARCH_ROWS(
+            "test_one_record_moves_a_score_table_by_root_two_whatever_the_predictor_does",
+            kind=Named("tests.model_selection.test_search_rows.Standardises"),
+        ),
+    ),
+    "searched_rows.idp3_scored_on_private_rows": trap(
+        35, SEARCH_ROWS("test_idp3_is_refused_on_private_rows_before_anything_is_spent")
+    ),
+    "searched_rows.teachers_that_raise": trap(
+        36,
+        TOTAL_TEACHERS("test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote", what="raise", n_jobs=1),
+        TOTAL_TEACHERS("test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teachers_fail"),
+    ),
+    "searched_rows.votes_outside_the_classes": trap(
+        36,
+        TOTAL_TEACHERS("test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote", what="negative", n_jobs=1),
+        TOTAL_TEACHERS("test_whatever_a_part_does_to_its_teacher_it_keeps_its_one_vote", what="nan", n_jobs=1),
+    ),
+    "searched_rows.trials_whose_failure_loses": trap(
+        36,
+        PRIVATE_SEARCH("test_a_fit_that_fails_neither_loses_nor_tells_why", method="composition"),
+        PRIVATE_SEARCH("test_a_fit_that_fails_neither_loses_nor_tells_why", method="selection"),
+    ),
+    "searched_rows.failed_fits_scored_as_nan": trap(
+        36,
+        PARETO_SEARCH(
+            "test_a_fit_that_fails_after_the_charge_ends_the_search_and_tells_nothing",
+            fails=(True, False),
+            error_score=math.nan,
+        ),
+    ),
+    "searched_rows.silent_typos": also(
+        TOTAL_TEACHERS(
+            "test_a_teacher_with_a_wrong_parameter_is_an_error_before_anything_is_spent",
+            teacher=LogisticRegression(C=-1.0),
+            message="'C' parameter",
+        )
+    ),
+    "searched_rows.bar_over_parts_with_two_classes": trap(
+        41,
+        TOTAL_TEACHERS("test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals", how="in turn", verbose=1),
+        TOTAL_TEACHERS("test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals", how="fair", verbose=1),
+    ),
+    "searched_rows.teachers_that_talk": trap(
+        41,
+        TOTAL_TEACHERS("test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals", how="in turn", verbose=0),
+        TOTAL_TEACHERS("test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals", how="threads", verbose=0),
+    ),
+    "searched_rows.train_part_scored": trap(
+        44,
+        SEARCH_ROWS("test_the_released_table_is_of_the_test_part_that_is_charged", name="pareto"),
+        SEARCH_ROWS("test_the_released_table_is_of_the_test_part_that_is_charged", name="private holdout"),
+    ),
+    "searched_rows.report_that_counts_trials": also(
+        PRIVATE_SEARCH("test_the_report_does_not_tell_how_often_something_was_released")
+    ),
+    "searched_rows.total_of_finished_fits": also(
+        FRONTIER("test_what_a_failed_attempt_was_charged_stays_in_the_total", ledger=None),
+        FRONTIER("test_what_a_failed_attempt_was_charged_stays_in_the_total", ledger="given"),
+    ),
+    "searched_rows.relations_not_told_apart": also(
+        FRONTIER("test_rows_of_unlike_relations_are_never_compared"),
+        TRANSFER_FRONTIER("test_operating_points_of_unlike_relations_are_never_compared"),
+    ),
+    "searched_rows.corner_of_the_source": also(
+        TRANSFER_FRONTIER("test_the_default_corner_is_the_worst_of_both_tables")
+    ),
+    # ---- searching.py -------------------------------------------------------------------------------------------
+    "searching.stratified_folds": also(PARETO_SEARCH("test_one_changed_record_moves_no_other_between_folds")),
+    "searching.test_folds_for_free": also(PARETO_SEARCH("test_vector_of_plain_cross_validation")),
+    "searching.one_fit_for_all_folds": also(PARETO_SEARCH("test_vector_of_plain_cross_validation")),
+    "searching.holdout_scores_for_free": also(
+        PRIVATE_SEARCH("test_private_scores_of_a_holdout_cost_no_more_than_the_fit")
+    ),
+    "searching.table_of_sensitivity_one": also(
+        PARETO_SEARCH("test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity")
+    ),
+    "searching.winner_at_the_price_of_one_trial": trap(
+        5, PRIVATE_SEARCH("test_ten_candidates_cost_what_the_vectors_say", law="logarithmic", epsilon=0.693839)
+    ),
+    "searching.number_of_trials_from_a_known_seed": trap(
+        33, PRIVATE_SEARCH("test_the_number_of_trials_varies_and_no_seed_repeats_it")
+    ),
+    "searching.search_charged_when_it_is_over": trap(
+        18, PRIVATE_SEARCH("test_the_ledger_has_one_entry_written_before_any_trial")
+    ),
+    "searching.trials_that_warn": also(PRIVATE_SEARCH("test_warnings_of_trials_are_kept_back")),
+    "searching.ceiling_noticed_after_the_fit": trap(
+        18, PARETO_SEARCH("test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit")
+    ),
+}
