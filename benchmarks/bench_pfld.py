@@ -67,18 +67,26 @@ class DebiasedNetwork:
             weight_decay=like.weight_decay,
             lam_max=self.lam,
             dual_step=like.dual_step,
+            dual_steps=like.dual_steps,
             average_last=like.average_last,
             violations=like.violations,
-            seed=self.seed,
         )
         network = prepare_network(
             "mlp", X.shape[1], len(CLASSES), hidden=tuple(like.hidden), seed=self.seed, device="cpu", owner=DEBIASED
         )
         plan = PFLDPlan.without_privacy(n_groups=len(self.groups), primal_steps=1, dual_steps=like.dual_steps)
         constraints = FairnessConstraints(["demographic_parity"], y, len(CLASSES))
-        counts = np.maximum(weights.sum(0), 1.0)[:, None]
+        source, cells, n_cells = NoiseSource(), constraints.cells, constraints.n_cells
         self.net, _ = train_lagrangian(
-            network, X, y, codes, constraints, counts, plan, NoiseSource(), training, membership=weights
+            network,
+            X,
+            y,
+            constraints,
+            np.maximum(weights.sum(0), 1.0)[:, None],
+            training,
+            violations=lambda h: plan.release_violations(h, cells, n_cells, codes, source),
+            membership=weights,
+            seed=self.seed,
         )
         return self
 

@@ -9,6 +9,7 @@ the machine does hits all alike; ratios are medians over repetitions.
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import _common as common
@@ -28,7 +29,7 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     """Return the trainings to time, by name; each is a function without arguments."""
     from skfairdp._networks import prepare_network
     from skfairdp.fairness import FairnessConstraints
-    from skfairdp.lagrangian import LagrangianTraining, PFLDPlan, train_lagrangian
+    from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDPlan, train_lagrangian
     from skfairdp.privacy import NoiseSource
 
     rng = np.random.default_rng(0)
@@ -37,16 +38,32 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     y = (X[:, 0] + rng.normal(size=n_rows) > 1).astype(np.int64)
     network = prepare_network("mlp", N_FEATURES, 2, hidden=(WIDTH,) * n_layers, seed=0, device="cpu", owner="PF-LD")
     constraints = FairnessConstraints(["demographic_parity"], y, 2)
+    duals, gradients = max(1, round(2 * epochs)), max(1, round(10 * epochs))
     training = LagrangianTraining(epochs=epochs, batch_size=batch_size)
     steps = training.steps(n_rows)
-    duals, gradients = max(1, round(2 * epochs)), max(1, round(10 * epochs))
     source = NoiseSource()
 
     def run(plan: PFLDPlan, membership: Any) -> Any:
-        counts = plan.release_counts(groups, np.zeros(n_rows, dtype=int), 1, source)
-        return lambda: train_lagrangian(
-            network, X, y, groups, constraints, counts, plan, source, training, membership=membership
-        )
+        sizes = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, source)
+
+        def train() -> Any:
+            rows, gradient = network.tensor(X), None
+            if membership is None:
+                gradient = ConstraintGradient.of(network, rows, groups, constraints, plan, source)
+            return train_lagrangian(
+                network,
+                rows,
+                y,
+                constraints,
+                sizes,
+                replace(training, dual_steps=plan.dual_steps),
+                violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, source),
+                membership=membership,
+                gradient=gradient,
+                dual_noise=plan.largest_dual_noise(constraints.n_constraints),
+            )
+
+        return train
 
     def private(primal_steps: int) -> PFLDPlan:
         return PFLDPlan(n_groups, primal_steps, duals, 10.0, 10.0, 10.0, batch_size / n_rows)

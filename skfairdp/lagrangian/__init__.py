@@ -6,7 +6,6 @@ The trainer and its parts load torch, on first use (PEP 562).
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skfairdp.lagrangian._dual_ascent import dual_schedule
 from skfairdp.lagrangian._fld import (
     LagrangianClassifier,
     Layers,
@@ -16,21 +15,22 @@ from skfairdp.lagrangian._fld import (
     unscaled,
 )
 from skfairdp.lagrangian._pfld import PFLDClassifier
+from skfairdp.lagrangian._plan import PFLDPlan
 
 if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-    from skfairdp.lagrangian._plan import PFLDPlan
-    from skfairdp.lagrangian._stacked_trainer import StackedDual, StackedParity, train_stacked_lagrangian
-    from skfairdp.lagrangian._trainer import LagrangianTraining, train_lagrangian
+    from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
+    from skfairdp.lagrangian._stack import StackedParity
+    from skfairdp.lagrangian._trainer import train_lagrangian, train_stacked_lagrangian
 
 __all__ = [
     "ConstraintGradient",
+    "DualAscent",
     "LagrangianClassifier",
     "LagrangianTraining",
     "Layers",
     "PFLDClassifier",
     "PFLDPlan",
-    "StackedDual",
     "StackedParity",
     "dual_schedule",
     "network_scores",
@@ -43,12 +43,12 @@ __all__ = [
 
 _WITH_TORCH = {
     "ConstraintGradient": "_constraint_gradient",
-    "LagrangianTraining": "_trainer",
-    "PFLDPlan": "_plan",
-    "StackedDual": "_stacked_trainer",
-    "StackedParity": "_stacked_trainer",
+    "DualAscent": "_dual_ascent",
+    "LagrangianTraining": "_dual_ascent",
+    "StackedParity": "_stack",
+    "dual_schedule": "_dual_ascent",
     "train_lagrangian": "_trainer",
-    "train_stacked_lagrangian": "_stacked_trainer",
+    "train_stacked_lagrangian": "_trainer",
 }
 
 

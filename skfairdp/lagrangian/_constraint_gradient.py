@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from skfairdp._networks import Network
 from skfairdp._networks._clipping import _looped_gradients, _vectorized_gradients, fused_layers
 from skfairdp._networks._wide_sums import SLACK
 from skfairdp.fairness import FairnessConstraints
@@ -74,6 +76,45 @@ class ConstraintGradient:
     fused: bool | None = None
     vectorized: bool = True
     dtype: torch.dtype = torch.float32
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        X: Tensor,
+        groups: NDArray[np.int64],
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        source: NoiseSource,
+        *,
+        clip: float | None = None,
+        n_components: int | None = None,
+    ) -> "ConstraintGradient":
+        """For rows where a network is trained, with arrays of groups and constraints."""
+        y = torch.from_numpy(np.array(constraints.y)).to(X.device)
+        return cls(
+            X,
+            y,
+            torch.from_numpy(np.array(groups)).to(X.device),
+            constraints.of_labels(y),
+            plan,
+            source,
+            clip,
+            n_components,
+            network.fused,
+            network.vectorized,
+            next(p.dtype for p in network.module.parameters() if p.requires_grad),
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """How many are released."""
+        return self.plan.primal_steps
+
+    @property
+    def from_sample(self) -> bool:
+        """Whether a secret sample is read, and not all rows."""
+        return self.plan.sampling_probability < 1
 
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""

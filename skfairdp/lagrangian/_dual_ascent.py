@@ -1,11 +1,78 @@
-"""The dual half of the training: when multipliers move, and how far."""
+"""The Lagrangian dual, once: how to train, multipliers that follow violations, and the mean of the last iterates."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from skfairdp.fairness import FairnessConstraints
 
-__all__ = ["dual_schedule", "first_dual_step"]
+__all__ = ["DualAscent", "LagrangianTraining", "LastIterates", "dual_schedule", "followed_scores"]
 
 # Of multipliers, whose violations lie between -1 and 1: first steps of one notion, and of several.
 _LONG_STEP, _SHORT_STEP = 10.0, 1.0
+_WALK = 0.5  # standard deviation that noise may give a multiplier
+_LEAST_STEPS = 2000
+
+
+@dataclass(frozen=True)
+class LagrangianTraining:
+    """How to train; all of it public.
+
+    Parameters
+    ----------
+    epochs : float or None
+        Passes over the rows. None is 20, and as many more as 2000 steps take.
+    batch_size : int
+    lr : float
+        Step size of Adam.
+    weight_decay : float
+    lam_max : float
+        Multipliers stay in [-lam_max, lam_max].
+    dual_step : float or None
+        How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
+        of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10 (1 for several
+        notions at once, which may contradict each other: multipliers then grow for as long as they are moved), or as
+        much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5.
+    dual_steps : int
+        Moves of the multipliers, evenly over the training.
+    average_last : float
+        Share of the last iterates whose average is kept.
+    violations : {"predictions", "probabilities"}
+        Whether multipliers follow the classes that are predicted or their probabilities, which is what the primal steps
+        can differentiate. (Cotter et al. 2019: softened rates can agree while the predictions stay apart.) Generalized
+        demographic parity always follows probabilities.
+
+    Examples
+    --------
+    >>> from skfairdp.lagrangian import LagrangianTraining
+    >>> LagrangianTraining(epochs=2, batch_size=100).steps(1000)
+    20
+    """
+
+    epochs: float | None = None
+    batch_size: int = 256
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    lam_max: float = 5.0
+    dual_step: float | None = None
+    dual_steps: int = 40
+    average_last: float = 0.25
+    violations: str = "predictions"
+
+    def steps(self, n_rows: int) -> int:
+        """Steps of one network: batches of so many passes, the rest of a pass left out."""
+        a_pass = n_rows / min(self.batch_size, n_rows)
+        return max(1, round(self.epochs * a_pass)) if self.epochs is not None else max(_LEAST_STEPS, round(20 * a_pass))
+
+    def passes(self, n_rows: int) -> int:
+        """Whole passes of a network of a stack, over so many rows at most."""
+        a_pass = -(-n_rows // self.batch_size)
+        return max(20, math.ceil(_LEAST_STEPS / max(1, a_pass))) if self.epochs is None else math.ceil(self.epochs)
 
 
 def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:
@@ -34,10 +101,92 @@ def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:
     return {t: 1 - moved / dual_steps for moved, t in enumerate(at)}
 
 
-def first_dual_step(constraints: FairnessConstraints) -> float:
-    """How far a multiplier moves for a violation of 1, unless somebody knows better.
+class DualAscent:
+    """Multipliers that follow violations: λ ← clip(λ + step · violation).
 
-    Several notions may contradict each other: multipliers then grow for as long as they are moved, and their steps are
-    short.
+    It knows no groups and adds no noise: whoever gives ``violations`` has seen to both. Arrays or tensors, of any
+    shape.
+
+    Parameters
+    ----------
+    training : LagrangianTraining
+    constraints : FairnessConstraints
+    violations : callable
+        Scores h of all rows, (n_rows, n_constraints) → for every group, cell and constraint the sum over the group of h
+        less its mean in the cell.
+    sizes : ndarray or Tensor
+        What these sums are divided by: sizes of the groups; ones, where they are means already.
+    noise : float, default=0.0
+        Standard deviation of the noise on a sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.fairness import FairnessConstraints
+    >>> from skfairdp.lagrangian import DualAscent, LagrangianTraining
+    >>> groups, y = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    >>> parity = FairnessConstraints(["demographic_parity"], y, 2)
+    >>> def violations(h):
+    ...     return np.stack([(h - h.mean(0))[groups == a].sum(0) for a in range(2)])[:, None]
+    >>> ascent = DualAscent(LagrangianTraining(lam_max=2.0), parity, violations, np.full((2, 1, 1), 2.0))
+    >>> ascent.follow(np.array([[0.0], [0.2], [0.3], [0.5]]), 1.0)
+    >>> ascent.multipliers.ravel()
+    array([-1.5,  1.5])
     """
-    return _LONG_STEP if len(set(constraints.notions)) == 1 else _SHORT_STEP
+
+    def __init__(
+        self,
+        training: LagrangianTraining,
+        constraints: FairnessConstraints,
+        violations: Callable[[Any], Any],
+        sizes: Any,
+        noise: float = 0.0,
+    ) -> None:
+        self.violations, self.sizes, self.bound = violations, sizes, training.lam_max
+        self.multipliers = 0.0 * sizes
+        if training.dual_step is not None:
+            self.first_step: Any = training.dual_step
+            return
+        self.first_step = _LONG_STEP if len(set(constraints.notions)) == 1 else _SHORT_STEP
+        if noise > 0:
+            # steps that shrink to nothing add up a third of the variance that as many full ones would
+            walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)
+            self.first_step = np.minimum(self.first_step, _WALK / np.maximum(walked, 1e-12))
+
+    def follow(self, scores: Any, share: float) -> None:
+        """Move by a share of the first step."""
+        moved = self.multipliers + share * self.first_step * self.violations(scores) / self.sizes
+        self.multipliers = moved.clip(-self.bound, self.bound)
+
+
+def followed_scores(
+    constraints: FairnessConstraints, probabilities: Tensor, predicted: Tensor, violations: str
+) -> Tensor:
+    """The scores h of all rows that multipliers follow, of predictions or of probabilities."""
+    soft: Tensor = constraints.values(probabilities, constraints.y)
+    if violations == "probabilities":
+        return soft
+    of_predictions = torch.nn.functional.one_hot(predicted, constraints.n_classes).to(probabilities.dtype)
+    hard: Tensor = constraints.values(of_predictions, constraints.y)
+    # The moments of a distribution of scores are not those of 0 and 1.
+    generalized = [column.notion == "generalized_demographic_parity" for column in constraints.columns]
+    return torch.where(torch.tensor(generalized, device=soft.device), soft, hard)
+
+
+class LastIterates:
+    """The running mean of some parameters.
+
+    Parameters
+    ----------
+    parameters : sequence of Tensor
+    """
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self._parameters = parameters
+        self.mean = [torch.zeros_like(p) for p in parameters]
+
+    def add(self, share: float | Tensor) -> None:
+        """Let the present values enter the mean with this share, one for all or one per network of a stack."""
+        for m, p in zip(self.mean, self._parameters, strict=True):
+            of_each = share if isinstance(share, float) else share.to(p.dtype).view(-1, *[1] * (p.ndim - 1))
+            m.lerp_(p.detach(), of_each)

@@ -1,7 +1,6 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
 import itertools
-import math
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -20,12 +19,11 @@ from skfairdp.utils import RandomStateLike, as_groups, child_seeds, encode_label
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
-    from skfairdp.lagrangian import StackedDual
+    from skfairdp.lagrangian import LagrangianTraining
 
 __all__ = [
     "LagrangianClassifier",
     "Layers",
-    "as_tensor",
     "network_scores",
     "standard_scale",
     "train_network",
@@ -35,8 +33,6 @@ __all__ = [
 Array = NDArray[np.float64]
 #: Weights (inputs, outputs) and biases (outputs,) of each layer.
 Layers = tuple[list[Array], list[Array]]
-
-LEAST_STEPS = 2000
 
 
 class LagrangianClassifier(ClassifierMixin, BaseEstimator):
@@ -94,7 +90,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     coefs_ : list of ndarray of shape (n_inputs, n_outputs)
         Weights of the layers, for features as they are given (they are standardised on the way).
     intercepts_ : list of ndarray of shape (n_outputs,)
-    multipliers_ : ndarray of shape (n_cells, n_constraints, n_groups) or None
+    multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints) or None
         The last multipliers; a cell is a true class where a constraint compares within classes.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
@@ -242,13 +238,12 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
             )
         resolve_device(self.device, owner=owner)
 
-    def dual(self, n_rows: int) -> "StackedDual":
+    def training(self, n_rows: int) -> "LagrangianTraining":
         """How networks of so many rows are trained."""
-        from skfairdp.lagrangian import StackedDual
+        from skfairdp.lagrangian import LagrangianTraining
 
-        a_pass = -(-n_rows // self.batch_size)
-        return StackedDual(
-            epochs=max(20, math.ceil(LEAST_STEPS / max(1, a_pass))) if self.epochs is None else self.epochs,
+        return LagrangianTraining(
+            epochs=LagrangianTraining(epochs=self.epochs, batch_size=self.batch_size).passes(n_rows),
             batch_size=min(self.batch_size, max(1, n_rows)),
             lr=self.lr,
             weight_decay=self.weight_decay,
@@ -312,29 +307,22 @@ def train_network(
     parity = None
     notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
     if membership is not None and notions and len(X):
-        codes = as_tensor(targets, device)
-        constraints = FairnessConstraints(notions, codes, n_classes, moments=learner.moments)
-        parity = StackedParity(constraints, codes, membership, sizes)
+        constraints = FairnessConstraints(notions, np.asarray(targets), n_classes, learner.moments)
+        parity = StackedParity(constraints, membership, sizes, device)
     params, multipliers = train_stacked_lagrangian(
         net,
         X,
         targets,
         sizes,
         [seed],
-        learner.dual(len(X)),
+        learner.training(len(X)),
         parity=parity,
         start=None if start is None else _stacked(start),
         anchor=anchor,
         device=device,
-        progress=bool(learner.verbose),
+        verbose=learner.verbose,
     )
-    return _layers(params), None if multipliers is None else multipliers[0].numpy()
-
-
-def as_tensor(values: NDArray[Any], device: str) -> Any:
-    import torch
-
-    return torch.as_tensor(np.array(values), device=device)
+    return _layers(params), None if multipliers is None else multipliers[0]
 
 
 def _layers(params: list[Any]) -> Layers:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from skfairdp.lagrangian import PFLDPlan
+from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
 
 __all__ = ["estimate_groups", "public_features"]

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp.fairness import FairnessConstraints, read_constraints
+from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -267,7 +268,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         self
         """
         from skfairdp._networks import prepare_network
-        from skfairdp.lagrangian import LagrangianTraining, train_lagrangian
+        from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, train_lagrangian
         from skfairdp.lagrangian._group_model import estimate_groups, public_features
 
         self._validate_params()
@@ -291,12 +292,9 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             weight_decay=self.weight_decay,
             lam_max=self.lam_max,
             dual_step=self.dual_step,
+            dual_steps=self.dual_steps,
             average_last=self.average_last,
             violations=self.violations,
-            clip=self.clip,
-            n_components=self.n_components,
-            seed=int(seeds[1]),
-            verbose=self.verbose,
         )
         constraints = FairnessConstraints(notions, codes, len(classes))
         plan = self._plan(len(domain))
@@ -311,13 +309,29 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         )
         with spending as noise:
             counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
-            membership = None
+            rows, membership, gradient = network.tensor(features), None, None
             if described is not None:
                 membership = estimate_groups(*described, len(classes), groups, plan, noise)
             elif self.primal == "group_model":
                 membership = np.eye(plan.n_groups)[groups]
+            else:
+                gradient = ConstraintGradient.of(
+                    network, rows, groups, constraints, plan, noise, clip=self.clip, n_components=self.n_components
+                )
+            cells, n_cells = constraints.cells, constraints.n_cells
             self.net_, multipliers = train_lagrangian(
-                network, features, codes, groups, constraints, counts, plan, noise, training, membership=membership
+                network,
+                rows,
+                codes,
+                constraints,
+                counts,
+                training,
+                violations=lambda h: plan.release_violations(h, cells, n_cells, groups, noise),
+                membership=membership,
+                gradient=gradient,
+                dual_noise=plan.largest_dual_noise(constraints.n_constraints),
+                seed=int(seeds[1]),
+                verbose=self.verbose,
             )
         self.multipliers_ = multipliers[: len(domain)]
         self.noisy_counts_ = counts[: len(domain)]
@@ -338,8 +352,6 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         return features, classes, codes.astype(np.int64), groups, domain
 
     def _plan(self, n_groups: int) -> Any:
-        from skfairdp.lagrangian import PFLDPlan
-
         owner = type(self).__name__
         usual = (0.02, 0.49, 0.49) if self.primal == "group_model" else (0.02, 0.78, 0.20)
         split = usual if self.budget_split is None else tuple(self.budget_split)

@@ -18,7 +18,7 @@ from skfairdp._teachers import (
     total_fit,
 )
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.lagrangian._fld import LagrangianClassifier, as_tensor
+from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 
 __all__ = ["fit_fair_teachers"]
@@ -140,10 +140,9 @@ def _train_stack(
     parity = None
     notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
     if notions and len(rows):
-        codes = as_tensor(y[rows], learner.device)
-        constraints = FairnessConstraints(notions, codes, net.n_classes, moments=learner.moments)
-        parity = StackedParity(constraints, codes, np.eye(n_groups)[groups[rows]], sizes)
-    training = learner.dual(largest)
+        constraints = FairnessConstraints(notions, y[rows], net.n_classes, learner.moments)
+        parity = StackedParity(constraints, np.eye(n_groups)[groups[rows]], sizes, learner.device)
+    training = learner.training(largest)
     params, _ = train_stacked_lagrangian(
         net, X[rows], y[rows], sizes, block.seeds.tolist(), training, parity=parity, device=learner.device
     )

@@ -8,15 +8,21 @@ import pytest
 import torch
 from sklearn.naive_bayes import GaussianNB
 
-from skfairdp._networks import StackedMLP
+from skfairdp._networks import Network, StackedMLP
 from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.baselines import LagrangianClassifier, RandomizedResponseClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import NOTIONS, FairnessConstraints
-from skfairdp.lagrangian import StackedDual, StackedParity, train_stacked_lagrangian
-from skfairdp.lagrangian._stacked_trainer import _Stack
+from skfairdp.lagrangian import (
+    DualAscent,
+    LagrangianTraining,
+    StackedParity,
+    train_lagrangian,
+    train_stacked_lagrangian,
+)
+from skfairdp.lagrangian._stack import Stack
 from skfairdp.metrics import (
     accuracy_disparity,
     demographic_disparity,
@@ -37,8 +43,11 @@ def problem(n, n_classes=2, n_groups=2, seed=0):
 
 
 def parity_of(notions, y, groups, sizes, n_classes, n_groups=2):
-    codes = torch.as_tensor(y)
-    return StackedParity(FairnessConstraints(notions, codes, n_classes), codes, np.eye(n_groups)[groups], sizes)
+    return StackedParity(FairnessConstraints(notions, y, n_classes), np.eye(n_groups)[groups], sizes)
+
+
+def settings_of(**given):
+    return LagrangianTraining(**{"epochs": 30, "batch_size": 32, **given})
 
 
 # ---- the engine ----------------------------------------------------------------------------------------------
@@ -51,15 +60,15 @@ def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
     net = StackedMLP(3, (5,), n_classes)
     parity = parity_of(notions, y, groups, sizes, n_classes, 3)
     rng = np.random.default_rng(1)
-    parity.multipliers = torch.as_tensor(rng.normal(size=parity.multipliers.shape))
+    multipliers = torch.as_tensor(rng.normal(size=parity.group_sizes.shape))
     params = [p.double() for p in net.initial([3, 4])]
-    stack = _Stack(net, params, X, y, sizes, [0, 0], StackedDual(batch_size=12), parity, anchor, "cpu")
-    stack.pulls = parity.pulls()
+    stack = Stack(net, params, X, y, sizes, [0, 0], settings_of(batch_size=12), parity, anchor, "cpu")
+    stack.pull(multipliers)
     with torch.no_grad():
         stack.vector.add_(torch.as_tensor(rng.normal(size=len(stack.vector)) * 0.3))
     index = np.array([np.arange(12), [*range(12, 21), 12, 12, 12]])
     weight = np.array([np.full(12, 1 / 12), [1 / 9] * 9 + [0] * 3])
-    stack._primal_step(index, weight)
+    stack._gradient(index, weight)
     found = [g.clone() for g in stack.gradients]
     values = [p.detach().clone().requires_grad_() for p in stack.params]
     start = stack._views(stack.origin)
@@ -76,7 +85,7 @@ def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
                 here = (cells[:, c] == cell).numpy()
                 mine = here & (groups[rows] == a)
                 if mine.any():
-                    weight_of = parity.multipliers[k * parity.constraints.n_cells + int(cell), c, a]
+                    weight_of = multipliers[k * parity.constraints.n_cells + int(cell), c, a]
                     lagrangian = lagrangian + weight_of * (h[mine, c].mean() - h[here, c].mean())
         lagrangian = lagrangian + anchor * sum((p[k] - s[k]).square().sum() for p, s in zip(values, start, strict=True))
     for a, b in zip(found, torch.autograd.grad(lagrangian, values), strict=True):
@@ -115,20 +124,73 @@ def test_multipliers_move_in_steps_that_shrink_to_one_nth_of_the_first(notions, 
     """Networks that stand still have the same violation at every step: (1 + 3/4 + 1/2 + 1/4) of a step in all."""
     X, y, groups = problem(120)
     net, sizes = StackedMLP(3, (4,), 2), np.array([60, 60])
-    training = StackedDual(
+    training = settings_of(
         epochs=20, batch_size=20, lr=1e-30, dual_step=given, dual_steps=4, lam_max=1e9, violations="probabilities"
     )
     parity = parity_of(notions, y, groups, sizes, 2)
     _, multipliers = train_stacked_lagrangian(net, X, y, sizes, [1, 2], training, parity=parity)
     rows = torch.as_tensor(X, dtype=torch.float32).view(2, 60, 3)
     proba = net.forward(net.initial([1, 2]), rows)[1].softmax(1).transpose(1, 2).reshape(120, 2)
-    expected = 2.5 * first * parity.violations(parity.constraints.values(proba, parity.y))
-    torch.testing.assert_close(multipliers.view_as(expected), expected, rtol=1e-4, atol=1e-6)
+    expected = 2.5 * first * parity.violations(parity.constraints.values(proba, parity.constraints.y))
+    np.testing.assert_allclose(multipliers, parity.by_network(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_the_ascent_is_the_same_for_arrays_and_tensors_and_stays_within_its_bound():
+    rng = np.random.default_rng(0)
+    parity = FairnessConstraints(["demographic_parity"], np.array([0, 1]), 2)
+    sizes, sums = rng.uniform(1, 9, size=(2, 3, 4)), rng.normal(size=(2, 3, 4))
+    training = LagrangianTraining(lam_max=0.7, dual_step=2.0)
+    array = DualAscent(training, parity, lambda h: sums, sizes)
+    tensor = DualAscent(training, parity, lambda h: torch.tensor(sums), torch.tensor(sizes))
+    for share in (1.0, 0.5, 0.25):
+        array.follow(None, share)
+        tensor.follow(None, share)
+        np.testing.assert_array_equal(array.multipliers, tensor.multipliers.numpy())
+    assert np.abs(array.multipliers).max() == 0.7
+    small = np.abs(1.75 * 2.0 * sums / sizes) < 0.7
+    np.testing.assert_allclose(array.multipliers[small], (1.75 * 2.0 * sums / sizes)[small])
+
+
+def test_one_network_and_a_stack_of_one_follow_the_same_violations_to_the_same_multipliers():
+    """Networks that stand still: the two ways to violations, sums over sizes and means, come to the same."""
+    X, y, groups = problem(200, 3)
+    net = StackedMLP(3, (), 3)
+    parity = parity_of(["equalized_odds", "accuracy_parity"], y, groups, np.array([200]), 3)
+    training = settings_of(epochs=2, lr=1e-30, dual_steps=4, violations="probabilities")
+    params, stacked = train_stacked_lagrangian(net, X, y, np.array([200]), [7], training, parity=parity)
+    linear = torch.nn.Linear(3, 3)
+    with torch.no_grad():
+        linear.weight.copy_(params[0][0])
+        linear.bias.copy_(params[1][0, :, 0])
+    constraints, member = FairnessConstraints(["equalized_odds", "accuracy_parity"], y, 3), np.eye(2)[groups]
+    counts = np.stack([np.bincount(y[groups == a], minlength=3) for a in range(2)]).astype(float)
+
+    def violations(h):
+        sums = np.zeros((2, 3, h.shape[1]))
+        for c, cell in itertools.product(range(h.shape[1]), range(3)):
+            here = constraints.cells[:, c] == cell
+            if here.any():
+                sums[:, cell, c] = member[here].T @ (h[here, c] - h[here, c].mean())
+        return sums
+
+    _, one = train_lagrangian(
+        Network(linear, torch.device("cpu")),
+        X,
+        y,
+        constraints,
+        counts,
+        training,
+        violations=violations,
+        membership=member,
+    )
+    assert one.shape == stacked[0].shape == (2, 3, 4)
+    np.testing.assert_allclose(one, stacked[0], atol=1e-6)
+    assert np.abs(one).max() > 0.01
 
 
 def test_a_network_is_the_same_whatever_rows_the_others_hold():
     X, y, groups = problem(120)
-    settings = StackedDual(epochs=12, batch_size=16, lr=0.01)
+    settings = settings_of(epochs=12, batch_size=16, lr=0.01)
 
     def train(X, y, groups):
         parity = parity_of(["equalized_odds"], y, groups, SIZES, 2)
@@ -142,17 +204,17 @@ def test_a_network_is_the_same_whatever_rows_the_others_hold():
     for p, q in zip(params, others, strict=True):
         torch.testing.assert_close(p[1:], q[1:], rtol=0, atol=0)
         assert not torch.equal(p[0], q[0])
-    torch.testing.assert_close(multipliers[1:], other_multipliers[1:], rtol=0, atol=0)
+    np.testing.assert_array_equal(multipliers[1:], other_multipliers[1:])
 
 
 def test_a_network_without_rows_stays_and_the_others_keep_the_mean_of_their_last_iterates():
     X, y, groups = problem(120)
-    net, settings = StackedMLP(3, (4,), 2), StackedDual(epochs=2, batch_size=20, average_last=0.0)
+    net, settings = StackedMLP(3, (4,), 2), settings_of(epochs=2, batch_size=20, average_last=0.0)
     parity = parity_of(["demographic_parity"], y, groups, SIZES, 2)
     params, _ = train_stacked_lagrangian(net, X, y, SIZES, [1, 2, 3, 4], settings, parity=parity)
     torch.testing.assert_close(params[0][2], net.initial([1, 2, 3, 4])[0][2])
     all_of_it, _ = train_stacked_lagrangian(
-        net, X, y, SIZES, [1, 2, 3, 4], StackedDual(epochs=2, batch_size=20, average_last=1.0), parity=None
+        net, X, y, SIZES, [1, 2, 3, 4], settings_of(epochs=2, batch_size=20, average_last=1.0), parity=None
     )
     assert not torch.equal(all_of_it[0][0], params[0][0])
     assert all(p.isfinite().all() for p in all_of_it)
@@ -165,7 +227,7 @@ def test_an_anchor_keeps_the_network_where_it_started():
     distances = []
     for anchor in (0.0, 0.1, 10.0):
         params, _ = train_stacked_lagrangian(
-            net, X, y, np.array([100]), [0], StackedDual(epochs=60, lr=0.01), start=start, anchor=anchor
+            net, X, y, np.array([100]), [0], settings_of(epochs=60, lr=0.01), start=start, anchor=anchor
         )
         distances.append(float(sum((p - q).square().sum() for p, q in zip(params, start, strict=True))))
     assert distances[0] > 2 * distances[1] > 20 * distances[2]

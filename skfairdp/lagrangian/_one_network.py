@@ -1,0 +1,172 @@
+"""The primal steps of one network, of any module: by automatic differentiation."""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian._dual_ascent import LagrangianTraining, LastIterates, followed_scores
+
+__all__ = ["NoisyGradient", "OneNetwork"]
+
+Array = NDArray[np.float64]
+
+
+class NoisyGradient(Protocol):
+    """Releases gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``; the only thing here that knows groups."""
+
+    @property
+    def n_steps(self) -> int:
+        """How many it releases."""
+
+    @property
+    def from_sample(self) -> bool:
+        """Whether it reads a secret sample, beside a public batch, and not all rows."""
+
+    def full(self, module: nn.Module, weights: Tensor) -> Tensor:
+        """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
+
+    def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
+        """Release from a sample, beside the rows at these positions; ``with_loss`` includes the loss of those."""
+
+
+class OneNetwork:
+    """A module on its way; see :func:`train_lagrangian`, which has the parameters."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        X: Tensor,
+        constraints: FairnessConstraints,
+        training: LagrangianTraining,
+        sizes: Array,
+        *,
+        membership: Array | None,
+        gradient: NoisyGradient | None,
+        make_optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None,
+    ) -> None:
+        assert (membership is None) != (gradient is None)
+        self.module, self.X, self.y, self.constraints = module, X, constraints.y, constraints
+        self.training, self.sizes, self.gradient = training, sizes, gradient
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        self.dtype = self.parameters[0].dtype
+        self.membership = None if membership is None else torch.from_numpy(membership).to(X.device, self.dtype)
+        self.row_weights: Tensor | None = None  # weight of each row's h in the loss
+        self.weights: Tensor | None = None  # λ/size, None as long as all of them are 0
+        self.held: Tensor | None = None  # last released gradient
+        self.steps = self._n_steps()
+        self.primal_at = {r * self.steps // gradient.n_steps for r in range(gradient.n_steps)} if gradient else set()
+        # then loss and release share a pass, and nothing is held
+        self.at_once = gradient is not None and gradient.from_sample and gradient.n_steps == self.steps
+        adam = torch.optim.Adam
+        self.optimizer = (
+            adam(self.parameters, lr=training.lr, weight_decay=training.weight_decay)
+            if make_optimizer is None
+            else make_optimizer(module)
+        )
+        share = training.average_last
+        self.first_averaged = self.steps - max(1, round(share * self.steps)) if share else self.steps
+        self.averaged = LastIterates(self.parameters)
+        self.batches = _batches(len(X), min(training.batch_size, len(X)), X.device)
+
+    def _n_steps(self) -> int:
+        steps = max(self.training.steps(len(self.X)), self.training.dual_steps + 1)
+        return steps if self.gradient is None else max(steps, self.gradient.n_steps)
+
+    # ------------------------------------------------------------------ dual
+
+    @torch.no_grad()
+    def scores(self) -> Array:
+        """The scores h of all rows that multipliers follow."""
+        self.module.eval()
+        logits = torch.cat([self.module(part) for part in self.X.split(8192)])
+        probabilities = torch.softmax(logits.double(), dim=1)
+        h = followed_scores(self.constraints, probabilities, logits.argmax(1), self.training.violations)
+        return np.nan_to_num(h.cpu().numpy())
+
+    def pull(self, multipliers: Array) -> None:
+        """Let primal steps follow these multipliers."""
+        weights = torch.from_numpy(multipliers / self.sizes).to(self.X.device, self.dtype)
+        if self.membership is not None:
+            self.row_weights = self._row_weights(weights, self.membership)
+        else:
+            self.weights = weights if np.any(multipliers) else None
+
+    def _row_weights(self, weights: Tensor, membership: Tensor) -> Tensor:
+        """The multipliers of each row's estimated group over their sizes, centred in its cell."""
+        cells = self.constraints.cells
+        found = torch.zeros(cells.shape, dtype=self.dtype, device=cells.device)
+        for c in range(cells.shape[1]):
+            for cell in range(self.constraints.n_cells):
+                here = cells[:, c] == cell
+                if here.any():
+                    mine = membership[here] @ weights[:, cell, c]
+                    found[here, c] = mine - mine.mean()
+        return found * len(self.X)
+
+    # ------------------------------------------------------------------ primal
+
+    def step(self, t: int) -> None:
+        """One step of the optimizer on a batch."""
+        rows = next(self.batches)
+        if self.at_once:
+            self._set(self._released(rows, with_loss=True))
+        else:
+            if t in self.primal_at:
+                self.held = None if self.weights is None else self._released(rows)
+            self._public_gradient(rows)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if t >= self.first_averaged:
+            self.averaged.add(1.0 / (t - self.first_averaged + 1))
+
+    def finish(self) -> None:
+        """Put the mean of the last iterates in the place of the last one."""
+        if self.first_averaged < self.steps:
+            with torch.no_grad():
+                for p, value in zip(self.parameters, self.averaged.mean, strict=True):
+                    p.copy_(value)
+        self.module.eval()
+
+    def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
+        assert self.gradient is not None
+        self.module.eval()
+        weights = self.weights
+        if weights is None:
+            weights = torch.zeros(self.sizes.shape, dtype=self.dtype, device=self.X.device)
+        if not self.gradient.from_sample:
+            return self.gradient.full(self.module, weights)
+        return self.gradient.sampled(self.module, weights, rows, with_loss=with_loss)
+
+    def _public_gradient(self, rows: Tensor) -> None:
+        """Gradient of the loss on a batch, with the weights of its rows or the held release."""
+        self.module.train()
+        y = self.y[rows]
+        logits = self.module(self.X[rows])
+        with torch.no_grad():
+            probabilities = torch.softmax(logits, dim=1)
+            slope = (probabilities - nn.functional.one_hot(y, logits.shape[1])) / len(rows)
+            if self.row_weights is not None:
+                slopes = self.constraints.slopes(probabilities, y)
+                slope += torch.einsum("nc,nck->nk", self.row_weights[rows], slopes) / len(rows)
+        found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
+        for p, g in zip(self.parameters, found, strict=True):
+            p.grad = torch.zeros_like(p) if g is None else g
+        if self.held is not None:
+            self._set(self.held, add=True)
+
+    def _set(self, flat: Tensor, *, add: bool = False) -> None:
+        for p, piece in zip(self.parameters, flat.split([p.numel() for p in self.parameters]), strict=True):
+            value = piece.view_as(p)
+            p.grad = p.grad + value if add and p.grad is not None else value.clone()
+
+
+def _batches(n: int, size: int, device: torch.device) -> Iterator[Tensor]:
+    """Batches of ``size`` rows without end: shuffled passes, the rest of a pass left out."""
+    while True:
+        order = torch.randperm(n).to(device)
+        yield from order[: n - n % size].split(size)
