@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp.model_selection._frontier import mark_non_dominated
+from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._test_set import TestSet
 from skfairdp.privacy import PrivacySpent
 

@@ -1,4 +1,4 @@
-"""A private estimator in the hands of a search: its rows, its parameters, what its fits will cost."""
+"""The estimator that a search tries: its rows, its parameters, what its fits will cost."""
 
 import inspect
 import warnings
@@ -14,10 +14,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.model_selection._score_table import ScoreTable
+from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import DpEvent, LedgerEntry, flatten, planned_entry
-from skfairdp.utils import PRIVATE_ERRORS
+from skfairdp.privacy import DpEvent, LedgerEntry, flatten
+from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
 
 __all__ = ["Candidate", "Rows", "SearchFailedError", "UnplannedReleaseError"]
@@ -115,21 +115,20 @@ class Candidate:
         model = clone(self.estimator).set_params(**params)
         return model.set_params(**{self.name: None, **{self.prefix + name: value for name, value in private.items()}})
 
-    def fold_options(self, table: ScoreTable | None, rows: Rows, share: float) -> dict[str, Any]:
+    def of_secret_size(self, share: float) -> dict[str, Any]:
         """Parameters of the fit on a secret fold that holds about this share of the rows.
 
         Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
         """
-        if table is None or table.public_size(len(rows.y)) is not None:
-            return {}
-        declared = self.parameter("n_rows")
+        name = "public_n_rows" if self.has("public_n_rows") else "n_rows"
+        declared = self.parameter(name)
         if declared is None:
             raise ValueError(
                 f"Rows cannot be folded for {type(self.private_part(self.estimator)).__name__}, whose neighbours add "
-                "or remove a record and for which no 'n_rows' is declared: their number is secret. Declare it, or "
+                f"or remove a record and for which no {name!r} is declared: their number is secret. Declare it, or "
                 "score on public rows: fit(..., validation=PublicData(X, groups, y))."
             )
-        return {"n_rows": max(1, round(declared * share))}
+        return {name: max(1, round(declared * share))}
 
     def check_spent(self, fitted: Any, planned: DpEvent) -> None:
         """Stop where a fit says that it released something else than it had planned."""
@@ -148,7 +147,7 @@ class Candidate:
         with warnings.catch_warnings():
             if not warn:
                 warnings.simplefilter("ignore")
-            entry = planned_entry(lambda ledger: planned.set_params(**{self.name: ledger}).fit(X, y, **arguments))
+            entry = planned_entry(planned, self.name, X, y, arguments)
         if entry is None:
             raise ValueError(
                 f"{type(model).__name__} was fitted without charging its ledger, so nothing says what it cost. Use an "
@@ -163,11 +162,10 @@ def _announce_fitted_steps(estimator: Any, owner: str) -> None:
     for name, step in steps:
         stateless = step in (None, "passthrough") or not get_tags(step).requires_fit
         if not (stateless or isinstance(step, PublicPreprocessor)):
-            warnings.warn(
+            warn_caller(
                 f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
                 "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
                 PrivacyLeakWarning,
-                stacklevel=4,
             )
 
 

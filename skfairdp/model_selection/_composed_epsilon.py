@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from skfairdp.model_selection._frame import guarantee_record
 from skfairdp.privacy import LedgerEntry, PrivacyLedger, PrivacySpent, compose
 
 __all__ = ["Totals", "counting_ledger", "expression"]
@@ -65,13 +66,7 @@ class Totals:
             neighboring_relation=kind[1],
             secret_noise=all(math.isfinite(spent.epsilon) for spent, _ in fits),
         )
-        return {
-            "protects": kind[0],
-            "neighboring_relation": kind[1],
-            "delta": delta,
-            "epsilon_total": total.epsilon,
-            "n_fits": len(fits),
-        }
+        return guarantee_record(*kind, delta, total.epsilon, len(fits))
 
 
 def counting_ledger(estimator: Any) -> PrivacyLedger | None:

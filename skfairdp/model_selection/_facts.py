@@ -2,40 +2,28 @@
 
 from typing import Any
 
-from sklearn.model_selection import ParameterGrid
-
-from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._scores import PublicScores
+from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import NeighboringRelation, PublicFact, PublicReads
 from skfairdp.utils import PublicData
 
 __all__ = ["search_facts"]
 
 
-def search_facts(owner: Any, candidate: Candidate, rows: Rows, relation: str, scores: Any) -> tuple[PublicFact, ...]:
-    """Facts of all fits and of the scores.
-
-    Parameters
-    ----------
-    owner : estimator
-        The search.
-    candidate : Candidate
-    rows : Rows
-        Of which the number is read, where the relation makes it public.
-    relation : NeighboringRelation
-    scores : PublicScores or PrivateScores
-        Public rows to score on, or none.
-    """
-    reads, relation, validation = PublicReads(), NeighboringRelation(relation), getattr(scores, "rows", None)
+def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
+    """Facts of all fits and of the scores."""
+    reads, candidate, rows = PublicReads(), data.candidate, data.rows
     inner = candidate.private_part(candidate.estimator)
     shape = getattr(rows.X, "shape", (0, 0))
     names = getattr(rows.X, "columns", None)
     reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
-    declared = getattr(inner, "n_rows", None)
+    declared = getattr(inner, "public_n_rows", getattr(inner, "n_rows", None))
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
     else:
         reads.note("number of private rows", "read", len(rows.y), "public, as neighbours have equally many")
-    _note_domains(reads, candidate, inner, relation)
+    _note_domains(reads, candidate, inner, data.relation)
     public = rows.public.get("X_public")
     if public is not None:
         public = public.X if isinstance(public, PublicData) else public
@@ -43,10 +31,9 @@ def search_facts(owner: Any, candidate: Candidate, rows: Rows, relation: str, sc
     held_out = getattr(inner, "public_size", None)
     if public is None and held_out is not None:
         reads.note("rows held out by 'public_size'", "held out", held_out, "this share; nothing protects it")
-    if validation is not None:
-        reads.note("public rows to score on", "given", len(validation.y), "with labels")
-    grid = len(ParameterGrid(owner.param_grid))
-    reads.note("candidates of the grid", "given", grid, "public, and the order of trying them")
+    if isinstance(data.scores, PublicScores):
+        reads.note("public rows to score on", "given", len(data.scores.rows.y), "with labels")
+    reads.note("candidates of the grid", "given", len(data.grid), "public, and the order of trying them")
     reads.note("constructor parameters", "given", None, "public, and the budget among them")
     return tuple(reads)
 

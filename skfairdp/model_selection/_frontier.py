@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,32 +11,12 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skfairdp.model_selection._composed_epsilon import Totals, counting_ledger, expression
-from skfairdp.model_selection._pareto import pareto_frontier
+from skfairdp.model_selection._frame import COLUMNS, as_gamma, mark_non_dominated, parity_weight
 from skfairdp.model_selection._test_set import TestSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent
 from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
 
-__all__ = ["COLUMNS", "frontier", "mark_non_dominated", "weighs_parity"]
-
-COLUMNS = [
-    "dataset",
-    "estimator",
-    "epsilon",
-    "delta",
-    "protects",
-    "neighboring_relation",
-    "gamma",
-    "student_gamma",
-    "lam",
-    "idp3",
-    "disparity",
-    "accuracy",
-    "coverage",
-    "non_dominated",
-    "params",
-]
-# Where to look for the trade-off; the sign says which way is better.
-_MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "coverage": False}
+__all__ = ["frontier"]
 
 
 def frontier(
@@ -147,128 +128,155 @@ def frontier(
     public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, sensitive_features_public)
     if public.sensitive_features is None and sensitive_features_public is not None:
         public = PublicData(public.X, sensitive_features_public)
-    _check_grid(epsilons, gammas, lams, idp3)
+    sweep = _Sweep(epsilons, gammas, lams, idp3)
     delta = _common_delta(named)
     test = TestSet(X_test, y_test, sensitive_features_test)
-
-    seed = int(public_generator(random_state).integers(2**31 - 1))
     totals = Totals()
-    bases = {name: totals.prepare(estimator, seed) for name, estimator in named.items()}
-    tasks = [
-        (name, clone(base).set_params(epsilon=epsilon, **changes), points)
-        for name, base in bases.items()
-        for epsilon in epsilons
-        for changes, points in _fits_of(base, gammas, lams, idp3)
-    ]
-    data = (X, y, sensitive_features, public)
-    results: Iterator[_Row]
-    if n_jobs in (None, 1):
-        results = (result for task in tasks for result in _sweep(task, data, test))
-    else:
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        releases = parallel(delayed(_sweep_list)(task, data, test) for task in tasks)
-        results = (result for release in releases for result in release)
+    seed = int(public_generator(random_state).integers(2**31 - 1))
+    fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
     rows: list[dict[str, Any]] = []
-    n_models = sum(len(points) for _, _, points in tasks)
+    n_models = sum(len(fit.points) for fit in fits)
     with progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar:
-        for row, fitted in results:
-            if fitted is not None:
-                totals.add(*fitted)
+        for row, spent in _measured(fits, (X, y, sensitive_features, public), test, n_jobs):
+            if spent is not None:
+                totals.add(*spent)
             rows.append({"dataset": dataset, **row})
             bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
             bar.update()
+    return _as_frame(rows, totals.guarantees(delta), len(test.groups))
+
+
+def _as_frame(rows: list[dict[str, Any]], guarantees: list[dict[str, Any]], n_test: int) -> pd.DataFrame:
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
     frame["non_dominated"] = mark_non_dominated(frame)
-    guarantees = totals.guarantees(delta)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
-    frame.attrs["n_test"] = len(test.groups)
+    frame.attrs["n_test"] = n_test
     return frame
 
 
-class _Point(NamedTuple):
-    gamma: float | None  # what the answers are held to
+@dataclass(frozen=True)
+class _Point:
+    """One model of the table: what its answers are held to, and what its student is refitted with."""
+
+    gamma: float | None
     refuse: bool
-    student: dict[str, Any]  # what the student is refitted with
+    student: dict[str, Any]
+    lam: float = math.nan
+
+    @property
+    def student_gamma(self) -> float:
+        """What the student was held to. A weight holds it to no figure; behind IDP3 it still is a fair student."""
+        if math.isnan(self.lam):
+            return as_gamma(self.student["gamma"])
+        return as_gamma(self.gamma) if self.lam > 0 else math.nan
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """One private fit, and the points that follow from it."""
+
+    name: str
+    estimator: Any
+    points: list[_Point] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """The values of the sweep, checked."""
+
+    epsilons: Sequence[float]
+    gammas: Sequence[float | None]
+    lams: Sequence[float]
+    idp3: Sequence[bool | str]
+
+    def __post_init__(self) -> None:
+        _check_grid(self.epsilons, self.gammas, self.lams, self.idp3)
+
+    def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
+        """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
+        weight = parity_weight(estimator)
+        options = self._by_gamma() if weight is None else self._by_weight(weight, hasattr(estimator, "refit_student"))
+        for epsilon in self.epsilons:
+            for changes, points in options:
+                yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
+
+    def _by_gamma(self) -> list[tuple[dict[str, Any], list[_Point]]]:
+        points = [
+            _Point(gamma, bool(how), {"gamma": None if how == "only" else gamma})
+            for gamma in self.gammas
+            for how in self.idp3
+        ]
+        return [({"gamma": self.gammas[0]}, [point for point in points if not (point.refuse and point.gamma is None)])]
+
+    def _by_weight(self, weight: str, refits: bool) -> list[tuple[dict[str, Any], list[_Point]]]:
+        refused = [gamma for gamma in self.gammas if gamma is not None] if True in self.idp3 else []
+        of = {
+            lam: [_Point(None, False, {weight: lam}, lam)] * (False in self.idp3)
+            + [_Point(gamma, True, {weight: lam}, lam) for gamma in refused]
+            for lam in self.lams
+        }
+        if refits:
+            return [({weight: self.lams[0]}, [point for lam in self.lams for point in of[lam]])]
+        return [({weight: lam}, of[lam]) for lam in self.lams]
 
 
 _Spent = tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]  # what a fit says, and what it charged
 _Row = tuple[dict[str, Any], _Spent | None]  # what was spent stands beside the first row of its release
 
 
-def weighs_parity(estimator: Any) -> bool:
-    """Whether a weight stands in place of γ."""
-    params = estimator.get_params(deep=False)
-    refits = hasattr(estimator, "refit_student")
-    return "lam" in params and (not refits or params.get("constraint_at") == "student_loss")
+def _measured(fits: list[_Fit], data: tuple[Any, ...], test: TestSet, n_jobs: int | None) -> Iterator[_Row]:
+    """Every point of every fit, in order; where fits run in parallel, a fit at a time."""
+    if n_jobs in (None, 1):
+        return (row for fit in fits for row in _points_of(fit, data, test))
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    return (row for rows in parallel(delayed(_list_of_points)(fit, data, test) for fit in fits) for row in rows)
 
 
-def _fits_of(
-    estimator: Any, gammas: Sequence[float | None], lams: Sequence[float], idp3: Sequence[bool | str]
-) -> list[tuple[dict[str, Any], list[_Point]]]:
-    """The private fits of an estimator for one ε, each with the points that follow from it."""
-    if not weighs_parity(estimator):
-        points = [
-            _Point(gamma, bool(how), {"gamma": None if how == "only" else gamma}) for gamma in gammas for how in idp3
-        ]
-        return [({"gamma": gammas[0]}, [point for point in points if not (point.refuse and point.gamma is None)])]
-    refused = [gamma for gamma in gammas if gamma is not None] if True in idp3 else []
-
-    def of(lam: float) -> list[_Point]:
-        answered = [_Point(None, False, {"lam": lam})] if False in idp3 else []
-        return answered + [_Point(gamma, True, {"lam": lam}) for gamma in refused]
-
-    if hasattr(estimator, "refit_student"):
-        return [({"lam": lams[0]}, [point for lam in lams for point in of(lam)])]
-    return [({"lam": lam}, of(lam)) for lam in lams]
+def _list_of_points(*args: Any) -> list[_Row]:
+    return list(_points_of(*args))
 
 
-def _sweep(task: tuple[str, Any, list[_Point]], data: tuple[Any, ...], test: TestSet) -> Iterator[_Row]:
+def _points_of(fit: _Fit, data: tuple[Any, ...], test: TestSet) -> Iterator[_Row]:
     """One release, then every point from it."""
-    name, estimator, points = task
-    X, y, sensitive_features, public = data
-    fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
-    ledger = counting_ledger(estimator)
-    watched = ledger is not None or estimator.get_params(deep=False).get("ledger") is None
-    released = estimator.fit(X, y, X_public=public, **fit_params)
-    privacy = released.privacy_
-    spent: _Spent = (privacy, (() if ledger is None else tuple(ledger.entries)) if watched else None)
+    released, spent = _release(fit.estimator, data)
     students: list[tuple[dict[str, Any], Any]] = []
-    for point in points:
+    for point in fit.points:
         student = next((fitted for changes, fitted in students if changes == point.student), None)
         if student is None:
             fitted_as = released.get_params(deep=False)
             unchanged = all(fitted_as[key] == value for key, value in point.student.items())
             student = released if unchanged else released.refit_student(**point.student)
             students.append((point.student, student))
-        measured = test.measure(student, public, point.gamma if point.refuse else None)
-        held = point.student.get("gamma")
-        yield (
-            {
-                "estimator": name,
-                "epsilon": privacy.epsilon,
-                "delta": privacy.delta,
-                "protects": privacy.protects,
-                "neighboring_relation": privacy.neighboring_relation,
-                "gamma": math.nan if point.gamma is None else float(point.gamma),
-                "student_gamma": _student_gamma(point, held),
-                "lam": float(point.student.get("lam", math.nan)),
-                "idp3": point.refuse,
-                "params": expression(clone(released).set_params(**point.student)),
-                **measured,
-            },
-            spent if point is points[0] else None,
-        )
+        measured = test.measure(student, data[-1], point.gamma if point.refuse else None)
+        yield {**_row(fit.name, released, point), **measured}, spent if point is fit.points[0] else None
 
 
-def _student_gamma(point: _Point, held: float | None) -> float:
-    """What the student was held to. A weight holds it to no figure; behind IDP3 it still is a fair student."""
-    if "lam" in point.student:
-        return float(point.gamma) if point.gamma is not None and point.student["lam"] > 0 else math.nan
-    return math.nan if held is None else float(held)
+def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
+    """The private fit, and what it spent."""
+    X, y, sensitive_features, public = data
+    fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    ledger = counting_ledger(estimator)
+    watched = ledger is not None or estimator.get_params(deep=False).get("ledger") is None
+    released = estimator.fit(X, y, X_public=public, **fit_params)
+    charged = () if ledger is None else tuple(ledger.entries)
+    return released, (released.privacy_, charged if watched else None)
 
 
-def _sweep_list(*args: Any) -> list[_Row]:
-    return list(_sweep(*args))
+def _row(name: str, released: Any, point: _Point) -> dict[str, Any]:
+    """What is known of a point before it is measured."""
+    privacy = released.privacy_
+    return {
+        "estimator": name,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "protects": privacy.protects,
+        "neighboring_relation": privacy.neighboring_relation,
+        "gamma": as_gamma(point.gamma),
+        "student_gamma": point.student_gamma,
+        "lam": float(point.lam),
+        "idp3": point.refuse,
+        "params": expression(clone(released).set_params(**point.student)),
+    }
 
 
 def _named(estimators: Any) -> dict[str, Any]:
@@ -287,7 +295,7 @@ def _named(estimators: Any) -> dict[str, Any]:
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
         by_gamma = "gamma" in has and hasattr(estimator, "refit_student")
         # a 'lam' beside released votes may weigh anything: SFPATEClassifier's ties a student to another
-        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or weighs_parity(estimator)):
+        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or parity_weight(estimator)):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
                 "'gamma' and the method refit_student(gamma=), as FairPATEClassifier has, or 'lam'."
@@ -321,11 +329,3 @@ def _common_delta(named: Mapping[str, Any]) -> float:
     if len(deltas) > 1:
         raise ValueError("All estimators of one frontier must have the same 'delta': a total needs one.")
     return deltas.pop()
-
-
-def mark_non_dominated(frame: pd.DataFrame) -> pd.Series:
-    """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared."""
-    marks = pd.Series(False, index=frame.index)
-    for _, part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):
-        marks[part.index] = pareto_frontier(part[list(_MINIMIZE)].to_numpy(float), list(_MINIMIZE.values()))
-    return marks

@@ -1,7 +1,6 @@
 """Cross-validated search over several objectives, with the ε of the whole search."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -9,20 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import ParameterGrid
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.model_selection._candidate import Candidate, Rows
-from skfairdp.model_selection._fold_fit import group_by_release
+from skfairdp.model_selection._candidate_groups import plan_groups
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._results import pareto_table, results_table
-from skfairdp.model_selection._row_wise import check_rows_alone
-from skfairdp.model_selection._search import PrivateScores, PublicScores, SearchBase
+from skfairdp.model_selection._search import SearchBase
+from skfairdp.model_selection._search_data import read_search
 from skfairdp.model_selection._search_run import SearchRun
-from skfairdp.model_selection._splits import Split, make_splits
-from skfairdp.privacy import LedgerEntry, PrivacySpent, SecretDraws
-from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
+from skfairdp.utils import PublicData, RandomStateLike, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["ParetoSearchCV"]
@@ -142,8 +137,6 @@ class ParetoSearchCV(SearchBase):
     True
     """
 
-    privacy_: PrivacySpent
-
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
@@ -191,11 +184,6 @@ class ParetoSearchCV(SearchBase):
         self.verbose = verbose
         self.random_state = random_state
 
-    @property
-    def epsilon_spent_(self) -> float:
-        """Shorthand for ``privacy_.epsilon``."""
-        return self.privacy_.epsilon
-
     def fit(
         self,
         X: ArrayLike,
@@ -229,75 +217,29 @@ class ParetoSearchCV(SearchBase):
         """
         self._validate_params()
         self._forget()
-        owner = type(self).__name__
-        grid = list(ParameterGrid(self.param_grid))
-        objectives = read_scoring(self.scoring, owner=owner)
-        bounds = read_bounds(self.bounds, objectives, owner=owner)
+        objectives = read_scoring(self.scoring, owner=type(self).__name__)
+        bounds = read_bounds(self.bounds, objectives, owner=type(self).__name__)
         chosen_by = self._refit_objective(objectives)
         reference = self._check_reference(objectives)
-        rows = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
-        seeds = child_seeds(public_generator(self.random_state), 1)
-        candidate = Candidate(self.estimator, owner=owner, seed=int(seeds[0]))
-        releases = group_by_release(candidate, grid)
-        # Nothing is spent before the charge inside _search; whatever is wrong with the input shows up to there.
-        first = self._first_plan(candidate, grid, rows)
-        delta = self._delta(candidate, validation)
-        measured_objectives = _with_the_usual(objectives)
-        scores: PublicScores | PrivateScores
-        splits: list[Split] = []
-        if validation is not None:
-            scores = self._public_scores(validation, objectives)
-        else:
-            check_rows_alone(map(candidate.model, grid), owner)
-            scores = self._private_scores(candidate, rows, first, objectives, delta, self.score_epsilon)
-            splits = make_splits(
-                self.cv, rows.X, rows.y, protects=first.protects, neighboring_relation=first.neighboring_relation,
-                secret=SecretDraws(candidate.parameter("noise_seed")), owner=owner,
-            )  # fmt: skip
-        run = SearchRun(self, candidate, rows, splits, scores, measured_objectives, delta)
+        data = read_search(
+            self, X, y, sensitive_features=sensitive_features, X_public=X_public,
+            sensitive_features_public=sensitive_features_public, validation=validation, objectives=objectives,
+            shown=_usual_beside(objectives),
+        )  # fmt: skip
+        groups, failed = plan_groups(data, self.error_score)
+        run = SearchRun(data, failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
         try:
-            status = run.run(releases)
+            run.run(groups)
         finally:
             if run.events:  # what is spent stays told, whatever ends the search
-                self.privacy_ = run.spent(first)
-        self.n_splits_ = len(splits)
-        self.cv_results_ = results_table(grid, measured_objectives, objectives, run.measured, status)
-        values = np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
-        self._judge(objectives, values, reference)
-        index = _choose(objectives, bounds, values, chosen_by)
-        if index is None:
-            warnings.warn(
-                f"No candidate of {owner} meets the bounds {self.bounds}, so there is no winner. Everything "
-                "found is in cv_results_ and pareto_table_.",
-                FairnessWarning,
-                stacklevel=2,
-            )
-        else:
-            self.best_index_, self.best_params_ = index, grid[index]
-            self.best_score_ = float(self.cv_results_[f"mean_test_{chosen_by.name}"][index])
-            if self.refit is not False:
-                winner = run.winner(index)
-                if winner is not None:
-                    self.best_estimator_ = winner
-        self.privacy_ = run.spent(first)
-        where = "private" if splits else "public"
-        self.pareto_table_ = pareto_table(
-            candidate, grid, run.entries, self.cv_results_, self.privacy_, run.n_fits, where
-        )
+                self.privacy_ = run.spent
+        self.n_splits_ = len(data.splits)
+        self.cv_results_ = results_table(data, run, objectives)
+        self._judge(objectives, reference)
+        self._choose(run, objectives, bounds, chosen_by)
+        self.privacy_ = run.spent
+        self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
         return self
-
-    def _first_plan(self, candidate: Candidate, grid: list[dict[str, Any]], rows: Rows) -> LedgerEntry:
-        """Of the first candidate that can be planned; the error of the first where none can."""
-        problem: Exception | None = None
-        for params in grid:
-            try:
-                return candidate.plan(candidate.model(params), rows, warn=True)
-            except Exception as error:
-                if self.error_score == "raise":
-                    raise
-                problem = problem or error
-        assert problem is not None, "a ParameterGrid is never empty"
-        raise problem
 
     def _refit_objective(self, objectives: list[Objective]) -> Objective:
         if isinstance(self.refit, str):
@@ -320,19 +262,10 @@ class ParetoSearchCV(SearchBase):
             )
         return {name: float(value) for name, value in self.reference.items()}
 
-    def _delta(self, candidate: Candidate, validation: Any) -> float:
-        if self.delta is not None:
-            return self.delta
-        delta = getattr(candidate.private_part(candidate.estimator), "delta", 0.0)
-        if not delta > 0 and validation is None:
-            raise ValueError(
-                f"{type(self).__name__} needs its 'delta' parameter here: the estimator has none, and noisy tables of "
-                "scores have no guarantee without one. Give delta=1e-5, or public rows to score on (validation=)."
-            )
-        return float(delta)
-
-    def _judge(self, objectives: list[Objective], values: NDArray[np.float64], reference: Any) -> None:
+    def _judge(self, objectives: list[Objective], reference: dict[str, float] | None) -> None:
+        """The frontier among the candidates, and its volume."""
         signs = [o.minimize for o in objectives]
+        values = self._means(objectives)
         self.cv_results_["pareto_optimal"] = pareto_frontier(values, signs)
         known = values[~np.isnan(values).any(axis=1)]
         if reference is None and len(known):
@@ -343,21 +276,34 @@ class ParetoSearchCV(SearchBase):
         # With seeded noise every ε is infinite, and so is any volume.
         self.hypervolume_ = hypervolume(values, corner, signs) if np.isfinite(corner).all() else math.nan
 
+    def _choose(self, run: SearchRun, objectives: list[Objective], bounds: list[Bound], chosen_by: Objective) -> None:
+        """The winner, refitted, among the candidates that meet every bound; of equal ones the first."""
+        frame = pd.DataFrame(self._means(objectives), columns=[o.name for o in objectives])
+        best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
+        feasible = best.notna()
+        for bound in bounds:
+            feasible &= frame[bound.name].map(bound.excess) == 0
+        if not feasible.any():
+            warn_caller(
+                f"No candidate of {type(self).__name__} meets the bounds {self.bounds}, so there is no winner. "
+                "Everything found is in cv_results_ and pareto_table_.",
+                FairnessWarning,
+            )
+            return
+        index = int(np.flatnonzero(feasible)[np.argmin(best[feasible])])
+        self.best_index_, self.best_params_ = index, run.data.grid[index]
+        self.best_score_ = float(frame[chosen_by.name][index])
+        if self.refit is not False:
+            winner = run.winner(index)
+            if winner is not None:
+                self.best_estimator_ = winner
 
-def _with_the_usual(objectives: list[Objective]) -> list[Objective]:
-    """The objectives, and what the frontier display draws: from the same tables, at no cost."""
+    def _means(self, objectives: list[Objective]) -> NDArray[np.float64]:
+        return np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
+
+
+def _usual_beside(objectives: list[Objective]) -> list[Objective]:
+    """What the frontier display draws and nobody asked for: from the same tables, at no cost."""
     names = {objective.name for objective in objectives}
     missing = [name for name in _ALWAYS if name not in names]
-    return objectives + (read_scoring(missing, owner="ParetoSearchCV") if missing else [])
-
-
-def _choose(
-    objectives: list[Objective], bounds: list[Bound], values: NDArray[np.float64], chosen_by: Objective
-) -> int | None:
-    """The best candidate among those that meet every bound; of equal ones the first."""
-    frame = pd.DataFrame(values, columns=[o.name for o in objectives])
-    best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
-    feasible = best.notna()
-    for bound in bounds:
-        feasible &= frame[bound.name].map(bound.excess) == 0
-    return int(np.flatnonzero(feasible)[np.argmin(best[feasible])]) if feasible.any() else None
+    return read_scoring(missing, owner="ParetoSearchCV") if missing else []

@@ -1,33 +1,29 @@
 """Search where only the winner comes out, at little more than the price of one fit."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.model_selection import ParameterGrid
 
-from skfairdp.model_selection._candidate import Candidate, SearchFailedError
+from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._facts import search_facts
-from skfairdp.model_selection._objectives import read_bounds, read_scoring
-from skfairdp.model_selection._random_trials import Trials
-from skfairdp.model_selection._row_wise import check_rows_alone
-from skfairdp.model_selection._search import PrivateScores, PublicScores, SearchBase
-from skfairdp.model_selection._splits import Split, make_holdout, make_splits
+from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
+from skfairdp.model_selection._random_trials import Trials, plan_trials
+from skfairdp.model_selection._search import SearchBase
+from skfairdp.model_selection._search_data import read_search
 from skfairdp.privacy import (
     DpEvent,
-    NeighboringRelation,
+    NoiseSource,
     PrivacySpent,
     PrivateSelection,
     SecretChoice,
-    SecretDraws,
     Spending,
     WorstOf,
     epsilon_of,
 )
-from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, silence
+from skfairdp.utils import PublicData, RandomStateLike, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PrivateSearchCV"]
@@ -125,8 +121,6 @@ class PrivateSearchCV(SearchBase):
     (10, 'selection', 1.0)
     """
 
-    privacy_: PrivacySpent
-
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
@@ -204,117 +198,72 @@ class PrivateSearchCV(SearchBase):
         """
         self._validate_params()
         self._forget()
-        trials = self._trials(X, y, sensitive_features, X_public, sensitive_features_public, validation)
+        objectives, bounds = self._objectives()
+        data = read_search(
+            self, X, y, sensitive_features=sensitive_features, X_public=X_public,
+            sensitive_features_public=sensitive_features_public, validation=validation, objectives=objectives,
+            holdout=self.test_size if self.cv is None else None, quiet=True,
+        )  # fmt: skip
+        trials = plan_trials(data, bounds, refits=self.cv is not None)
         self.method_ = self._cheapest_method(trials)
-        spending = self._spend(trials)
+        spending = self._spending(trials)
         with spending as noise, silence():  # a warning a trial would tell how many there were
             spending.settle()  # all of it, before the first trial
-            trials.source = noise
-            best: tuple[int, Any, float] | None
-            if self.method_ == "composition":
-                made = [trials.make(j) for j in range(len(trials.grid))]
-                best = max(made, key=lambda scored: scored[0])[1]  # of equal ones the first
-            else:
-                candidates = SecretChoice(len(trials.grid))
-                best = self._selection(trials).select(lambda: trials.make(candidates.draw(noise)), noise)
-        self.n_candidates_ = len(trials.grid)
-        if best is not None and best[1] is None:
-            raise SearchFailedError(type(self).__name__)
+            best = self._best(trials, noise)
+        self.n_candidates_ = len(data.grid)
         if best is None:
-            warnings.warn(f"{type(self).__name__} has no winner: no trial was made.", stacklevel=2)
+            warn_caller(f"{type(self).__name__} has no winner: no trial was made.")
             return self
         index, winner, value = best
-        self.best_params_, self.best_score_ = trials.grid[index], value
-        trials.candidate.private_part(winner).privacy_ = self.privacy_
-        self.best_estimator_ = winner.set_params(**{trials.candidate.name: trials.ledger})
+        if winner is None:
+            raise SearchFailedError(type(self).__name__)
+        self.best_params_, self.best_score_ = data.grid[index], value
+        data.candidate.private_part(winner).privacy_ = self.privacy_
+        self.best_estimator_ = winner.set_params(**{data.candidate.name: data.ledger})
         return self
 
-    @property
-    def epsilon_spent_(self) -> float:
-        """Shorthand for ``privacy_.epsilon``."""
-        return self.privacy_.epsilon
-
-    def _trials(
-        self, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any, validation: Any
-    ) -> "Trials":
+    def _objectives(self) -> tuple[list[Objective], list[Bound]]:
+        """The objective to be best in, first, and those that are bounded."""
         owner = type(self).__name__
         objective = read_scoring(_one(self.scoring, owner), owner=owner)[0]
         bounded = [name for name in (self.bounds or {}) if name != objective.name]
         objectives = [objective, *(read_scoring(bounded, owner=owner) if bounded else [])]
-        bounds = read_bounds(self.bounds, objectives, owner=owner)
-        rows = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
-        seeds = child_seeds(public_generator(self.random_state), 2)
-        candidate = Candidate(self.estimator, owner=owner, seed=int(seeds[0]), quiet=True)
-        seed = candidate.parameter("noise_seed")
-        ledger = candidate.parameter("ledger")
-        if seed is not None and ledger is not None:
-            raise ValueError(
-                f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
-                "ledger may count it. Leave one of them out."
-            )
-        secret = SecretDraws(seed)
-        grid = list(ParameterGrid(self.param_grid))
-        entry = candidate.plan(candidate.model(grid[0]), rows, warn=True)
-        delta = self._delta(candidate, validation)
-        splits: list[Split] = []
-        scores: PublicScores | PrivateScores
-        if validation is not None:
-            scores = self._public_scores(validation, objectives)
-        else:
-            check_rows_alone(map(candidate.model, grid), owner)
-            scores = self._private_scores(candidate, rows, entry, objectives, delta, self.score_epsilon)
-            relation = entry.neighboring_relation
-            if self.cv is None:
-                splits = [
-                    make_holdout(self.test_size, len(rows.y), neighboring_relation=relation, seed=int(seeds[1]),
-                                 secret=secret, owner=owner)
-                ]  # fmt: skip
-            else:
-                splits = make_splits(self.cv, rows.X, rows.y, protects=entry.protects, neighboring_relation=relation,
-                                     secret=secret, owner=owner)  # fmt: skip
-        refits = self.cv is not None and bool(splits)
-        share = 1 - (1 / len(splits) if refits else self.test_size)
-        trials = Trials(candidate, rows, grid, objectives, bounds, scores, splits, refits)
-        trials.delta, trials.entry, trials.seed, trials.ledger = delta, entry, seed, ledger
-        trials.plan(share)
-        return trials
+        return objectives, read_bounds(self.bounds, objectives, owner=owner)
 
-    def _delta(self, candidate: Candidate, validation: Any) -> float:
-        delta = self.delta
-        if delta is None:
-            delta = float(getattr(candidate.private_part(candidate.estimator), "delta", 0.0))
-        if not delta > 0 and (validation is None or self.law == "poisson"):
-            raise ValueError(
-                f"{type(self).__name__} needs its 'delta' parameter here: the estimator has none, and neither noisy "
-                "tables of scores nor a Poisson number of trials have a guarantee without one. Give delta=1e-5."
-            )
-        return delta
+    def _best(self, trials: Trials, noise: NoiseSource) -> tuple[int, Any, float] | None:
+        """Position, model and score of the best trial; None where none was made."""
+        if self.method_ == "composition":
+            made = [trials.make(j, noise) for j in range(len(trials.fits))]
+            return max(made, key=lambda scored: scored[0])[1]  # of equal ones the first
+        candidates = SecretChoice(len(trials.fits))
+        return self._selection(trials).select(lambda: trials.make(candidates.draw(noise), noise), noise)
 
-    def _selection(self, trials: "Trials") -> PrivateSelection:
-        mean = len(trials.grid) if self.expected_trials is None else self.expected_trials
+    def _selection(self, trials: Trials) -> PrivateSelection:
+        mean = len(trials.fits) if self.expected_trials is None else self.expected_trials
         return PrivateSelection(WorstOf(tuple(trials.events)), float(mean), self.law)
 
-    def _event(self, trials: "Trials", method: str) -> DpEvent:
+    def _event(self, trials: Trials, method: str) -> DpEvent:
         return trials.composed if method == "composition" else self._selection(trials).event
 
-    def _cheapest_method(self, trials: "Trials") -> str:
+    def _cheapest_method(self, trials: Trials) -> str:
         if self.method != "auto":
             return self.method
-        if len(trials.grid) <= _FEW:
+        if len(trials.fits) <= _FEW:
             return "composition"
-        costs = {method: epsilon_of(self._event(trials, method), trials.delta) for method in _METHODS}
+        costs = {method: epsilon_of(self._event(trials, method), trials.data.delta) for method in _METHODS}
         return min(_METHODS, key=lambda method: costs[method])
 
-    def _spend(self, trials: "Trials") -> Spending:
+    def _spending(self, trials: Trials) -> Spending:
+        data = trials.data
         return Spending(
             self._event(trials, self.method_),
-            trials.delta,
-            NeighboringRelation(trials.entry.neighboring_relation),
-            label=f"{type(self).__name__} of {trials.entry.label}",
-            ledger=trials.ledger,
-            noise_seed=trials.seed,
-            releases=(f"the best of {len(trials.grid)} candidates, by {self.method_}",),
-            public=search_facts(self, trials.candidate, trials.rows, trials.entry.neighboring_relation, trials.scores),
+            data.delta,
+            data.relation,
+            label=f"{type(self).__name__} of {data.planned.label}",
+            ledger=data.ledger,
+            noise_seed=data.noise_seed,
+            releases=(f"the best of {len(data.grid)} candidates, by {self.method_}",),
+            public=search_facts(data),
             report_to=self._report,
         )
 

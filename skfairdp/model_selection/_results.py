@@ -5,90 +5,57 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._composed_epsilon import expression
+from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, parity_weight
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.privacy import LedgerEntry, PrivacySpent, epsilon_of
+from skfairdp.model_selection._search_data import SearchData
+from skfairdp.model_selection._search_run import SearchRun
+from skfairdp.privacy import PrivacySpent
 
 __all__ = ["pareto_table", "results_table"]
 
 
-def results_table(
-    grid: list[dict[str, Any]],
-    objectives: list[Objective],
-    searched: list[Objective],
-    measured: dict[int, list[dict[str, float]]],
-    status: dict[int, str],
-) -> dict[str, Any]:
+def results_table(data: SearchData, run: SearchRun, searched: list[Objective]) -> dict[str, Any]:
     """cv_results_ in scikit-learn's form: params, fold scores, means, deviations, ranks; no times."""
-    n_folds = max((len(folds) for folds in measured.values()), default=0)
-    results: dict[str, Any] = {"params": grid, "status": np.array([status[j] for j in range(len(grid))])}
+    grid = data.grid
+    results: dict[str, Any] = {"params": grid, "status": np.array([run.status[j] for j in range(len(grid))])}
     for name in dict.fromkeys(name for params in grid for name in params):
         column = np.ma.masked_all(len(grid), dtype=object)
         for j, params in enumerate(grid):
             if name in params:
                 column[j] = params[name]
         results[f"param_{name}"] = column
-    for objective in objectives:
-        table = np.full((len(grid), n_folds), np.nan)
-        for j, folds in measured.items():
-            table[j] = [values[objective.name] for values in folds]
-        for fold in range(n_folds):
-            results[f"split{fold}_test_{objective.name}"] = table[:, fold]
-        mean = table.mean(axis=1) if n_folds else np.full(len(grid), np.nan)
-        results[f"mean_test_{objective.name}"] = mean
-        with np.errstate(invalid="ignore"):  # ε is infinite where the noise was seeded
-            results[f"std_test_{objective.name}"] = table.std(axis=1) if n_folds else mean
-        if objective in searched:
-            worst_last = np.nan_to_num(mean if objective.minimize else -mean, nan=math.inf)
-            results[f"rank_test_{objective.name}"] = rankdata(worst_last, method="min").astype(np.int32)
+    for objective in data.scores.objectives:
+        results.update(_of_objective(objective, run.measured, len(grid), ranked=objective in searched))
     return results
 
 
-def pareto_table(
-    candidate: Candidate,
-    grid: list[dict[str, Any]],
-    entries: dict[int, LedgerEntry],
-    results: dict[str, Any],
-    privacy: PrivacySpent,
-    n_fits: int,
-    scored_on: str,
-) -> pd.DataFrame:
-    """The scored candidates as :func:`frontier` gives them: ready for the display."""
-    from skfairdp.model_selection._frontier import COLUMNS, weighs_parity
+def _of_objective(
+    objective: Objective, measured: dict[int, list[dict[str, float]]], n_candidates: int, *, ranked: bool
+) -> dict[str, NDArray[Any]]:
+    """The columns of one objective: each fold, mean, deviation, and rank."""
+    n_folds = max((len(folds) for folds in measured.values()), default=0)
+    table = np.full((n_candidates, n_folds), np.nan)
+    for j, folds in measured.items():
+        table[j] = [values[objective.name] for values in folds]
+    columns = {f"split{fold}_test_{objective.name}": table[:, fold] for fold in range(n_folds)}
+    mean = table.mean(axis=1) if n_folds else np.full(n_candidates, np.nan)
+    columns[f"mean_test_{objective.name}"] = mean
+    with np.errstate(invalid="ignore"):  # ε is infinite where the noise was seeded
+        columns[f"std_test_{objective.name}"] = table.std(axis=1) if n_folds else mean
+    if ranked:
+        worst_last = np.nan_to_num(mean if objective.minimize else -mean, nan=math.inf)
+        columns[f"rank_test_{objective.name}"] = rankdata(worst_last, method="min").astype(np.int32)
+    return columns
 
-    rows = []
-    for j in np.flatnonzero(results["status"] == "scored"):
-        entry, model = entries[int(j)], candidate.model(grid[int(j)])
-        part = candidate.private_part(model)
-        gamma = model.get_params(deep=True).get("gamma", part.get_params().get("gamma"))
-        refuses = hasattr(model, "reject_mask")
-        secret = candidate.parameter("noise_seed") is None
-        rows.append(
-            {
-                "dataset": "",
-                "estimator": type(part).__name__,
-                "epsilon": epsilon_of(entry.event, part.delta) if secret else math.inf,
-                "delta": part.delta,
-                "protects": entry.protects,
-                "neighboring_relation": entry.neighboring_relation,
-                "gamma": math.nan if gamma is None else float(gamma),
-                "student_gamma": math.nan if gamma is None else float(gamma),
-                "lam": float(part.lam) if weighs_parity(part) else math.nan,
-                "idp3": refuses,
-                **{name: results[f"mean_test_{name}"][j] for name in ("disparity", "accuracy", "coverage")},
-                "params": expression(model),
-                "candidate": int(j),
-                **{
-                    key.removeprefix("mean_test_"): values[j]
-                    for key, values in results.items()
-                    if key.startswith("mean_test_") and key.removeprefix("mean_test_") not in COLUMNS
-                },
-            }
-        )
+
+def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], privacy: PrivacySpent) -> pd.DataFrame:
+    """The scored candidates as :func:`frontier` gives them: ready for the display."""
+    rows = [_point(data, run, results, int(j)) for j in np.flatnonzero(results["status"] == "scored")]
     frame = pd.DataFrame(rows, columns=None if rows else COLUMNS)
     # A gap that is not known (no groups) does not count.
     compared = [c for c in ("epsilon", "disparity", "accuracy", "coverage") if frame[c].notna().all()]
@@ -96,13 +63,34 @@ def pareto_table(
         frame[compared].replace(math.inf, 1e300).to_numpy(float), [c in ("epsilon", "disparity") for c in compared]
     )
     frame = frame[[*COLUMNS, *(c for c in frame.columns if c not in COLUMNS)]]
-    record = {
-        "protects": privacy.protects,
-        "neighboring_relation": privacy.neighboring_relation,
-        "delta": privacy.delta,
-        "epsilon_total": privacy.epsilon,
-        "n_fits": n_fits,
-    }
-    frame.attrs["scored_on"] = scored_on
+    record = guarantee_record(
+        privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon, run.n_fits
+    )
+    frame.attrs["scored_on"] = "private" if data.splits else "public"
     frame.attrs.update({"guarantees": [record], **record})
     return frame
+
+
+def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) -> dict[str, Any]:
+    """A candidate as a row of the frontier's frame, and its other scores."""
+    entry, model = run.groups[j].whole, data.candidate.model(data.grid[j])
+    part = data.candidate.private_part(model)
+    gamma = as_gamma(model.get_params(deep=True).get("gamma", part.get_params().get("gamma")))
+    weight = parity_weight(part)
+    means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}
+    return {
+        "dataset": "",
+        "estimator": type(part).__name__,
+        "epsilon": run.epsilon(entry.event),
+        "delta": part.delta,
+        "protects": entry.protects,
+        "neighboring_relation": entry.neighboring_relation,
+        "gamma": gamma,
+        "student_gamma": gamma,
+        "lam": math.nan if weight is None else float(getattr(part, weight)),
+        "idp3": hasattr(model, "reject_mask"),
+        **{name: means[name] for name in ("disparity", "accuracy", "coverage")},
+        "params": expression(model),
+        "candidate": j,
+        **{name: value for name, value in means.items() if name not in COLUMNS},
+    }

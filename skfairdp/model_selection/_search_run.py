@@ -1,212 +1,164 @@
-"""One run of a search: plans, charges, fits in folds, and keeps what came out."""
+"""One run of ParetoSearchCV: charges, fits in folds, and keeps what came out."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from joblib import Parallel, delayed
-from sklearn.exceptions import FitFailedWarning
 
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.model_selection._candidate import Candidate, Rows, SearchFailedError, UnplannedReleaseError
+from skfairdp.model_selection._candidate import SearchFailedError, UnplannedReleaseError
+from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, score_fold
 from skfairdp.model_selection._facts import search_facts
-from skfairdp.model_selection._fold_fit import Release, fit_release, score_fold
-from skfairdp.model_selection._objectives import Objective
-from skfairdp.model_selection._search import PrivateScores, PublicScores
-from skfairdp.model_selection._splits import Split, split_event
+from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, epsilon_of
-from skfairdp.utils import progress_bar
+from skfairdp.utils import progress_bar, warn_caller
 
 __all__ = ["SearchRun"]
 
-Planned = tuple[Release, LedgerEntry, list[LedgerEntry]]  # the fit on all rows, and those on the train parts
-
 
 class SearchRun:
-    """Of ParetoSearchCV, which is its ``owner``."""
+    """What is spent and measured, group by group.
+
+    Parameters
+    ----------
+    data : SearchData
+    failed : list of int
+        Candidates that could not be planned.
+    refits : bool
+        Whether a fit of the winner is to be kept affordable.
+    n_jobs, verbose
+        As for the search.
+
+    Attributes
+    ----------
+    status : dict
+        What became of each candidate, by position.
+    measured : dict
+        Scores of each candidate, fold by fold.
+    groups : dict
+        The group that each candidate was paid with.
+    events : list of DpEvent
+        All that was charged.
+    n_fits : int
+        How many private fits were charged.
+    """
 
     def __init__(
-        self, owner: Any, candidate: Candidate, rows: Rows, splits: list[Split],
-        scores: PublicScores | PrivateScores, objectives: list[Objective], delta: float,
-    ) -> None:  # fmt: skip
-        self.owner, self.candidate, self.rows, self.splits = owner, candidate, rows, splits
-        self.scores, self.objectives, self.delta = scores, objectives, delta
-        self.ledger = candidate.parameter("ledger")
-        self.seed = candidate.parameter("noise_seed")
-        if self.seed is not None and self.ledger is not None:
-            raise ValueError(
-                f"{type(owner).__name__} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects "
-                "nobody, so no ledger may count it. Leave one of them out."
-            )
+        self, data: SearchData, failed: Sequence[int], *, refits: bool, n_jobs: int | None, verbose: int
+    ) -> None:
+        self.data, self.refits, self.n_jobs, self.verbose = data, refits, n_jobs, verbose
+        self.status: dict[int, str] = dict.fromkeys(failed, "failed")
         self.measured: dict[int, list[dict[str, float]]] = {}
-        self.entries: dict[int, LedgerEntry] = {}  # of one fit on all rows
-        self.fitted: dict[int, Any] = {}
-        self.releases: dict[int, Release] = {}
+        self.groups: dict[int, CandidateGroup] = {}
         self.events: list[DpEvent] = []
         self.n_fits = 0
-        self.failed = False
+        self._fitted: dict[int, Any] = {}  # on all rows
+        self._failed = False
         self._reserve: DpEvent = NoOpDpEvent()
 
-    def _label(self) -> str:
-        return f"{type(self.owner).__name__} of {type(self.candidate.private_part(self.candidate.estimator)).__name__}"
-
-    def run(self, releases: Sequence[Release]) -> dict[int, str]:
-        """Charge, fit and score, teachers by teachers. Returns what became of each candidate."""
-        status: dict[int, str] = {}
-        planned_releases = self._plans(releases, status)  # all of them, before anything is spent
-        kinds = {(whole.protects, whole.neighboring_relation) for _, whole, _ in planned_releases}
-        if len(kinds) > 1:
-            raise ValueError(
-                f"The candidates of {type(self.owner).__name__} give unlike guarantees ({len(kinds)} kinds), which do "
-                "not add up. Search them separately."
-            )
-        batches: dict[str, list[Planned]] = {}
-        for planned in planned_releases:
-            batches.setdefault(planned[0].teachers, []).append(planned)
+    def run(self, groups: Sequence[CandidateGroup]) -> None:
+        """Charge, fit and score, teachers by teachers."""
+        batches: dict[str, list[CandidateGroup]] = {}
+        for group in groups:
+            batches.setdefault(group.teachers, []).append(group)
         refusal: BudgetExceededError | None = None
-        bar = progress_bar(total=len(planned_releases), desc=type(self.owner).__name__, verbose=self.owner.verbose)
-        for batch in batches.values():
-            afforded: list[Planned] = []
-            for planned in batch:
-                try:
-                    self._pay(planned)
-                    afforded.append(planned)
-                except BudgetExceededError as error:
-                    refusal = error
-                    status.update((j, "over the ceiling") for j, _ in planned[0].members)
-            if afforded and not self.failed:  # else it is charged all the same: charges do not tell when it failed
-                self._fit(afforded, status)
-            bar.update(len(batch))
-        bar.close()
-        if not self.entries:
-            assert refusal is not None
+        with progress_bar(total=len(groups), desc=self.data.owner, verbose=self.verbose) as bar:
+            for batch in batches.values():
+                afforded = []
+                for group in batch:
+                    try:
+                        self._pay(group)
+                        afforded.append(group)
+                    except BudgetExceededError as error:
+                        refusal = error
+                        self.status.update((j, "over the ceiling") for j, _ in group.members)
+                if afforded and not self._failed:  # else it is charged all the same: charges do not tell when it failed
+                    self._fit(afforded)
+                bar.update(len(batch))
+        if refusal is not None and not self.groups:
             raise refusal
-        if self.failed:
-            raise SearchFailedError(type(self.owner).__name__)
-        return status
+        if self._failed:
+            raise SearchFailedError(self.data.owner)
 
-    def _plans(self, releases: Sequence[Release], status: dict[int, str]) -> list[Planned]:
-        """Those that can be planned. What keeps another from it shows before the charge, and costs nothing."""
-        plans, problem = [], None
-        for release in releases:
-            try:
-                plans.append((release, *self._plan(release)))
-            except Exception as error:
-                if self.owner.error_score == "raise":
-                    raise
-                problem = problem or error
-                status.update((j, "failed") for j, _ in release.members)
-                warnings.warn(
-                    f"Candidates {[j for j, _ in release.members]} cannot be fitted: {type(error).__name__}. They cost "
-                    "nothing, and their scores are nan. error_score='raise' shows the error.",
-                    FitFailedWarning,
-                    stacklevel=4,
-                )
-        if problem is not None and not plans:
-            raise problem
-        return plans
-
-    def _pay(self, planned: Planned) -> None:
-        """Charge a release on all its folds, if the refit of a winner would still be affordable after it."""
-        release, whole, parts = planned
-        reserve = self._reserve
-        if self.splits and self.owner.refit is not False:
-            reserve = _costlier(reserve, whole.event, self.delta)
-        cost = self._cost(whole, parts, len(release.members))
-        self._charge(cost, whole, reserve, f"{len(parts)} fits, {len(release.members)} candidates")
+    def _pay(self, group: CandidateGroup) -> None:
+        """Charge a group on all its folds, if the refit of a winner would still be affordable after it."""
+        data, cost, reserve = self.data, group.whole.event, self._reserve
+        if data.splits:
+            cost = data.cost([part.event for part in group.parts], len(group.members))
+            if self.refits:
+                reserve = _costlier(reserve, group.whole.event, data.delta)
+        self._charge(cost, group.whole, reserve, f"{len(group.parts)} fits, {len(group.members)} candidates")
         self._reserve = reserve
-        self.n_fits += len(parts)
-        for j, _ in release.members:
-            self.entries[j], self.releases[j] = whole, release
-
-    @property
-    def _fold_options(self) -> dict[str, Any]:
-        table = self.scores.table if isinstance(self.scores, PrivateScores) else None
-        return self.candidate.fold_options(table, self.rows, 1 - 1 / max(len(self.splits), 2))
-
-    def _plan(self, release: Release) -> tuple[LedgerEntry, list[LedgerEntry]]:
-        """The fit on all rows, and those on the train parts."""
-        whole = self.candidate.plan(self.candidate.model(release.params), self.rows, warn=False)
-        if not self.splits:
-            return whole, [whole]
-        model = self.candidate.model(release.params, **self._fold_options)
-        return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
-
-    def _cost(self, whole: LedgerEntry, parts: list[LedgerEntry], n_members: int) -> DpEvent:
-        if isinstance(self.scores, PublicScores):
-            return whole.event
-        fits = [part.event for part in parts]
-        return split_event(self.splits, fits, self.scores.table.event, n_members,
-                           n_rows=self.scores.table.public_size(len(self.rows.y)))  # fmt: skip
+        self.n_fits += len(group.parts)
+        self.groups.update((j, group) for j, _ in group.members)
 
     def _charge(self, event: DpEvent, entry: LedgerEntry, reserve: DpEvent, releases: str) -> None:
-        if self.ledger is not None:
-            guarantee = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
-            label = self._label()
-            self.ledger.charge(compose(event, reserve), label=label, dry_run=True, **guarantee)
-            self.ledger.charge(event, label=label, releases=(releases, *entry.releases), **guarantee)
+        ledger = self.data.ledger
+        if ledger is not None:
+            guarantee: dict[str, Any] = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
+            part = self.data.candidate.private_part(self.data.candidate.estimator)
+            label = f"{self.data.owner} of {type(part).__name__}"
+            ledger.charge(compose(event, reserve), label=label, dry_run=True, **guarantee)
+            ledger.charge(event, label=label, releases=(releases, *entry.releases), **guarantee)
         self.events.append(event)
 
-    def _fit(self, afforded: list[Planned], status: dict[int, str]) -> None:
-        options = self._fold_options if self.splits else {}
-        folds: list[Split | None] = list(self.splits) or [None]
-        calls = []
-        for fold, split in enumerate(folds):
-            work = [(release, parts[fold].event, self._epsilon(whole)) for release, whole, parts in afforded]
-            seed = None if self.seed is None else self.seed + 1 + fold
-            calls.append(
-                delayed(score_fold)(self.candidate, work, self.rows, split, self.scores, self.objectives, seed, options)
-            )
-        if len(calls) == 1 or self.owner.n_jobs in (None, 1):
+    def _fit(self, afforded: list[CandidateGroup]) -> None:
+        seed = self.data.noise_seed
+        work = [(group, self.epsilon(group.whole.event)) for group in afforded]
+        calls = [
+            delayed(score_fold)(self.data, work, fold, None if seed is None else seed + 1 + fold)
+            for fold in range(len(self.data.splits) or 1)
+        ]
+        if len(calls) == 1 or self.n_jobs in (None, 1):
             results = [function(*arguments) for function, arguments, _ in calls]
         else:
-            results = Parallel(n_jobs=self.owner.n_jobs)(calls)
+            results = Parallel(n_jobs=self.n_jobs)(calls)
         for measured, kept, failed in results:
             for j, values in measured.items():
                 self.measured.setdefault(j, []).append(values)
-                status.setdefault(j, "scored")
-            self.fitted.update(kept)
-            self.failed |= failed
+                self.status.setdefault(j, "scored")
+            self._fitted.update(kept)
+            self._failed |= failed
 
-    def _epsilon(self, entry: LedgerEntry) -> float:
-        """Of one fit, at the estimator's own δ."""
-        if self.seed is not None:
-            return math.inf
-        return epsilon_of(entry.event, self.candidate.private_part(self.candidate.estimator).delta)
+    def epsilon(self, event: DpEvent) -> float:
+        """Of one fit."""
+        return math.inf if self.data.noise_seed is not None else self.data.epsilon(event)
 
     def winner(self, index: int) -> Any:
         """The candidate fitted on all rows: paid for, unless it was fitted so in the search."""
-        if index in self.fitted:
-            return self._own(self.fitted[index])
-        release, entry = self.releases[index], self.entries[index]
+        if index in self._fitted:
+            return self._own(self._fitted[index])
+        group = self.groups[index]
         try:
-            self._charge(entry.event, entry, NoOpDpEvent(), "refit of the winner")
+            self._charge(group.whole.event, group.whole, NoOpDpEvent(), "refit of the winner")
         except BudgetExceededError as error:
-            warnings.warn(f"The winner is not refitted. {error}", UserWarning, stacklevel=3)
+            warn_caller(f"The winner is not refitted. {error}")
             return None
         self.n_fits += 1
-        alone = replace(release, members=tuple(member for member in release.members if member[0] == index))
+        alone = replace(group, members=tuple(member for member in group.members if member[0] == index))
         try:
-            return self._own(fit_release(self.candidate, alone, self.rows, None, entry.event)[index])
+            return self._own(fit_group(self.data, alone, None, group.whole.event)[index])
         except UnplannedReleaseError:
             raise
         except Exception:
-            failed = SearchFailedError(type(self.owner).__name__)
+            failed = SearchFailedError(self.data.owner)
         raise failed
 
     def _own(self, fitted: Any) -> Any:
-        return fitted.set_params(**{self.candidate.name: self.ledger})
+        return fitted.set_params(**{self.data.candidate.name: self.data.ledger})
 
-    def spent(self, first: LedgerEntry) -> PrivacySpent:
+    @property
+    def spent(self) -> PrivacySpent:
+        """All that was charged, composed."""
         return PrivacySpent.of(
             compose(*self.events),
-            self.delta,
-            protects=first.protects,
-            neighboring_relation=first.neighboring_relation,
-            secret_noise=self.seed is None,
-            public=search_facts(self.owner, self.candidate, self.rows, first.neighboring_relation, self.scores),
+            self.data.delta,
+            protects=self.data.planned.protects,
+            neighboring_relation=self.data.relation,
+            secret_noise=self.data.noise_seed is None,
+            public=search_facts(self.data),
         )
 
 

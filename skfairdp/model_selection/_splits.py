@@ -1,4 +1,4 @@
-"""Folds that do not look at the data, and what a record pays for being in them."""
+"""Folds that are chosen without looking at the data, and the cost of a record that is in several of them."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skfairdp.privacy import DpEvent, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
+from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
 from skfairdp.utils import public_generator
 
 __all__ = ["Split", "make_holdout", "make_splits", "split_event"]
@@ -30,10 +30,8 @@ _BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, Time
 _BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
 
 
-def make_splits(
-    cv: Any, X: Any, y: Any, *, protects: str, neighboring_relation: str, secret: SecretDraws, owner: str
-) -> list[Split]:
-    """Train and test positions of every fold, none of which depends on anything protected.
+def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, owner: str) -> list[Split]:
+    """Train and test positions of every fold, none of which depends on anything that the ``planned`` fit protects.
 
     Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
     come and go, removing one would move all that follow it to other folds, so each row draws its fold from secret
@@ -45,7 +43,7 @@ def make_splits(
         A splitter that looks at what is protected.
     """
     n_rows = len(y)
-    comes_and_goes = neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
+    comes_and_goes = planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if int(cv) < 2 or (not comes_and_goes and int(cv) > n_rows):  # where records come and go, n_rows is secret
             raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
@@ -60,7 +58,7 @@ def make_splits(
             f"{type(cv).__name__}."
         )
     if isinstance(cv, _BY_LABEL):
-        if protects == "record":
+        if planned.protects == "record":
             raise ValueError(
                 f"The 'cv' parameter of {owner} is stratified: which fold a record is in would depend on the private "
                 "labels of others, and one changed label could move many of them. Use KFold, which goes by position."
@@ -78,16 +76,16 @@ def make_splits(
 
 
 def make_holdout(
-    test_size: float, n_rows: int, *, neighboring_relation: str, seed: int, secret: SecretDraws, owner: str
-) -> Split:
+    test_size: float, n_rows: int, *, planned: LedgerEntry, seed: int, secret: SecretDraws, owner: str
+) -> list[Split]:
     """One split: a public shuffle of positions, or independent secret draws where records come and go."""
-    if neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+    if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
         held_out = secret.sample(test_size, n_rows)
         order = np.arange(n_rows)
-        return order[~held_out], order[held_out]  # not checked: how many were drawn is secret
+        return [(order[~held_out], order[held_out])]  # not checked: how many were drawn is secret
     order = public_generator(seed).permutation(n_rows)
     n_test = max(1, round(test_size * n_rows))
-    return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)[0]
+    return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)
 
 
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from skfairdp.model_selection._frontier import mark_non_dominated
+from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._pareto import hypervolume
 
 __all__ = ["transfer_frontier"]

@@ -261,7 +261,7 @@ def test_results_are_gridsearchs_columns_without_times_or_exact_scores():
 
 def test_noise_of_the_table_is_what_is_accounted():
     """Two-sided: the spread of one cell's count over many tables is the declared one."""
-    from skfairdp.model_selection._score_table import ScoreTable
+    from skfairdp.model_selection._scores import ScoreTable
     from skfairdp.privacy import NeighboringRelation, NoiseSource
 
     for relation, sensitivity in (
@@ -281,7 +281,7 @@ def test_noise_of_the_table_is_what_is_accounted():
 
 
 def test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity(monkeypatch):
-    from skfairdp.model_selection._score_table import ScoreTable
+    from skfairdp.model_selection._scores import ScoreTable
     from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource
 
     released = []

@@ -28,7 +28,7 @@ from skfairdp import (
     SFPATEClassifier,
 )
 from skfairdp.model_selection._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
-from skfairdp.model_selection._score_table import ScoreTable
+from skfairdp.model_selection._scores import ScoreTable
 from tests._tools.search_toys import Toy, ToyOfGuests, make_rows
 
 X, Y, Z = make_rows(240)

@@ -6,12 +6,11 @@ import numpy as np
 
 from skfairdp._teachers import _classifiers, _tasks
 from skfairdp.model_selection import _composed_epsilon as _totals
-from skfairdp.model_selection import _frontier, _pareto_search, _private_search, _row_wise, _transfer
-from skfairdp.model_selection import _random_trials as _trials
-from skfairdp.model_selection import _search as _search_base
+from skfairdp.model_selection import _frame, _frontier, _private_search, _row_wise, _scores, _search_data, _transfer
 from skfairdp.model_selection import _search_run as _run
 from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.model_selection._search import PrivateScores
+from skfairdp.model_selection._random_trials import Trials
+from skfairdp.model_selection._scores import PrivateScores
 from skfairdp.pate import _base_pate, _fair_teachers
 from skfairdp.pate import _sf_pate as _sfpate
 from skfairdp.utils import silence
@@ -25,14 +24,13 @@ def private_rows_predicted_in_one_call(patch):
     def together(fitted, X, groups, *, at_once):
         return np.asarray(_row_wise.predict_with_groups(fitted, X, groups))
 
-    patch.setattr(_search_base, "row_wise_predictions", together)
+    patch.setattr(_scores, "row_wise_predictions", together)
 
 
 @mutant
 def idp3_scored_on_private_rows(patch):
     """Refusals that depend on the groups and predictions of earlier rows, scored on private folds."""
-    for module in (_pareto_search, _private_search):
-        patch.setattr(module, "check_rows_alone", lambda models, owner: None)
+    patch.setattr(_search_data, "check_rows_alone", lambda models, owner: None)
 
 
 @mutant
@@ -60,13 +58,13 @@ def votes_outside_the_classes(patch):
 @mutant
 def trials_whose_failure_loses(patch):
     """A failed fit swallowed by the selection: whoever can make fits fail decides who wins."""
-    real = _trials.Trials.make
+    real = Trials.make
 
-    def losing(self, index):
-        rank, result = real(self, index)
+    def losing(self, index, noise):
+        rank, result = real(self, index, noise)
         return ((-np.inf, -np.inf) if result[1] is None else rank), result
 
-    patch.setattr(_trials.Trials, "make", losing)
+    patch.setattr(Trials, "make", losing)
     patch.setattr(_private_search.PrivateSearchCV, "fit", _without_failures(_private_search.PrivateSearchCV.fit))
 
 
@@ -75,11 +73,11 @@ def failed_fits_scored_as_nan(patch):
     """A fit that fails after it was paid for becomes a row of nan, as error_score does in GridSearchCV."""
     real = _run.score_fold
 
-    def swallowing(candidate, releases, *rest):
-        measured, kept, _ = real(candidate, releases, *rest)
-        for release, _, _ in releases:
-            for j, _ in release.members:
-                measured.setdefault(j, {o.name: np.nan for o in rest[3]})
+    def swallowing(data, work, *rest):
+        measured, kept, _ = real(data, work, *rest)
+        for group, _ in work:
+            for j, _ in group.members:
+                measured.setdefault(j, {o.name: np.nan for o in data.scores.objectives})
         return measured, kept, False
 
     patch.setattr(_run, "score_fold", swallowing)
@@ -126,8 +124,8 @@ def train_part_scored(patch):
     """Scores of the rows that the model was fitted on, charged as those of the others."""
     real = PrivateScores.release
 
-    def of_the_train_part(self, fitted, rows, test, source):
-        return real(self, fitted, rows, np.setdiff1d(np.arange(len(rows.y)), test), source)
+    def of_the_train_part(self, fitted, test, noise):
+        return real(self, fitted, np.setdiff1d(np.arange(len(self.label_codes)), test), noise)
 
     patch.setattr(PrivateScores, "release", of_the_train_part)
 
@@ -159,8 +157,8 @@ def relations_not_told_apart(patch):
     def by_protection(frame):
         marks = frame["protects"].eq("") & False
         for _, part in frame.groupby(["dataset", "protects"], sort=False):
-            table = part[list(_frontier._MINIMIZE)].to_numpy(float)
-            marks[part.index] = pareto_frontier(table, list(_frontier._MINIMIZE.values()))
+            table = part[list(_frame._MINIMIZE)].to_numpy(float)
+            marks[part.index] = pareto_frontier(table, list(_frame._MINIMIZE.values()))
         return marks
 
     replace_everywhere(patch, _frontier.mark_non_dominated, by_protection)

@@ -6,10 +6,10 @@ import os
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from skfairdp.model_selection import _pareto_search, _private_search, _splits
-from skfairdp.model_selection import _random_trials as _trials
-from skfairdp.model_selection import _search_run as _run
-from skfairdp.model_selection._score_table import ScoreTable
+from skfairdp.model_selection import _private_search, _search_data
+from skfairdp.model_selection._scores import ScoreTable
+from skfairdp.model_selection._search_run import SearchRun
+from skfairdp.model_selection._splits import split_event
 from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
 from tests.mutants.harness import mutant
 
@@ -18,21 +18,20 @@ from tests.mutants.harness import mutant
 def stratified_folds(patch):
     """An integer cv of a classifier is StratifiedKFold: one changed label moves other people's rows."""
 
-    def stratified(cv, X, y, **_):
+    def stratified(cv, y, **_):
         return list(StratifiedKFold(int(cv), shuffle=True, random_state=0).split(np.zeros(len(y)), y))
 
-    patch.setattr(_pareto_search, "make_splits", stratified)
+    patch.setattr(_search_data, "make_splits", stratified)
 
 
 @mutant
 def test_folds_for_free(patch):
     """Scores of private folds taken for post-processing of the models: they read rows no model has seen."""
-    real = _splits.split_event
 
     def unscored(splits, fits, score, n_scores, *, n_rows):
-        return real(splits, fits, score, 0, n_rows=n_rows)
+        return split_event(splits, fits, score, 0, n_rows=n_rows)
 
-    patch.setattr(_run, "split_event", unscored)
+    patch.setattr(_search_data, "split_event", unscored)
 
 
 @mutant
@@ -42,7 +41,7 @@ def one_fit_for_all_folds(patch):
     def parallel(splits, fits, score, n_scores, *, n_rows):
         return compose(fits[0], repeat(score, n_scores))
 
-    patch.setattr(_run, "split_event", parallel)
+    patch.setattr(_search_data, "split_event", parallel)
 
 
 @mutant
@@ -52,7 +51,7 @@ def holdout_scores_for_free(patch):
     def unscored(splits, fits, score, n_scores, *, n_rows):
         return fits[0]
 
-    patch.setattr(_trials, "split_event", unscored)
+    patch.setattr(_search_data, "split_event", unscored)
 
 
 @mutant
@@ -104,10 +103,10 @@ def trials_that_warn(patch):
 @mutant
 def ceiling_noticed_after_the_fit(patch):
     """A search that fits first and charges what it fitted: the ceiling is passed before it is seen."""
-    real = _run.SearchRun._pay
+    real = SearchRun._pay
 
     def fit_first(self, planned):
-        self._fit([planned], {})
+        self._fit([planned])
         real(self, planned)
 
-    patch.setattr(_run.SearchRun, "_pay", fit_first)
+    patch.setattr(SearchRun, "_pay", fit_first)

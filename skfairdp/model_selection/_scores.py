@@ -1,16 +1,104 @@
-"""Scores of private rows: one noisy table of (group, label, prediction), from which everything else is computed."""
+"""Where a search measures its models: on public rows, exactly, or on private ones, by noisy tables that it pays for."""
 
+import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.model_selection._objectives import Answers
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
+from skfairdp.model_selection._objectives import Answers, Objective
+from skfairdp.model_selection._row_wise import predict_with_groups, row_wise_predictions
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
+from skfairdp.utils import PublicData
+from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["ScoreTable"]
+__all__ = ["PrivateScores", "PublicScores", "ScoreTable"]
+
+
+@dataclass(frozen=True)
+class PublicScores:
+    """Scores on public rows with public labels: exact, and free.
+
+    What goes wrong here goes wrong with a released model on public rows: ``raises`` shows it, else the scores are NaN.
+    """
+
+    rows: PublicData
+    groups: NDArray[Any] | None
+    objectives: Sequence[Objective]
+    raises: bool = False
+
+    def paid(self, noise_seed: int | None) -> contextlib.AbstractContextManager[NoiseSource | None]:
+        """No noise is needed."""
+        return contextlib.nullcontext()
+
+    def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
+        """The objectives of a released model, on all of the public rows."""
+        try:
+            y, classes = np.asarray(self.rows.y), np.asarray(fitted.classes_)
+            predicted = np.asarray(predict_with_groups(fitted, self.rows.X, self.groups))
+            answers = Answers(y, predicted, np.isin(predicted, classes), self.groups, classes)
+            return {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in self.objectives}
+        except Exception:
+            if self.raises:
+                raise
+            return {o.name: math.nan for o in self.objectives}
+
+
+@dataclass(frozen=True)
+class PrivateScores:
+    """Scores on private rows, from one paid table each. Private but for ``table``.
+
+    Parameters
+    ----------
+    table : ScoreTable
+    X : rows, as the estimator takes them
+    label_codes : ndarray of int of shape (n_rows,)
+    group_codes : ndarray of int of shape (n_rows,) or None
+    groups : ndarray of shape (n_rows,) or None
+        For a ``predict`` that takes them.
+    objectives : sequence of Objective
+    """
+
+    table: "ScoreTable"
+    X: Any
+    label_codes: NDArray[np.int64]
+    group_codes: NDArray[np.int64] | None
+    groups: NDArray[Any] | None
+    objectives: Sequence[Objective]
+
+    def paid(self, noise_seed: int | None) -> Spending:
+        """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
+        table = self.table
+        return Spending(table.event, table.delta, table.relation, label="scores of a fold", noise_seed=noise_seed)
+
+    def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
+        """Release one table of the test part, and read the objectives from it."""
+        answers = self.release(fitted, test, noise)
+        return {o.name: _of_released(o, answers, epsilon) for o in self.objectives}
+
+    def release(self, fitted: Any, test: NDArray[np.int64], noise: NoiseSource) -> Answers:
+        """The noisy table of the test part. Everything private of a score is in here."""
+        groups = None if self.groups is None else self.groups[test]
+        fixed_size = self.table.public_size(len(self.label_codes)) is not None
+        predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, at_once=fixed_size)
+        codes = None if self.group_codes is None else self.group_codes[test]
+        return self.table.release(self.label_codes[test], codes, predicted, noise)
+
+    def rehearse(self, demanded: Sequence[Objective]) -> None:
+        """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
+        for objective in demanded:
+            objective.measure(self.table.made_up(self.group_codes is not None), 1.0)
+
+
+def _of_released(objective: Objective, answers: Answers, epsilon: float) -> float:
+    """A metric that fails on a released table fails for reasons that are released."""
+    try:
+        return objective.measure(answers, epsilon)
+    except Exception:
+        return math.nan
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,189 @@
+"""Candidates that share one private fit: which they are, what they cost, and how a fold fits and scores them."""
+
+import pickle
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import FitFailedWarning
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.model_selection._candidate import Candidate, UnplannedReleaseError
+from skfairdp.model_selection._search_data import SearchData
+from skfairdp.privacy import DpEvent, LedgerEntry
+from skfairdp.utils import warn_caller
+
+__all__ = ["CandidateGroup", "fit_group", "plan_groups", "score_fold"]
+
+Members = tuple[tuple[int, Mapping[str, Any]], ...]
+
+
+@dataclass(frozen=True)
+class CandidateGroup:
+    """Candidates that one private fit serves, because they differ only in what is post-processing.
+
+    Parameters
+    ----------
+    members : tuple of (int, mapping)
+        Positions and parameters of the candidates.
+    teachers : str
+        Alike for groups that share their teachers.
+    free : frozenset of str
+        The parameters in which members may differ.
+    whole : LedgerEntry
+        The plan of the fit on all rows.
+    parts : tuple of LedgerEntry
+        Those of the fits on the train parts. Without folds the fit on all rows is the only one.
+    """
+
+    members: Members
+    teachers: str
+    free: frozenset[str]
+    whole: LedgerEntry
+    parts: tuple[LedgerEntry, ...]
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Of the private fit."""
+        return self.members[0][1]
+
+
+def plan_groups(data: SearchData, error_score: Any) -> tuple[list[CandidateGroup], list[int]]:
+    """Groups in the order of their first candidate, and the positions of candidates that cannot be planned.
+
+    What keeps a candidate from it shows here, before the charge, and costs nothing.
+    """
+    planned: list[CandidateGroup] = []
+    failed: list[int] = []
+    problem = None
+    for members, teachers, free in _grouped(data.candidate, data.grid):
+        try:
+            whole, parts = data.plan(dict(members[0][1]))
+        except Exception as error:
+            if error_score == "raise":
+                raise
+            problem = problem or error
+            positions = [j for j, _ in members]
+            failed += positions
+            warn_caller(
+                f"Candidates {positions} cannot be fitted: {type(error).__name__}. They cost nothing, and their scores "
+                "are nan. error_score='raise' shows the error.",
+                FitFailedWarning,
+            )
+            continue
+        planned.append(CandidateGroup(members, teachers, free, whole, tuple(parts) or (whole,)))
+    if problem is not None and not planned:
+        raise problem
+    _check_alike(data.owner, planned)
+    return planned, failed
+
+
+def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Members, str, frozenset[str]]]:
+    found: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    shared: dict[str, tuple[str, frozenset[str]]] = {}
+    for j, params in enumerate(grid):
+        model = candidate.model(params)  # raises where a parameter does not exist
+        free: frozenset[str] = getattr(model, "_free_parameters", frozenset())
+        after: frozenset[str] = getattr(model, "_after_teachers", frozenset())
+        paid = {name: value for name, value in params.items() if name not in free}
+        key = joblib.hash((sorted(free), sorted(paid.items(), key=lambda item: item[0])))
+        trained = {name: value for name, value in params.items() if name not in after}
+        found.setdefault(key, []).append((j, params))
+        # Without anything after the teachers there is nothing to share.
+        shared[key] = joblib.hash(sorted(trained.items(), key=lambda item: item[0])) if after else key, free
+    return [(tuple(members), *shared[key]) for key, members in found.items()]
+
+
+def _check_alike(owner: str, groups: list[CandidateGroup]) -> None:
+    kinds = {(group.whole.protects, group.whole.neighboring_relation) for group in groups}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The candidates of {owner} give unlike guarantees ({len(kinds)} kinds), which do not add up. Search them "
+            "separately."
+        )
+
+
+def score_fold(
+    data: SearchData, work: list[tuple[CandidateGroup, float]], fold: int, noise_seed: int | None
+) -> tuple[dict[int, dict[str, float]], dict[int, Any], bool]:
+    """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed.
+
+    Only noisy tables and what follows from them leave a fold. A failure ends the search, once all of it is charged.
+
+    Parameters
+    ----------
+    data : SearchData
+    work : list of (CandidateGroup, float)
+        Whom to fit, and the ε of one fit.
+    fold : int
+    noise_seed : int or None
+        For the tables.
+    """
+    train, test = data.splits[fold] if data.splits else (None, None)
+    options = data.fold_options if data.splits else {}
+    if len(work) > 1 and data.candidate.has("memory") and data.candidate.parameter("memory") is None:
+        options["memory"] = _Teachers()
+    measured: dict[int, dict[str, float]] = {}
+    kept: dict[int, Any] = {}
+    with data.scores.paid(noise_seed) as noise:
+        for group, epsilon in work:
+            try:
+                served = fit_group(data, group, train, group.parts[fold].event, **options)
+            except UnplannedReleaseError:
+                raise
+            except Exception:
+                return measured, kept, True
+            for j, fitted in served.items():
+                measured[j] = data.scores.measure(fitted, test, epsilon, noise)
+                if train is None:
+                    kept[j] = fitted
+                    if "memory" in options:
+                        fitted.set_params(**{data.candidate.prefix + "memory": None})
+    return measured, kept, False
+
+
+def fit_group(
+    data: SearchData, group: CandidateGroup, positions: NDArray[np.int64] | None, planned: DpEvent, **options: Any
+) -> dict[int, Any]:
+    """One private fit, and from it a fitted estimator for each member, by position."""
+    model = data.candidate.model(group.params, **options)
+    X, y, arguments = data.rows.arguments(model, positions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
+        fitted = model.fit(X, y, **arguments)
+    data.candidate.check_spent(fitted, planned)
+    served = {group.members[0][0]: fitted}
+    for j, params in group.members[1:]:
+        changes = {name: value for name, value in params.items() if name in group.free}
+        served[j] = fitted.refit_student(**changes) if changes else fitted
+    return served
+
+
+class _Teachers:
+    """A cache of trained teachers (``TeacherCache``) in this process only, for as long as one fold lasts."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+
+    def cache(self, function: Callable[..., Any], *, ignore: list[str]) -> Callable[..., Any]:
+        def remembered(*args: Any, **ignored: Any) -> Any:
+            assert set(ignored) <= set(ignore)
+            try:
+                key = joblib.hash(args)
+            except (TypeError, AttributeError, pickle.PicklingError):  # a teacher that cannot be compared with another
+                return function(*args, **ignored)
+            if key not in self._kept:
+                self._kept[key] = function(*args, **ignored)
+            return self._kept[key]
+
+        return remembered
+
+    def __deepcopy__(self, memo: Any) -> "_Teachers":
+        return self
+
+    def __sklearn_clone__(self) -> "_Teachers":
+        return self

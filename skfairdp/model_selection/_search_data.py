@@ -1,0 +1,313 @@
+"""What the searches read before they spend anything: rows, candidates, folds, and where to score them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length, indexable
+from sklearn.utils.validation import column_or_1d
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.model_selection._objectives import Objective
+from skfairdp.model_selection._row_wise import check_rows_alone
+from skfairdp.model_selection._scores import PrivateScores, PublicScores, ScoreTable
+from skfairdp.model_selection._splits import Split, make_holdout, make_splits, split_event
+from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, SecretDraws, epsilon_of
+from skfairdp.utils import (
+    PublicData,
+    as_groups,
+    child_seeds,
+    encode_labels,
+    given_domain,
+    group_domain,
+    public_generator,
+    split_sensitive_columns,
+    warn_caller,
+    without_values,
+)
+
+__all__ = ["SearchData", "read_search"]
+
+_NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
+
+
+@dataclass(frozen=True)
+class SearchData:
+    """A search before it spends. Its rows, folds and scores are private.
+
+    Parameters
+    ----------
+    owner : str
+        Class name of the search.
+    candidate : Candidate
+    rows : Rows
+    grid : list of dict
+    scores : PublicScores or PrivateScores
+    splits : list of (train, test)
+        Empty where public rows are scored: each candidate is then fitted once, on all rows.
+    train_share : float
+        Share of the rows in a train part.
+    delta : float
+        Of the whole search.
+    planned : LedgerEntry
+        Of one fit on all rows, of the first candidate that can be fitted.
+    """
+
+    owner: str
+    candidate: Candidate
+    rows: Rows
+    grid: list[dict[str, Any]]
+    scores: PublicScores | PrivateScores
+    splits: list[Split]
+    train_share: float
+    delta: float
+    planned: LedgerEntry
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """Of the estimator, and so of the search."""
+        return NeighboringRelation(self.planned.neighboring_relation)
+
+    @property
+    def ledger(self) -> PrivacyLedger | None:
+        """Of the search."""
+        return self.candidate.parameter("ledger")
+
+    @property
+    def noise_seed(self) -> int | None:
+        """For research and tests."""
+        return self.candidate.parameter("noise_seed")
+
+    @property
+    def fold_options(self) -> dict[str, Any]:
+        """Parameters of a fit on a train part."""
+        if isinstance(self.scores, PublicScores) or self.scores.table.public_size(len(self.rows.y)) is not None:
+            return {}
+        return self.candidate.of_secret_size(self.train_share)
+
+    def plan(self, params: dict[str, Any]) -> tuple[LedgerEntry, list[LedgerEntry]]:
+        """The fit of a candidate on all rows, and those on the train parts."""
+        whole = self.candidate.plan(self.candidate.model(params), self.rows, warn=False)
+        if not self.splits:
+            return whole, []
+        model = self.candidate.model(params, **self.fold_options)
+        return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
+
+    def cost(self, fits: Sequence[DpEvent], n_scores: int) -> DpEvent:
+        """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
+        assert isinstance(self.scores, PrivateScores)
+        table = self.scores.table
+        n_rows = table.public_size(len(self.rows.y))
+        return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
+
+    def epsilon(self, event: DpEvent) -> float:
+        """Of one fit, at the estimator's own δ."""
+        return epsilon_of(event, self.candidate.private_part(self.candidate.estimator).delta)
+
+
+def read_search(
+    search: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    X_public: Any,
+    sensitive_features_public: Any,
+    validation: Any,
+    objectives: Sequence[Objective],
+    shown: Sequence[Objective] = (),
+    holdout: float | None = None,
+    quiet: bool = False,
+) -> SearchData:
+    """Whatever can fail on bad input fails here, where nothing is spent.
+
+    Parameters
+    ----------
+    search : ParetoSearchCV or PrivateSearchCV
+        For its constructor parameters and its name.
+    X, y, sensitive_features, X_public, sensitive_features_public, validation
+        As for ``fit``.
+    objectives : sequence of Objective
+        What is asked for, and must be measurable on the rows that are scored.
+    shown : sequence of Objective, default=()
+        Measured as well, where the rows determine it.
+    holdout : float, default=None
+        Share of the rows to hold out in place of folds.
+    quiet : bool, default=False
+        Takes progress bars away from the candidates.
+    """
+    owner = type(search).__name__
+    rows = _rows(owner, X, y, sensitive_features, X_public, sensitive_features_public)
+    seeds = child_seeds(public_generator(search.random_state), 2)
+    candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
+    if candidate.parameter("noise_seed") is not None and candidate.parameter("ledger") is not None:
+        raise ValueError(
+            f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger "
+            "may count it. Leave one of them out."
+        )
+    grid = list(ParameterGrid(search.param_grid))
+    planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
+    delta = _delta(search, candidate, validation)
+    scores: PublicScores | PrivateScores
+    splits: list[Split] = []
+    if validation is not None:
+        raises = getattr(search, "error_score", None) == "raise"
+        scores = _public_scores(owner, validation, objectives, shown, raises)
+    else:
+        check_rows_alone(map(candidate.model, grid), owner)
+        table = search.score_epsilon, delta, NeighboringRelation(planned.neighboring_relation)
+        scores = _private_scores(owner, candidate, rows, planned, objectives, shown, table)
+        secret = SecretDraws(candidate.parameter("noise_seed"))
+        if holdout is None:
+            splits = make_splits(search.cv, rows.y, planned=planned, secret=secret, owner=owner)
+        else:
+            splits = make_holdout(holdout, len(rows.y), planned=planned, seed=int(seeds[1]), secret=secret, owner=owner)
+    share = 1 - (1 / max(len(splits), 2) if holdout is None else holdout)
+    return SearchData(owner, candidate, rows, grid, scores, splits, share, delta, planned)
+
+
+def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any) -> Rows:
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    X, y = indexable(X, y)
+    problem: Exception | None = None
+    try:
+        y = column_or_1d(y, warn=True)
+    except (ValueError, TypeError) as error:
+        problem = without_values(error, owner=owner, name="y")
+    if problem is not None:
+        raise problem
+    if sensitive_features is not None:
+        check_consistent_length(X, sensitive_features)
+    public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+    return Rows(X, y, sensitive_features, public)
+
+
+def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> LedgerEntry:
+    """Of the first candidate that can be planned; the error of the first where none can."""
+    problem: Exception | None = None
+    for params in grid:
+        try:
+            return candidate.plan(candidate.model(params), rows, warn=True)
+        except Exception as error:
+            if raises:
+                raise
+            problem = problem or error
+    assert problem is not None, "a ParameterGrid is never empty"
+    raise problem
+
+
+def _delta(search: Any, candidate: Candidate, validation: Any) -> float:
+    if search.delta is not None:
+        return float(search.delta)
+    delta = float(getattr(candidate.private_part(candidate.estimator), "delta", 0.0))
+    poisson = getattr(search, "law", None) == "poisson"
+    if not delta > 0 and (validation is None or poisson):
+        what, remedy = "a Poisson number of trials has", ""
+        if validation is None:
+            what, remedy = "noisy tables of scores have", ", or public rows to score on (validation=)"
+        raise ValueError(
+            f"{type(search).__name__} needs its 'delta' parameter here: the estimator has none, and {what} no "
+            f"guarantee without one. Give delta=1e-5{remedy}."
+        )
+    return delta
+
+
+# ---------------------------------------------------------------------- where to score
+
+
+def _public_scores(
+    owner: str, validation: Any, objectives: Sequence[Objective], shown: Sequence[Objective], raises: bool
+) -> PublicScores:
+    if not isinstance(validation, PublicData) or validation.y is None:
+        raise ValueError(
+            f"validation of {owner} must be PublicData(X, sensitive_features, y): public rows with public labels."
+        )
+    check_consistent_length(validation.X, validation.y)
+    groups = None
+    if validation.sensitive_features is not None:
+        groups = as_groups(validation.sensitive_features, len(validation.y), owner=owner, name="validation")
+    _need_groups(owner, groups, objectives, "give them in validation=PublicData(X, sensitive_features, y)")
+    return PublicScores(validation, groups, [*objectives, *shown], raises)
+
+
+def _private_scores(
+    owner: str,
+    candidate: Candidate,
+    rows: Rows,
+    planned: LedgerEntry,
+    objectives: Sequence[Objective],
+    shown: Sequence[Objective],
+    table: tuple[float, float, NeighboringRelation],
+) -> PrivateScores:
+    """Domains and codes of the noisy tables."""
+    classes = _classes(owner, candidate, rows, private=planned.protects == "record")
+    codes = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
+    groups = _groups_of(owner, candidate, rows)
+    _need_groups(owner, groups, objectives, "pass sensitive_features to fit")
+    domain, group_codes = np.array([None], dtype=object), None
+    if groups is not None:
+        domain = _group_domain(owner, candidate, rows, groups)
+        group_codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+    tables = ScoreTable(classes, domain, *table, _may_refuse(candidate.estimator))
+    scores = PrivateScores(tables, rows.X, codes, group_codes, groups, [*objectives, *shown])
+    scores.rehearse(objectives)
+    return scores
+
+
+def _classes(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> NDArray[Any]:
+    given = candidate.domain("classes")
+    if given is not None:
+        return np.asarray(sorted(given_domain(given, owner=owner, parameter="classes").tolist()))
+    if private:
+        _leaks(owner, "classes")
+    return np.unique(rows.y)
+
+
+def _groups_of(owner: str, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
+    if rows.sensitive_features is not None:
+        return as_groups(rows.sensitive_features, len(rows.y), owner=owner)
+    columns = candidate.domain("sensitive_columns")
+    return None if columns is None else split_sensitive_columns(rows.X, columns, owner=owner)[1]
+
+
+def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
+    given = candidate.domain("groups")
+    if given is not None:
+        return given_domain(given, owner=owner, parameter="groups")
+    public = rows.public["X_public"]
+    known = rows.public["sensitive_features_public"]
+    if isinstance(public, PublicData) and known is None:
+        known, public = public.sensitive_features, public.X
+    if known is not None and public is not None:
+        return group_domain(as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups"))
+    _leaks(owner, "groups")
+    return group_domain(groups)
+
+
+def _need_groups(owner: str, groups: Any, objectives: Sequence[Objective], remedy: str) -> None:
+    wanted = [o.name for o in objectives if o.kind == "built in" and o.name in _NEED_GROUPS]
+    if groups is None and wanted:
+        raise ValueError(
+            f"{owner} needs the groups of the rows it scores for the objective {wanted[0]!r}: {remedy}, or leave that "
+            "objective out."
+        )
+
+
+def _may_refuse(estimator: Any) -> bool:
+    """Whether predictions of this kind of estimator may be refusals."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return hasattr(last, "reject_mask")
+
+
+def _leaks(owner: str, domain: str) -> None:
+    warn_caller(
+        f"{owner} read its {domain} from the private rows, which reveals them outside the guarantee. Give them with "
+        f"the '{domain}' parameter of the estimator.",
+        PrivacyLeakWarning,
+    )
