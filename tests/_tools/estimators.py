@@ -191,8 +191,8 @@ def fast_instances():
 def slow_instances():
     return [
         RandomizedResponseOfColumnZero(epsilon=5.0, groups=[0, 1], noise_seed=0, debias=False),
-        ParityLogisticRegressionOfColumnZero(constraint="equalized_odds", slack=0.1),
-        LagrangianOfColumnZero(constraint=["accuracy_parity", "generalized_demographic_parity"], **NETWORK),
+        ParityLogisticRegressionOfColumnZero(constraints="equalized_odds", slack=0.1),
+        LagrangianOfColumnZero(constraints=["accuracy_parity", "generalized_demographic_parity"], **NETWORK),
         SFPATEOfColumnZero(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), voting="gnmax"),
         SFPATEOfColumnZero(**SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2)),
         SFPATEOfColumnZero(
@@ -214,7 +214,7 @@ def slow_instances():
         FairClippingOfColumnZero(**DPSGD, groups=[0, 1], method="dpsgd_f"),
         FairClippingClassifier(**DPSGD, method="global_adapt", start=1.0),
         PFLDOfColumnZero(**PFLD),
-        PFLDOfColumnZero(**PFLD, primal="gradient", primal_steps=5, constraint="equalized_odds"),
+        PFLDOfColumnZero(**PFLD, primal="gradient", primal_steps=5, constraints="equalized_odds"),
         PFLDOfColumnZero(**PFLD, primal="gradient", sampling="poisson", sampling_probability=0.5),
         FairnessCalibratorOfColumnZero(FairDPSGDClassifier(**DPSGD, lam=0.0), lam=0.1, steps=20),
     ]
