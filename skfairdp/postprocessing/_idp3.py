@@ -180,15 +180,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         classes = read_classes(y) if self.estimator is None else None
-        if X is not None:
-            features, groups = split_rows(self, X, sensitive_features, reset=True)
-            check_consistent_length(X, y)
-            rows = shape_of(X)[0]
-        elif self.estimator is None and self.sensitive_columns is None:
-            groups, rows = sensitive_features, shape_of(y)[0]
-        else:
-            raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
-        groups_ = read_groups(groups, self.groups, rows)
+        features, groups_ = self._read(X, y, sensitive_features)
         if self.estimator is not None:
             self.estimator_ = clone(self.estimator).fit(features, y, **self._routed_to_estimator(sensitive_features))
             self._warn_of_leak()
@@ -362,6 +354,22 @@ class IDP3(ClassifierMixin, BaseEstimator):
     def predicts_rows_alone(self) -> bool:
         """Whether each answer follows from its own row, so that a search may score it on private rows."""
         return self.gamma is None or bool(np.isinf(self.gamma))
+
+    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.object_]]:
+        """Features, and the names of the groups: whatever is wrong with the rows is an error here."""
+        if X is not None:
+            features, groups = split_rows(self, X, sensitive_features, reset=True)
+            check_consistent_length(X, y)
+            return features, read_groups(groups, self.groups, shape_of(X)[0])
+        if self.estimator is None and self.sensitive_columns is None:
+            return None, read_groups(sensitive_features, self.groups, shape_of(y)[0])
+        raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
+
+    def _handed_on(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any, dict[str, Any]]:
+        """The arguments of the estimator's ``fit``, for a search that plans it."""
+        self._validate_params()
+        features, _ = self._read(X, y, sensitive_features)
+        return features, y, self._routed_to_estimator(sensitive_features)
 
     def _routed_to_estimator(self, sensitive_features: Any) -> dict[str, Any]:
         if sensitive_features is None or not get_config()["enable_metadata_routing"]:
