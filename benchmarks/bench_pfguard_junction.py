@@ -49,7 +49,6 @@ def main() -> None:
     arguments = common.parser(__doc__, "pfguard_junction", seeds=3, first_seed=100).parse_args()
     if find_spec("mbi") is None:
         sys.exit("This needs the mbi package: pip install mbi")
-    started = time.perf_counter()
     common.quiet_fairness()
     data = "synthetic" if arguments.quick else common.default_data()
     share, n_synthetic = (0.1, 2000) if arguments.quick else (1.0, ours.N_SYNTHETIC)
@@ -70,11 +69,7 @@ def main() -> None:
             for row in rows
         ],
     )
-    common.save(
-        arguments,
-        {"data": data, "seeds": common.seeds_of(arguments), "epsilon": ours.EPSILON, "delta": ours.DELTA, "rows": rows},
-        started=started,
-    )
+    common.save(arguments, data=data, epsilon=ours.EPSILON, delta=ours.DELTA, rows=rows)
 
 
 if __name__ == "__main__":
