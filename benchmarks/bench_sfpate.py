@@ -55,7 +55,12 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
         )
     if method == PFLD:
         return PFLDClassifier(
-            epsilon=epsilon, delta=DELTA, constraint=constraint, groups=groups, classes=list(CLASSES), random_state=seed
+            epsilon=epsilon,
+            delta=DELTA,
+            constraints=constraint,
+            groups=groups,
+            classes=list(CLASSES),
+            random_state=seed,
         )
     as_published = {"voting": "gnmax", "student_rows": ROWS, "n_teachers": 300} if "paper" in method else {}
     return SFPATEClassifier(
