@@ -119,9 +119,20 @@ def pate(epsilon: float, gamma: float | None, seed: int, **settings: Any) -> Any
 
 
 def measure(predicted: Any, split: Any, reject_label: int = -1) -> dict[str, float]:
-    """Measure on the test rows, and what share of all of them is answered rightly."""
-    found = common.measure(predicted, split, reject_label, classes=range(10))
-    return found | {"correct": found["accuracy"] * found["coverage"]}
+    """Measure on the test rows."""
+    from skfairdp import metrics
+
+    truth, groups = split.y_test, split.sensitive_features_test
+    accuracy = metrics.selective_accuracy(truth, predicted, reject_label=reject_label)
+    coverage = metrics.coverage_score(None, predicted, reject_label=reject_label)
+    return {
+        "accuracy": accuracy,
+        "disparity": metrics.demographic_disparity(
+            None, predicted, sensitive_features=groups, classes=list(range(10)), reject_label=reject_label
+        ),
+        "coverage": coverage,
+        "correct": accuracy * coverage,
+    }
 
 
 def measured(method: str, epsilon: float, choice: str, model: Any, split: Any) -> Iterator[dict[str, Any]]:
@@ -176,9 +187,16 @@ def points(made: Any, split: Any, seed: int, epsilons: tuple[float, ...], **trai
 def summarise(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Average over seeds."""
     keys = ("method", "epsilon", "choice", "idp3")
-    neighbours = {point["method"]: point["neighbours"] for point in found}
-    rows = common.averaged(found, keys, ("accuracy", "disparity", "coverage", "correct"))
-    return [row | {"neighbours": neighbours[row["method"]]} for row in rows]
+    rows = []
+    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in found):
+        mine = [point for point in found if tuple(point[k] for k in keys) == key]
+        row: dict[str, Any] = dict(zip(keys, key, strict=True))
+        row["epsilon_certified"] = max(point["epsilon_certified"] for point in mine)
+        row["neighbours"] = mine[0]["neighbours"]
+        for name in ("accuracy", "disparity", "coverage", "correct"):
+            row[name] = common.summary([point[name] for point in mine])
+        rows.append(row)
+    return rows
 
 
 def table_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -291,6 +309,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from skfairdp.datasets import data_file
 
+    started = time.perf_counter()
     common.quiet_fairness()
     torch.set_num_threads(arguments.threads)
     data = arguments.data or ("digits" if arguments.quick or data_file("mnist") is None else "mnist")
@@ -301,7 +320,7 @@ def run(arguments: argparse.Namespace) -> None:
         made, split = colored(data, arguments.size, seed)
         stated.append(made.disparity)
         found += points(made, split, seed, epsilons, epochs=epochs)
-        common.tell_split(seed, split)
+        print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows")
     rows = summarise(found)
     picked = table_one(rows)
     vote = published_vote()
@@ -337,27 +356,33 @@ def run(arguments: argparse.Namespace) -> None:
     )
     common.save(
         arguments,
-        data=data,
-        image_shape=list(made.image_shape),
-        **common.sizes(split),
-        delta=DELTA,
-        label_disparity=common.summary(stated),
-        components=COMPONENTS,
-        channels=list(CHANNELS),
-        gate=GATE,
-        sgd=SGD | {"epochs": epochs, "public_batch_size": 250},
-        grid={
-            "epsilon": list(epsilons),
-            "gamma": list(GAMMAS),
-            "idp3_gamma": list(IDP3_GAMMAS),
-            "pate_lam": list(PATE_LAMS),
-            "sgd_lam": list(SGD_LAMS),
+        {
+            "data": data,
+            "image_shape": list(made.image_shape),
+            "seeds": common.seeds_of(arguments),
+            "n_private": len(split.y),
+            "n_public": len(split.y_public),
+            "n_test": len(split.y_test),
+            "delta": DELTA,
+            "label_disparity": common.summary(stated),
+            "components": COMPONENTS,
+            "channels": list(CHANNELS),
+            "gate": GATE,
+            "sgd": SGD | {"epochs": epochs, "public_batch_size": 250},
+            "grid": {
+                "epsilon": list(epsilons),
+                "gamma": list(GAMMAS),
+                "idp3_gamma": list(IDP3_GAMMAS),
+                "pate_lam": list(PATE_LAMS),
+                "sgd_lam": list(SGD_LAMS),
+            },
+            "threads": arguments.threads,
+            "table": picked,
+            "rows": rows,
+            "times": timed,
+            "published_vote": vote,
         },
-        threads=arguments.threads,
-        table=picked,
-        rows=rows,
-        times=timed,
-        published_vote=vote,
+        started=started,
     )
 
 

@@ -7,6 +7,7 @@ gap over λ and over the number of teachers, hard beside soft labels, Spearman c
 analysis reads raw votes of rows that anyone may see here; nothing of it is private.
 """
 
+import time
 from typing import Any
 
 import _common as common
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=common.DATA, default=None, help="default: those with a file")
     parser.add_argument("--repeats", type=int, default=30)
     arguments = parser.parse_args()
+    started = time.perf_counter()
     chosen = arguments.data or (
         ["synthetic"] if common.default_data() == "synthetic" else ["credit", "adult-race", "bank", "parkinsons"]
     )
@@ -131,7 +133,17 @@ def main() -> None:
             flush=True,
         )
         common.save(  # after each data set, so that a run that is cut off leaves what it has
-            arguments, repeats=repeats, sigma=SIGMA, lam=LAM, n_teachers=K, n_public=PUBLIC, rows=rows
+            arguments,
+            {
+                "seeds": common.seeds_of(arguments),
+                "repeats": repeats,
+                "sigma": SIGMA,
+                "lam": LAM,
+                "n_teachers": K,
+                "n_public": PUBLIC,
+                "rows": rows,
+            },
+            started=started,
         )
 
 

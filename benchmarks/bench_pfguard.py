@@ -19,13 +19,12 @@ N_SYNTHETIC = 40_000
 TARGET = {"auroc": 0.87, "equalized_odds_disparity": 0.08, "demographic_disparity": 0.12}
 #: Published (Kim et al. 2024, Table 5), at an ε that does not hold: EO, Dem, AUROC.
 PUBLISHED = {"PATE-GAN": (0.19, 0.22, 0.74), "PFGuard": (0.08, 0.12, 0.76)}
-NETWORKS = ("pate_gan", "gs_wgan", "g_pate", "datalens")
 MEASURES = ("auroc", "accuracy", "equalized_odds_disparity", "demographic_disparity")
 
 
 def methods(networks: bool) -> dict[str, dict[str, Any]]:
     """Settings of the generator by name."""
-    from skfairdp.generative import GSWGANBackend, MarginalsBackend
+    from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, MarginalsBackend, PATEGANBackend
 
     chosen = {
         "marginals (default)": {},
@@ -35,9 +34,14 @@ def methods(networks: bool) -> dict[str, dict[str, Any]]:
     }
     if networks:
         # The published number of teachers; a shorter training, so that a thousand of them take two minutes.
-        shorter = {"gs_wgan": GSWGANBackend(n_steps=150, batch_size=16, teacher_steps=2)}
-        for name in NETWORKS:
-            settings = {"backend": shorter.get(name, name), "n_teachers": 1000, "label_rates": None}
+        ensembles = {
+            "pate_gan": PATEGANBackend(n_teachers=1000),
+            "gs_wgan": GSWGANBackend(n_teachers=1000, n_steps=150, batch_size=16, teacher_steps=2),
+            "g_pate": GPATEBackend(n_teachers=1000),
+            "datalens": DataLensBackend(n_teachers=1000),
+        }
+        for name, backend in ensembles.items():
+            settings = {"backend": backend, "label_rates": None}
             chosen[name] = settings
             chosen[f"{name}, as it is"] = {**settings, "balance": None}
     return chosen
@@ -83,7 +87,7 @@ def points(data: str, seed: int, share: float, networks: bool, n_synthetic: int)
         generator = PFGuardGenerator(
             epsilon=EPSILON, delta=DELTA, classes=[0, 1], groups=groups, random_state=seed, **settings
         )
-        generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public)
+        generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public)
         fitted = time.perf_counter() - started
         X, y, s = generator.sample_labels(n_synthetic, return_sensitive=True, random_state=seed)
         balance = metrics.kl_to_uniform(s, groups=groups), metrics.distribution_disparity(s, groups=groups)
@@ -114,12 +118,23 @@ def scores_of(model: Any, X: Any, y: Any, test: dict[str, Any]) -> dict[str, flo
 
 def summarise(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Average over seeds."""
-    names = (*MEASURES, "kl", "distribution_disparity", "fit_seconds")
-    return common.averaged(measured, ("method", "learner"), names, by_seed=MEASURES)
+    keys = list(dict.fromkeys((point["method"], point["learner"]) for point in measured))
+    rows = []
+    for method, learner in keys:
+        mine = [point for point in measured if (point["method"], point["learner"]) == (method, learner)]
+        row: dict[str, Any] = {"method": method, "learner": learner}
+        row["epsilon_certified"] = max((p["epsilon_certified"] for p in mine if p["epsilon_certified"]), default=None)
+        for name in (*MEASURES, "kl", "distribution_disparity", "fit_seconds"):
+            if name in mine[0]:
+                row[name] = common.summary([point[name] for point in mine])
+        row["by_seed"] = {name: [round(point[name], 5) for point in mine] for name in MEASURES}
+        rows.append(row)
+    return rows
 
 
 def tables(arguments: argparse.Namespace, data: str) -> None:
     """Measure one data set."""
+    started = time.perf_counter()
     share = 0.1 if arguments.quick else 1.0
     n_synthetic = 2000 if arguments.quick else N_SYNTHETIC
     networks = data == "adult" and not arguments.quick and not arguments.no_networks
@@ -150,16 +165,20 @@ def tables(arguments: argparse.Namespace, data: str) -> None:
         print(f"{line['learner']}: {'met' if line['met'] else 'NOT met'} {line}")
     common.save(
         arguments,
+        {
+            "data": data,
+            "seeds": common.seeds_of(arguments),
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "protects": "record (replace one record)",
+            "n_synthetic": n_synthetic,
+            "rows": rows,
+            "target": TARGET,
+            "target_reached": reached,
+            "published": PUBLISHED if data == "adult" else None,
+        },
+        started=started,
         name=f"pfguard_{data}",
-        data=data,
-        epsilon=EPSILON,
-        delta=DELTA,
-        protects="record (replace one record)",
-        n_synthetic=n_synthetic,
-        rows=rows,
-        target=TARGET,
-        target_reached=reached,
-        published=PUBLISHED if data == "adult" else None,
     )
 
 
@@ -220,6 +239,7 @@ def baseline_points(data: str, seed: int, share: float) -> Iterator[dict[str, An
 
 def baselines(arguments: argparse.Namespace, data: str) -> None:
     """Measure the private classifiers that the paper compares with."""
+    started = time.perf_counter()
     measured: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
         measured += [{"seed": seed, **p} for p in baseline_points(data, seed, 0.1 if arguments.quick else 1.0)]
@@ -238,12 +258,16 @@ def baselines(arguments: argparse.Namespace, data: str) -> None:
     )
     common.save(
         arguments,
+        {
+            "data": data,
+            "seeds": common.seeds_of(arguments),
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "protects": "record (add or remove one record)",
+            "rows": rows,
+        },
+        started=started,
         name=f"pfguard_baselines_{data}",
-        data=data,
-        epsilon=EPSILON,
-        delta=DELTA,
-        protects="record (add or remove one record)",
-        rows=rows,
     )
 
 
@@ -258,7 +282,7 @@ def large_sample(task: dict[str, Any]) -> dict[str, float]:
     split, groups = load(data, 0, 1.0)
     started = time.perf_counter()
     generator = PFGuardGenerator(classes=[0, 1], groups=groups, random_state=0)
-    generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public)
+    generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public)
     fitted = time.perf_counter()
     generator.sample_labels(task["n"], return_sensitive=True, random_state=0)
     return {
@@ -313,7 +337,7 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
     from skfairdp.generative import PATEGANBackend
 
     split, groups = load(data, 0, share)
-    backend = PATEGANBackend(n_steps=40, teacher_steps=10)
+    backend = PATEGANBackend(n_teachers=10, n_steps=40, teacher_steps=10)
     times: dict[str, list[float]] = {"balanced": [], "as it is": []}
     for _ in range(repeats):
         for name, balance in (("balanced", "group_and_label"), ("as it is", None)):
@@ -321,13 +345,12 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
                 backend=backend,
                 balance=balance,
                 label_rates=None,
-                n_teachers=10,
                 classes=[0, 1],
                 groups=groups,
                 random_state=0,
             )
             started = time.perf_counter()
-            generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public)
+            generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public)
             times[name].append(time.perf_counter() - started)
     best = {name: min(values) for name, values in times.items()}
     return {**best, "ratio": best["balanced"] / best["as it is"], "repeats": repeats}
@@ -335,6 +358,7 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
 
 def speed(arguments: argparse.Namespace, data: str) -> None:
     """Measure fit, sampling, a step of the discriminators, and what fair batches cost."""
+    started = time.perf_counter()
     n = 20_000 if arguments.quick else 1_000_000
     payload = {
         "data": data,
@@ -353,7 +377,7 @@ def speed(arguments: argparse.Namespace, data: str) -> None:
             ["fit with fair batches over without", f"{payload['overhead']['ratio']:.3f} x"],
         ],
     )
-    common.save(arguments, name="pfguard_speed", **payload)
+    common.save(arguments, payload, started=started, name="pfguard_speed")
 
 
 def main() -> None:

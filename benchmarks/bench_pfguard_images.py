@@ -108,32 +108,33 @@ def learners() -> dict[str, Any]:
 
 def methods(quick: bool) -> dict[str, dict[str, Any]]:
     """Settings of the generator by name."""
-    from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend
+    from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, TableCodec
 
     def gs_wgan(**more: Any) -> dict[str, Any]:
-        return {"backend": GSWGANBackend(n_steps=20 if quick else 400, teacher_steps=2, **more), "n_teachers": 200}
+        given = {"n_teachers": 200, "n_steps": 20 if quick else 400, "teacher_steps": 2}
+        return {"backend": GSWGANBackend(**{**given, **more})}
 
     def voting(backend: Any) -> dict[str, Any]:
-        return {"backend": backend(), "n_teachers": 200}
+        return {"backend": backend(n_teachers=200)}
 
-    pixels = {"backend": "marginals", "n_bins": 4}
+    pixels = {"backend": "marginals", "codec": TableCodec(n_bins=4)}
     unknown = {"groups": None, "balance": "group"}
     as_it_is = {"balance": None}
     return {
         "marginals, balanced": pixels,
         "marginals, as it is": {**pixels, **as_it_is},
         "gs_wgan, fair batches": gs_wgan(),
-        "gs_wgan, stratified batches": {**gs_wgan(), "sampling": "stratified"},
+        "gs_wgan, stratified batches": gs_wgan(sampling="stratified"),
         "gs_wgan, one drawn": gs_wgan(answers="one"),
         "gs_wgan, groups unknown": {**gs_wgan(), **unknown},
-        "gs_wgan, groups unknown, GOLD": {**gs_wgan(), **unknown, "teacher_loss": "gold"},
+        "gs_wgan, groups unknown, GOLD": {**gs_wgan(teacher_loss="gold"), **unknown},
         "gs_wgan, as it is": {**gs_wgan(), **as_it_is},
-        "gs_wgan, reweighting": {**gs_wgan(), "sampling": "weights"},
-        "gs_wgan, groups unknown, reweighting": {**gs_wgan(), **unknown, "sampling": "weights"},
+        "gs_wgan, reweighting": gs_wgan(sampling="weights"),
+        "gs_wgan, groups unknown, reweighting": {**gs_wgan(sampling="weights"), **unknown},
         "gs_wgan, DP-SGD-F": {**gs_wgan(clipping="dpsgd_f"), **as_it_is},
         "gs_wgan, Global-Adapt": {**gs_wgan(clipping="global_adapt"), **as_it_is},
-        "gs_wgan, fair only": {**gs_wgan(), "epsilon": NO_PRIVACY, "n_teachers": 10},
-        "gs_wgan, neither fair nor private": {**gs_wgan(), **as_it_is, "epsilon": NO_PRIVACY, "n_teachers": 10},
+        "gs_wgan, fair only": {**gs_wgan(n_teachers=10), "epsilon": NO_PRIVACY},
+        "gs_wgan, neither fair nor private": {**gs_wgan(n_teachers=10), **as_it_is, "epsilon": NO_PRIVACY},
         "g_pate, fair batches": voting(GPATEBackend),
         "g_pate, as it is": {**voting(GPATEBackend), **as_it_is},
         "datalens, fair batches": voting(DataLensBackend),
@@ -149,7 +150,7 @@ def subgroup_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
 
     from skfairdp import PFGuardGenerator, metrics
 
-    private, test, reference = turned_digits(seed, quick)
+    private, test, public = turned_digits(seed, quick)
     judge = LogisticRegression(max_iter=300).fit(flat(private.data), private.sensitive_features)
     extractor = PCA(32).fit(flat(test.data))
     # as many of each group: what is far from it is not what is rare in the test rows
@@ -176,7 +177,7 @@ def subgroup_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
             flat(private.data) if pixels else private.data,
             private.target,
             sensitive_features=private.sensitive_features if known else None,
-            X_reference=None if known else reference,
+            X_public=None if known else public,
         )
         fitted = time.perf_counter() - started
         images, labels = generator.sample_labels(400 if quick else 4000, random_state=seed)
@@ -220,12 +221,13 @@ def class_points(
 
     from skfairdp import PFGuardGenerator
     from skfairdp.datasets import make_class_bias, make_rotated_subgroups
+    from skfairdp.generative import TableCodec
 
     images, labels, size = digits(quick)
     small = make_rotated_subgroups(images, labels, minority_share=1e-12, size=size, random_state=0).data
     order = np.random.default_rng(seed).permutation(len(labels))
     test, private = np.split(order, [len(order) // 7])
-    settings = {"n_bins": 4} if backend is None else backend
+    settings = {"codec": TableCodec(n_bins=4)} if backend is None else backend
     for level in levels:
         rows = make_class_bias(small[private], labels[private], minority=RARE, level=level, random_state=seed)
         for name, balance in (("balanced", "group"), ("as it is", None)):
@@ -256,14 +258,18 @@ def class_points(
 
 def summaries(measured: list[dict[str, Any]], keys: tuple[str, ...], names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Average over seeds."""
-    rows = common.averaged(measured, keys, names)
-    for row in rows:
-        mine = [point for point in measured if all(point[k] == row[k] for k in keys)]
+    rows = []
+    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in measured):
+        mine = [point for point in measured if tuple(point[k] for k in keys) == key]
+        row = dict(zip(keys, key, strict=True))
+        row["epsilon_certified"] = max(point["epsilon_certified"] for point in mine)
+        row.update({name: common.summary([point[name] for point in mine]) for name in names})
         if "downstream" in mine[0]:
             row["downstream"] = {
                 learner: {m: common.summary([point["downstream"][learner][m] for point in mine]) for m in DOWNSTREAM}
                 for learner in mine[0]["downstream"]
             }
+        rows.append(row)
     return rows
 
 
@@ -283,6 +289,7 @@ def main() -> None:
     parser = common.parser(__doc__, "pfguard_images", seeds=2, first_seed=100)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    started = time.perf_counter()
     groups: list[dict[str, Any]] = []
     classes: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
@@ -306,13 +313,17 @@ def main() -> None:
     print_classes(levels)
     common.save(
         arguments,
-        data="mnist",
-        epsilon=EPSILON,
-        delta=DELTA,
-        protects="record (replace one record)",
-        rows=rows,
-        classes=levels,
-        rare=RARE,
+        {
+            "data": "mnist",
+            "seeds": common.seeds_of(arguments),
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "protects": "record (replace one record)",
+            "rows": rows,
+            "classes": levels,
+            "rare": RARE,
+        },
+        started=started,
     )
 
 

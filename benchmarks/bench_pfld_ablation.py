@@ -11,7 +11,7 @@ import time
 import _common as common
 import numpy as np
 from bench_pfld import estimator, hypervolumes
-from bench_utility import CLASSES, DELTA, summarise
+from bench_utility import CLASSES, DELTA, measure, summarise
 
 LAMS = (0.2, 0.5, 5.0)
 VARIANTS = {
@@ -29,9 +29,11 @@ VARIANTS = {
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "pfld_ablation", seeds=3, first_seed=200, data=True)
+    parser = common.parser(__doc__, "pfld_ablation", seeds=3, first_seed=200)
+    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
     parser.add_argument("--epsilon", type=float, default=0.5)
     arguments = parser.parse_args()
+    started = time.perf_counter()
     common.quiet_fairness()
     data = arguments.data or common.default_data()
     share, lams, shorter = (0.05, LAMS[-1:], {"epochs": 1, "dual_steps": 2}) if arguments.quick else (1.0, LAMS, {})
@@ -56,7 +58,7 @@ def main() -> None:
                         "gamma": lam,
                         "idp3": None,
                         "seconds": time.perf_counter() - begun,
-                        **common.measure(model.predict(split.X_test), split),
+                        **measure(model.predict(split.X_test), split),
                     }
                 )
         print(f"seed {seed} done", flush=True)
@@ -78,12 +80,16 @@ def main() -> None:
     )
     common.save(
         arguments,
-        data=data,
-        delta=DELTA,
-        epsilon=arguments.epsilon,
-        lams=list(lams),
-        protects="sensitive attribute (change the group of one record)",
-        rows=[{**row, "hypervolume": volumes[row["method"]]} for row in table],
+        {
+            "data": data,
+            "seeds": common.seeds_of(arguments),
+            "delta": DELTA,
+            "epsilon": arguments.epsilon,
+            "lams": list(lams),
+            "protects": "sensitive attribute (change the group of one record)",
+            "rows": [{**row, "hypervolume": volumes[row["method"]]} for row in table],
+        },
+        started=started,
     )
 
 

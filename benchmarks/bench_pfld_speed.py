@@ -83,6 +83,7 @@ def main() -> None:
     parser = common.parser(__doc__, "pfld_speed")
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
+    started = time.perf_counter()
     n_rows, repeats, epochs = (2000, 1, 0.2) if arguments.quick else (N_ROWS, arguments.repeats, 1.0)
     rows = []
     for n_layers in (2, 10):
@@ -114,7 +115,7 @@ def main() -> None:
                     }
                 )
                 print(rows[-1], flush=True)
-    common.save(arguments, rows=rows, n_rows=n_rows, n_features=N_FEATURES, width=WIDTH)
+    common.save(arguments, {"rows": rows, "n_rows": n_rows, "n_features": N_FEATURES, "width": WIDTH}, started=started)
 
 
 if __name__ == "__main__":

@@ -706,8 +706,6 @@ def pfguard_comparisons(records: dict[str, Record]) -> list[str]:
     baselines = [name for data in TITLES if (name := f"pfguard_baselines_{data}") in records]
     if baselines:
         parts.append(pfguard_baselines(records, baselines))
-    if "pfguard_junction" in records:
-        parts.append(pfguard_junction(records["pfguard_junction"]))
     if "pfguard_peers" in records:
         parts.append(pfguard_peers(records))
     return parts
@@ -746,23 +744,6 @@ def pfguard_baselines(records: dict[str, Record], names: Sequence[str]) -> str:
             ["data", "trained on", "classifier", "ε certified", "AUROC", "EO gap", "demographic gap", "accuracy"], rows
         ),
         *(provenance(records[name]) for name in names),
-    )
-
-
-def pfguard_junction(record: Record) -> str:
-    measures = ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")
-    rows = [
-        [row["method"], row["learner"], *(value(row[m]) for m in measures), f"{row['fit_seconds']['mean']:.1f}"]
-        for row in record["rows"]
-    ]
-    return blocks(
-        f"### More pairs than a tree: {TITLES[record['data']]}",
-        prose(
-            'The default tree, and `structure="junction_tree"` with eight more pairs, on the same splits. Further',
-            "pairs share the budget of those of the tree.",
-        ),
-        table(["structure", "classifier", "AUROC", "EO gap", "demographic gap", "accuracy", "fit, s"], rows),
-        provenance(record),
     )
 
 

@@ -50,7 +50,7 @@ generators = {}
 for name, settings in laws.items():
     generator = PFGuardGenerator(epsilon=1.0, classes=[0, 1], groups=groups, ledger=ledger, random_state=0, **settings)
     generators[name] = generator.fit(
-        split.X, split.y, sensitive_features=split.sensitive_features, X_reference=split.X_public
+        split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public
     )
 print(generators["fair (default)"].privacy_)
 print(f"publishing all four: epsilon={ledger.epsilon_spent:.2f}")

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp import PFGuardGenerator
 from skfairdp.datasets import make_class_bias
-from skfairdp.generative import GSWGANBackend
+from skfairdp.generative import GSWGANBackend, TableCodec
 
 digits = load_digits()
 images, labels = digits.images / 16, digits.target
@@ -39,8 +39,8 @@ def generator(**settings):
     return PFGuardGenerator(epsilon=10.0, bounds=(0, 1), groups=list(range(10)), random_state=0, **settings)
 
 
-pixels = {"n_bins": 4}
-network = {"backend": GSWGANBackend(n_steps=200), "n_teachers": 100}
+pixels = {"codec": TableCodec(n_bins=4)}
+network = {"backend": GSWGANBackend(n_teachers=100, n_steps=200)}
 made = {}
 for name, settings, flat in (
     ("a column for each pixel, balanced", {**pixels, "balance": "group"}, True),

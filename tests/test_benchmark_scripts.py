@@ -14,7 +14,6 @@ SCRIPTS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
 IDS = [path.stem for path in SCRIPTS]
 NEEDS = {
     "bench_dpsgd": ["opacus"],
-    "bench_pfguard_junction": ["mbi"],
     "bench_pfguard_peers": ["dpmm"],
     "bench_utility": ["fairlearn"],
 }

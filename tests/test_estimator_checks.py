@@ -31,7 +31,7 @@ from skfairdp import (
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.generative import MarginalsBackend
+from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.preprocessing import PublicPreprocessor
@@ -129,7 +129,7 @@ QUICK = {
         "n_teachers": 20,
         "fair_estimator": LagrangianClassifier(hidden=(4,), epochs=1, batch_size=100, dual_steps=3),
     },
-    PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "n_bins": 8},
+    PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "codec": TableCodec(n_bins=8)},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}

@@ -1,22 +1,21 @@
-"""Synthetic data: private generators that sample from a balanced law of groups and labels."""
+"""Synthetic data: private generators that sample groups and labels at balanced rates."""
 
-from skfairdp.generative._backend import BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
+from skfairdp.generative._backend import GeneratorBackend
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._gradient_gan import DataLensBackend, GPATEBackend
 from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._marginals import MarginalsBackend
-from skfairdp.generative._pate_gan import PATEGANBackend
+from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
+from skfairdp.generative._table_codec import TableCodec
+from skfairdp.generative._vector_codec import UnitCodec
 
 __all__ = [
-    "BackendPlan",
     "DataLensBackend",
-    "FittedModel",
     "GPATEBackend",
     "GSWGANBackend",
     "GeneratorBackend",
-    "Layout",
     "MarginalsBackend",
     "PATEGANBackend",
     "PFGuardGenerator",
-    "PrivateRows",
+    "TableCodec",
+    "UnitCodec",
 ]

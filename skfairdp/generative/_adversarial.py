@@ -1,31 +1,35 @@
 """What the networks' backends share: teachers on their parts, a conditional generator, and the order of a step."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
-from skfairdp.generative._samplers import TeacherParts
+from skfairdp.generative._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar
-from skfairdp.utils._sklearn import Interval
+from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["AdversarialBackend", "AdversarialPlan", "NetworkModel"]
 
 
 class AdversarialBackend(GeneratorBackend):
-    """Base of the backends whose teachers are discriminators. Its attributes are the parameters that all of them have.
+    """Base of the backends whose teachers are discriminators. Its parameters are those that all of them have.
 
     ``n_steps`` is declared: releases are counted by it before the fit, and no step is left out or added. Each backend
-    documents the rest.
+    has defaults of its own, and documents them.
     """
 
     _parameter_constraints: dict[str, Any] = {
+        "n_teachers": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions(set(SAMPLINGS))],
+        "normalization": [StrOptions(set(NORMALIZATIONS))],
+        "teacher_loss": [StrOptions({"plain", "gold"})],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "teacher_steps": [Interval(Integral, 1, None, closed="left")],
@@ -33,101 +37,130 @@ class AdversarialBackend(GeneratorBackend):
         "latent": [Interval(Integral, 1, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "teacher_lr": [Interval(Real, 0, None, closed="neither")],
+        "device": [str],
     }
 
-    n_steps: int
-    batch_size: int
-    teacher_steps: int
-    hidden: Sequence[int]
-    latent: int
-    lr: float
-    teacher_lr: float
+    def __init__(
+        self,
+        *,
+        n_teachers: int,
+        sampling: str,
+        normalization: str,
+        teacher_loss: str,
+        n_steps: int,
+        batch_size: int,
+        teacher_steps: int,
+        hidden: Sequence[int],
+        latent: int,
+        lr: float,
+        teacher_lr: float,
+        device: str,
+    ) -> None:
+        self.n_teachers = n_teachers
+        self.sampling = sampling
+        self.normalization = normalization
+        self.teacher_loss = teacher_loss
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.teacher_steps = teacher_steps
+        self.hidden = hidden
+        self.latent = latent
+        self.lr = lr
+        self.teacher_lr = teacher_lr
+        self.device = device
+
+    def _checked(self, layout: Layout) -> None:
+        """Refuse what no fit on a table of this shape can do, before anything is spent."""
+        from skfairdp._networks import resolve_device
+
+        self._validate_params()
+        owner = type(self).__name__
+        resolve_device(self.device, owner=owner)
+        if self.n_teachers > layout.n_rows:
+            raise ValueError(
+                f"The 'n_teachers' parameter of {owner} must be an integer in [1, number of private rows]: "
+                f"there are more teachers than rows ({self.n_teachers} > {layout.n_rows}). Use fewer."
+            )
 
 
 @dataclass(frozen=True)
 class AdversarialPlan(BackendPlan):
-    """Parameters of the backend and the layout; subclasses say what is released in a step.
+    """A backend and the layout it serves; subclasses say what is released in a step.
 
     Parameters
     ----------
-    settings : AdversarialBackend
+    backend : AdversarialBackend
     layout : Layout
     """
 
-    settings: Any
+    backend: Any
     layout: Layout
-    loss = "logistic"
+    loss: ClassVar[str] = "logistic"
 
-    def __post_init__(self) -> None:
-        from skfairdp._networks import resolve_device
-
-        resolve_device(self.layout.settings["device"], owner="PFGuardGenerator")
-        if self.layout.n_teachers > self.layout.n_rows:
-            raise ValueError(
-                "The 'n_teachers' parameter of PFGuardGenerator must be an integer in [1, number of private rows]: "
-                f"there are more teachers than rows ({self.layout.n_teachers} > {self.layout.n_rows}). Use fewer."
-            )
-
-    def learn(self, rows: PrivateRows, noise: float, source: NoiseSource) -> "NetworkModel":
-        from skfairdp._networks import AdversarialTraining
-
-        layout, settings = self.layout, self.settings
-        strata = rows.groups * layout.n_classes + rows.labels
-        unknown = layout.settings["unknown_groups"]
-        parts = TeacherParts(
-            strata,
-            rows.law.ravel(),
-            layout.n_teachers,
-            layout.random_state,
-            balanced=layout.settings["balance"] is not None,
-            sampling=layout.settings["sampling"],
-            normalization=layout.settings["normalization"],
-            features=_as_features(rows.values, rows.n_cells) if unknown else None,
-            reference=_as_features(rows.reference, rows.n_cells) if unknown else None,
-        )
-        training = AdversarialTraining(
-            rows.values,
-            strata,
-            rows.law.ravel(),
-            rows.n_cells,
-            np.concatenate(rows.sampled) if rows.n_cells else np.zeros(0, dtype=bool),
-            parts.batch,
-            layout.n_teachers,
-            weights=parts.loss_weights,
-            hidden=tuple(settings.hidden),
-            latent=settings.latent,
-            lr=settings.lr,
-            teacher_lr=settings.teacher_lr,
-            batch_size=settings.batch_size,
-            teacher_steps=settings.teacher_steps,
-            loss=self.loss,
-            gold=layout.settings["teacher_loss"] == "gold",
-            device=layout.settings["device"],
-            owner="PFGuardGenerator",
-            rng=layout.random_state,
-        )
+    def learn(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "NetworkModel":
+        training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
-            self.run(training, noise, source)
+            self.run(training, scale, noise, rng)
         return NetworkModel(training.finished())
 
     @abstractmethod
-    def run(self, training: Any, noise: float, source: NoiseSource) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
         """Teach, release and follow, as often as was declared."""
 
-    def steps(self) -> Any:
-        return progress_bar(range(self.settings.n_steps), desc="releases", verbose=self.layout.settings["verbose"])
+    def steps(self) -> Iterator[int]:
+        return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.layout.verbose)
+
+    def _parts(self, rows: Rows, rng: np.random.Generator) -> TeacherParts:
+        known = self.layout.groups_known
+        return TeacherParts(
+            rows.cells,
+            rows.rates.ravel(),
+            self.backend.n_teachers,
+            rng,
+            balanced=self.layout.balance is not None,
+            sampling=self.backend.sampling,
+            normalization=self.backend.normalization,
+            features=None if known else _as_features(rows.values, rows.n_codes),
+            public=None if known else _as_features(rows.public, rows.n_codes),
+        )
+
+    def _training(self, rows: Rows, parts: TeacherParts, rng: np.random.Generator) -> Any:
+        from skfairdp._networks import AdversarialTraining
+
+        backend = self.backend
+        return AdversarialTraining(
+            rows.values,
+            rows.cells,
+            rows.rates.ravel(),
+            rows.n_codes,
+            np.concatenate(rows.sampled) if rows.n_codes else np.zeros(0, dtype=bool),
+            parts.batch,
+            backend.n_teachers,
+            weights=parts.loss_weights,
+            hidden=tuple(backend.hidden),
+            latent=backend.latent,
+            lr=backend.lr,
+            teacher_lr=backend.teacher_lr,
+            batch_size=backend.batch_size,
+            teacher_steps=backend.teacher_steps,
+            loss=self.loss,
+            gold=backend.teacher_loss == "gold",
+            device=backend.device,
+            owner=type(backend).__name__,
+            rng=rng,
+        )
 
 
-def _as_features(values: Any, n_cells: tuple[int, ...]) -> NDArray[np.float64]:
-    """Rows for a linear classifier: cells one by one, units as they are."""
-    if not n_cells:
+def _as_features(values: Any, n_codes: tuple[int, ...]) -> NDArray[np.float64]:
+    """Rows for a linear classifier: codes one-hot, units as they are."""
+    if not n_codes:
         return np.asarray(values, dtype=np.float64)
-    out = np.zeros((len(values), sum(n_cells)))
-    np.put_along_axis(out, values + np.cumsum([0, *n_cells[:-1]]), 1.0, axis=1)
+    out = np.zeros((len(values), sum(n_codes)))
+    np.put_along_axis(out, values + np.cumsum([0, *n_codes[:-1]]), 1.0, axis=1)
     return out
 
 
-class NetworkModel(FittedModel):
+class NetworkModel(Model):
     """A generator network: a function of released values and public randomness.
 
     Parameters
@@ -138,5 +171,5 @@ class NetworkModel(FittedModel):
     def __init__(self, net: Any) -> None:
         self.net = net
 
-    def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
-        return np.asarray(self.net.rows(strata, rng))
+    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+        return np.asarray(self.net.rows(cells, rng))

@@ -1,98 +1,108 @@
-"""What a backend is: it plans its releases from public shapes, learns once from private rows, and leaves a model."""
+"""What a backend is, and the plan of a fit: releases decided from public numbers before a private row is looked at."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    calibrate_noise,
+    compose,
+    gdp_mu,
+)
 
-__all__ = ["RELATION", "BackendPlan", "FittedModel", "GeneratorBackend", "Layout", "PrivateRows"]
+__all__ = ["RELATION", "BackendPlan", "GeneratorBackend", "GeneratorPlan", "Layout", "Model", "Rows"]
 
 #: The neighbours of every backend: one record replaced, the number of records public.
 RELATION = NeighboringRelation.REPLACE_ONE
 
+_BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of a fit
+
 
 @dataclass(frozen=True)
 class Layout:
-    """The public shape of what is to be learnt, and the public choices about teachers.
+    """The public shape of what is to be learnt, from which a backend plans.
 
     Parameters
     ----------
-    kind : {"cells", "units"}
-        Tables come as cells (integers); images and tables of plain numbers as units (floats in [−1, 1]).
+    kind : {"codes", "units"}
+        Columns of a table come as integer codes; images and plain numbers as units (floats in [−1, 1]).
     n_rows, n_columns : int
     n_groups, n_classes : int
-        1 where there are no groups or no labels. A *stratum* is ``group * n_classes + label``.
-    n_teachers : int
-    random_state : Generator
-        Public randomness: initialisation and the partition by position.
-    settings : dict
-        Further public choices of the generator: ``balance``, ``sampling``, ``normalization``, ``teacher_loss``,
-        ``device``, ``verbose``.
+        1 where there are no groups or no labels. A *cell* is a group and a label: ``group * n_classes + label``.
+    balance : {"group", "group_and_label"} or None
+        What the generator balances.
+    groups_known : bool
+        False where groups are to be balanced that only public rows tell of.
+    verbose : int
     """
 
-    kind: str
+    kind: Literal["codes", "units"]
     n_rows: int
     n_columns: int
     n_groups: int
     n_classes: int
-    n_teachers: int
-    random_state: np.random.Generator
-    settings: dict[str, Any]
+    balance: str | None
+    groups_known: bool
+    verbose: int = 0
 
     @property
-    def n_strata(self) -> int:
+    def n_cells(self) -> int:
         return self.n_groups * self.n_classes
 
 
 @dataclass(frozen=True)
-class PrivateRows:
+class Rows:
     """What a backend learns from. Nothing of it outlives ``learn``.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_columns)
-        Cells or units.
-    n_cells : tuple of int, one per column
+        Private: codes or units.
+    cells : ndarray of int of shape (n_rows,)
+        Private: group and label of each row.
+    n_codes : tuple of int, one per column
         Public. Empty for units.
     nullable : tuple of bool, one per column
-        Public: whether the cell before the last holds missing values.
+        Public: whether the code before the last stands for missing values.
     sampled : tuple of ndarray of bool, one per column
-        Public: cells that may be sampled.
-    groups, labels : ndarray of int of shape (n_rows,)
-        All 0 where there are none.
+        Public: codes that may be sampled.
     observed : ndarray of shape (n_groups, n_classes)
         The *released* shares of groups and labels: public by now.
-    law : ndarray of shape (n_groups, n_classes)
-        The law that will be sampled from.
-    reference : ndarray of shape (n_public, n_columns) or None
+    rates : ndarray of shape (n_groups, n_classes)
+        The shares that will be sampled.
+    public : ndarray of shape (n_public, n_columns) or None
         Public rows, in the form of ``values``.
     """
 
     values: NDArray[Any]
-    n_cells: tuple[int, ...]
+    cells: NDArray[np.int64]
+    n_codes: tuple[int, ...]
     nullable: tuple[bool, ...]
     sampled: tuple[NDArray[np.bool_], ...]
-    groups: NDArray[np.int64]
-    labels: NDArray[np.int64]
     observed: NDArray[np.float64]
-    law: NDArray[np.float64]
-    reference: NDArray[Any] | None = None
+    rates: NDArray[np.float64]
+    public: NDArray[Any] | None = None
 
 
-class FittedModel(ABC):
+class Model(ABC):
     """What a backend leaves: released values only, picklable."""
 
     @abstractmethod
-    def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
-        """Cells or units of shape (len(strata), n_columns), one row of each given stratum."""
+    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+        """Codes or units of shape (len(cells), n_columns), one row for each given group and label."""
 
     def log_likelihood(self, values: NDArray[Any]) -> NDArray[np.float64] | None:
-        """Log density of rows in each stratum, (n_rows, n_strata), where the model has one; else None."""
+        """Log density of rows in each cell, (n_rows, n_cells), where the model has one; else None."""
         return None
 
     def __repr__(self) -> str:
@@ -104,7 +114,7 @@ class BackendPlan(ABC):
     """Everything a backend will release, decided from public values. Mechanisms and event come from one noise scale."""
 
     @abstractmethod
-    def event_at(self, noise: float) -> DpEvent:
+    def event_at(self, scale: float) -> DpEvent:
         """The event of all releases at this noise scale; its cost falls as the scale grows."""
 
     @property
@@ -113,19 +123,97 @@ class BackendPlan(ABC):
         """The kinds of release, in words, for the ledger."""
 
     @abstractmethod
-    def learn(self, rows: PrivateRows, noise: float, source: NoiseSource) -> FittedModel:
-        """Make the releases of ``event_at(noise)`` and nothing else."""
+    def learn(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> Model:
+        """Make the releases of ``event_at(scale)`` and nothing else. ``rng`` is public randomness."""
 
 
 class GeneratorBackend(BaseEstimator, ABC):
-    """A way to learn a generator privately. To add one, subclass this, a :class:`BackendPlan` and a
-    :class:`FittedModel`, and pass an instance as ``PFGuardGenerator(backend=...)``.
+    """A way to learn a generator privately: the base class of all backends.
 
-    ``plan`` sees the public :class:`Layout` only. It raises for layouts it cannot serve. The plan's ``event_at`` must
-    cover, for every pair of tables that differ in one replaced row, all that ``learn`` lets out; the generator
-    calibrates ``noise`` against it, charges the ledger, and then calls ``learn`` once.
+    It plans its releases from the public shape of the table, is given a noise scale that meets the budget, and learns
+    once. The package brings :class:`MarginalsBackend`, :class:`GSWGANBackend`, and the published
+    :class:`PATEGANBackend`, :class:`GPATEBackend` and :class:`DataLensBackend`.
     """
 
     @abstractmethod
     def plan(self, layout: Layout) -> BackendPlan:
-        """Decide all releases from public values."""
+        """Decide all releases from public values.
+
+        Parameters
+        ----------
+        layout : Layout
+            The public shape of the table, and what is to be balanced.
+
+        Returns
+        -------
+        BackendPlan
+            Its event covers, for every two tables that differ in one replaced row, all that ``learn`` lets out.
+
+        Raises
+        ------
+        ValueError
+            The backend cannot serve such a table.
+        """
+
+
+@dataclass(frozen=True)
+class GeneratorPlan:
+    """All releases of a fit: bins of numbers, counts of groups and labels, and what the backend has planned.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    bins_sensitivity : float
+        Of the fine histograms of numbers whose range is not public; 0 where there are none.
+    n_cells : int
+        Groups times classes. Their counts are released where there is more than one.
+    backend : BackendPlan
+        Gets what is left.
+    """
+
+    epsilon: float
+    delta: float
+    bins_sensitivity: float
+    n_cells: int
+    backend: BackendPlan
+    relation: ClassVar[NeighboringRelation] = RELATION
+
+    @property
+    def bins(self) -> GaussianMechanism | None:
+        """For the fine histograms."""
+        return self._of(_BINS_SHARE, self.bins_sensitivity) if self.bins_sensitivity else None
+
+    @property
+    def counts(self) -> GaussianMechanism | None:
+        """For the counts of groups by labels: a replaced row moves two of them by one."""
+        return self._of(_COUNTS_SHARE, math.sqrt(2.0)) if self.n_cells > 1 else None
+
+    def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
+        mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
+        return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=RELATION)
+
+    @cached_property
+    def scale(self) -> float:
+        """The backend's noise scale with which everything costs at most ``epsilon``."""
+        return calibrate_noise(self.event_at, self.epsilon, self.delta, guess=1.1 / gdp_mu(self.epsilon, self.delta))
+
+    def event_at(self, scale: float) -> DpEvent:
+        """Everything, with this noise scale of the backend."""
+        extras = [mechanism.event for mechanism in (self.bins, self.counts) if mechanism is not None]
+        return compose(*extras, self.backend.event_at(scale))
+
+    @property
+    def event(self) -> DpEvent:
+        """Everything that the fit will release."""
+        return self.event_at(self.scale)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The kinds of release, in words, for the ledger."""
+        words = ["fine histograms of numbers"] if self.bins else []
+        words += ["counts of groups and labels"] if self.counts else []
+        return (*words, *self.backend.releases)
+
+    def learn(self, rows: Rows, noise: NoiseSource, rng: np.random.Generator) -> Model:
+        """Make the backend's releases."""
+        return self.backend.learn(rows, self.scale, noise, rng)

@@ -1,4 +1,4 @@
-"""Columns of a table as cells: what a value is counted as, and what a cell is turned back into. All of it is public."""
+"""Columns of a table as integer codes: what a value is counted as, and what a code is turned back into. All public."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.generative._dataframes import as_cells, as_numbers, codes_of_cells
+from skfairdp.generative._dataframes import as_entries, as_numbers, codes_of_entries
 from skfairdp.generative._declared import as_objects
 
 __all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts"]
 
-_LINEAR, _OCTAVES = 200, 30  # cells of equal width within bounds, and halvings of the range towards its anchor
-_STEPS = 4  # cells per doubling where there are no bounds
+_LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
+_STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
-_EVIDENCE = 4.0  # standard deviations of noise that the outer cells must exceed to count as occupied
+_EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how many cells it has, and how values and cells are exchanged.
+    """One column: how many codes it has, and how values and codes are exchanged.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Column:
     dtype : dtype
         Public; of what is sampled.
     nullable : bool
-        Whether a missing value may be sampled; it then has a cell of its own.
+        Whether a missing value may be sampled; it then has a code of its own.
     """
 
     name: Any
@@ -40,23 +40,23 @@ class Column:
         raise NotImplementedError
 
     @property
-    def null_cell(self) -> int:
+    def null_code(self) -> int:
         return self.n_values
 
     @property
-    def n_cells(self) -> int:
-        """Cells that rows are counted in: the values, a missing one where there may be one, and "none of these"."""
+    def n_codes(self) -> int:
+        """Codes that rows are counted by: the values, a missing one where there may be one, and "none of these"."""
         return self.n_values + int(self.nullable) + 1
 
     @property
     def sampled(self) -> NDArray[np.bool_]:
-        """Cells that may be sampled: all but the last, which holds values outside the public domain."""
-        return np.arange(self.n_cells) < self.n_cells - 1
+        """Codes that may be sampled: all but the last, which stands for values outside the public domain."""
+        return np.arange(self.n_codes) < self.n_codes - 1
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         raise NotImplementedError
 
-    def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
         raise NotImplementedError
 
 
@@ -72,33 +72,33 @@ class CategoryColumn(Column):
         return len(self.values)
 
     def encode(self, values: Any) -> NDArray[np.int64]:
-        """Cell of each value; one outside the list gets the last cell."""
-        other = self.n_cells - 1
-        missing = self.null_cell if self.nullable else other
-        return codes_of_cells(as_cells(values), self.values, missing=missing, other=other)
+        """Code of each value; one outside the list gets the last."""
+        other = self.n_codes - 1
+        missing = self.null_code if self.nullable else other
+        return codes_of_entries(as_entries(values), self.values, missing=missing, other=other)
 
-    def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
-        codes = np.where(cells < self.n_values, cells, -1)
+    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        places = np.where(codes < self.n_values, codes, -1)
         if isinstance(self.dtype, pd.CategoricalDtype):
-            return pd.Categorical.from_codes(codes, categories=pd.Index(self.values), ordered=self.ordered)
+            return pd.Categorical.from_codes(places, categories=pd.Index(self.values), ordered=self.ordered)
         lookup = as_objects([*self.values, None if self.dtype == object else pd.NA])
         if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
             if self.dtype.kind == "f":
                 lookup[-1] = np.nan
-            return lookup[: self.n_values + int(self.nullable)].astype(self.dtype)[codes]
-        return pd.array(lookup[codes], dtype=self.dtype)
+            return lookup[: self.n_values + int(self.nullable)].astype(self.dtype)[places]
+        return pd.array(lookup[places], dtype=self.dtype)
 
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """A column of numbers, cut into cells that start at public or released places.
+    """A column of numbers, cut into bins that start at public or released places.
 
     Parameters
     ----------
     starts : ndarray of shape (n_values,)
-        Smallest value of each cell, rising. A cell ends where the next one starts.
+        Smallest value of each bin, rising. A bin ends where the next one starts.
     high : float
-        Largest value of the last cell.
+        Largest value of the last bin.
     integer : bool
         Whether values are whole numbers.
     """
@@ -112,24 +112,24 @@ class NumberColumn(Column):
         return len(self.starts)
 
     def encode(self, values: Any) -> NDArray[np.int64]:
-        """Cell of each value; values beyond the bounds count as the bound, and what is no number as missing."""
+        """Bin of each value; values beyond the bounds count as the bound, and what is no number as missing."""
         numbers = as_numbers(values)
-        cells = np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.n_values - 1)
-        missing = self.null_cell if self.nullable else self.n_cells - 1
-        return np.where(np.isnan(numbers), missing, cells)
+        bins = np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.n_values - 1)
+        missing = self.null_code if self.nullable else self.n_codes - 1
+        return np.where(np.isnan(numbers), missing, bins)
 
-    def decode(self, cells: NDArray[np.int64], rng: np.random.Generator) -> Any:
-        """Values drawn evenly from each cell."""
-        present = cells < self.n_values
-        inside = np.where(present, cells, 0)
+    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """Values drawn evenly from each bin."""
+        present = codes < self.n_values
+        inside = np.where(present, codes, 0)
         ends = np.append(self.starts[1:], np.nextafter(self.high, np.inf))
         low, end = self.starts[inside], ends[inside]
         if self.integer:
             end = np.where(inside == self.n_values - 1, self.high + 1, end)
-            numbers = np.minimum(np.floor(low + rng.random(len(cells)) * (end - low)), end - 1)
+            numbers = np.minimum(np.floor(low + rng.random(len(codes)) * (end - low)), end - 1)
         else:
-            drawn = low + rng.random(len(cells)) * (end - low)
-            numbers = np.where(drawn < end, drawn, low)  # rounding may reach the next cell
+            drawn = low + rng.random(len(codes)) * (end - low)
+            numbers = np.where(drawn < end, drawn, low)  # rounding may reach the next bin
         if isinstance(self.dtype, pd.api.extensions.ExtensionDtype):
             out: Any = pd.array(numbers, dtype=self.dtype)
             out[~present] = pd.NA
@@ -148,7 +148,7 @@ def _after(value: float, integer: bool) -> float:
 def quantile_starts(
     values: NDArray[np.float64], n_bins: int, low: float, high: float, integer: bool
 ) -> NDArray[np.float64]:
-    """Starts of cells with equally many of the (public) values; one that fills a cell alone gets a cell of its own."""
+    """Starts of bins with equally many of the (public) values; one that fills a bin alone gets a bin of its own."""
     inside = np.clip(values[np.isfinite(values)], low, high)
     if not len(inside):
         return np.array([low])
@@ -160,10 +160,10 @@ def quantile_starts(
 
 
 def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArray[np.float64], float]:
-    """Starts of the many cells that private numbers are counted in once, and the largest value of the last.
+    """Starts of the many bins that private numbers are counted in once, and the largest value of the last.
 
-    Between bounds the cells have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
-    which has a cell of its own; without bounds they grow by a constant factor away from 0.
+    Between bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
+    which has a bin of its own; without bounds they grow by a constant factor away from 0.
     """
     if bounds is None:
         powers = 2.0 ** (np.arange(_EXPONENTS[0] * _STEPS, _EXPONENTS[1] * _STEPS + 1) / _STEPS)
@@ -186,9 +186,9 @@ def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArra
 def merged_grid(
     starts: NDArray[np.float64], high: float, noisy: NDArray[np.float64], sigma: float, n_bins: int
 ) -> tuple[NDArray[np.float64], float]:
-    """Merge fine cells into about ``n_bins`` of equal noisy counts. Post-processing.
+    """Merge fine bins into about ``n_bins`` of equal noisy counts. Post-processing.
 
-    Outer cells whose counts are within the noise are cut off: rows there will count as the nearest cell kept.
+    Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept.
     """
     doubt = _EVIDENCE * sigma * np.sqrt(np.arange(1, len(noisy) + 1))
     from_left, from_right = np.cumsum(noisy) > doubt, np.cumsum(noisy[::-1]) > doubt

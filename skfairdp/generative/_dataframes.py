@@ -1,8 +1,8 @@
-"""Private tables, labels and groups as columns of cells, whatever type their containers happen to have.
+"""Private tables, labels and groups as columns of entries, whatever type their containers happen to have.
 
 numpy and pandas infer types from values: one missing entry turns integers into floats, one string turns a column into
 objects, the longest string sets the width of all. So the type of a private container says something about its rows. A
-column is therefore read cell by cell, and what a cell is read as depends on that cell alone.
+column is therefore read entry by entry, and what an entry is read as depends on that entry alone.
 """
 
 import math
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import private_error
 
-__all__ = ["Table", "as_cells", "as_container", "as_numbers", "codes_of_cells", "read_table"]
+__all__ = ["Table", "as_container", "as_entries", "as_numbers", "codes_of_entries", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Table:
 
 
 def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
-    """X as a DataFrame or an array. Lists become arrays of objects, whose cells are as they were."""
+    """X as a DataFrame or an array. Lists become arrays of objects, whose entries are as they were."""
     if isinstance(X, pd.DataFrame):
         return X
     if hasattr(X, "__array__"):
@@ -70,7 +70,7 @@ def read_table(X: Any) -> Table:
 
 
 def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
-    """Rows given as lists, each cell as it is: numpy would give all cells one type.
+    """Rows given as lists, each entry as it is: numpy would give all entries one type.
 
     Raises
     ------
@@ -83,8 +83,8 @@ def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
         raise private_error("ragged", owner=owner, name="X")
     out = np.empty((len(lists), len(lists[0] or ()) if lists else 0), dtype=object)
     for i, row in enumerate(lists):
-        for j, cell in enumerate(row or ()):
-            out[i, j] = cell
+        for j, entry in enumerate(row or ()):
+            out[i, j] = entry
     return out
 
 
@@ -105,20 +105,20 @@ def as_cube(images: Any, owner: str) -> NDArray[np.object_]:
     return np.stack(arrays)
 
 
-def as_cells(column: Any) -> NDArray[np.object_]:
+def as_entries(column: Any) -> NDArray[np.object_]:
     """One Python object per row."""
     if isinstance(column, pd.Series | pd.Index):
         return np.asarray(column.astype(object), dtype=object)
     if isinstance(column, np.ndarray):
         return column.astype(object)
-    cells = np.empty(len(column), dtype=object)
-    for i, cell in enumerate(column):
-        cells[i] = cell
-    return cells
+    entries = np.empty(len(column), dtype=object)
+    for i, entry in enumerate(column):
+        entries[i] = entry
+    return entries
 
 
 def as_numbers(column: Any) -> NDArray[np.float64]:
-    """Floats; NaN for every cell that is missing or no number. Strings that spell a number are numbers."""
+    """Floats; NaN for every entry that is missing or no number. Strings that spell a number are numbers."""
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
         with np.errstate(all="ignore"):  # a long double may be too large
@@ -128,42 +128,44 @@ def as_numbers(column: Any) -> NDArray[np.float64]:
             return np.asarray(column, dtype=np.float64)
         return np.asarray(pd.Series(column, copy=False).to_numpy(dtype=np.float64, na_value=np.nan))
     with np.errstate(all="ignore"):
-        return np.array([_number(cell) for cell in as_cells(column)], dtype=np.float64)
+        return np.array([_number(entry) for entry in as_entries(column)], dtype=np.float64)
 
 
-def _number(cell: Any) -> float:
-    if not isinstance(cell, Real | np.bool_ | Decimal | str) or isinstance(cell, np.timedelta64):
+def _number(entry: Any) -> float:
+    if not isinstance(entry, Real | np.bool_ | Decimal | str) or isinstance(entry, np.timedelta64):
         return math.nan
     try:
-        return float(cell)
+        return float(entry)
     except OverflowError:
-        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
-    except Exception:  # whatever a private cell does, it is no number
+        return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
+    except Exception:  # whatever a private entry does, it is no number
         return math.nan
 
 
-def codes_of_cells(cells: NDArray[np.object_], labels: Sequence[Any], *, missing: int, other: int) -> NDArray[np.int64]:
-    """Position of each cell among public labels, ``missing`` for a missing cell and ``other`` for any other one.
+def codes_of_entries(
+    entries: NDArray[np.object_], labels: Sequence[Any], *, missing: int, other: int
+) -> NDArray[np.int64]:
+    """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one.
 
-    Equality is Python's, so that 1, 1.0 and True are one label. No cell raises an error.
+    Equality is Python's, so that 1, 1.0 and True are one label. No entry raises an error.
     """
     index = {label: code for code, label in enumerate(labels)}
-    listed = cells.tolist()
+    listed = entries.tolist()
     try:
         codes = list(map(index.get, listed, repeat(other)))
-    except Exception:  # some cell cannot be hashed or compared, so that it equals no label
-        codes = [_place(index, cell, other) for cell in listed]
-    return np.where(_missing(cells), missing, np.array(codes, dtype=np.int64))
+    except Exception:  # some entry cannot be hashed or compared, so that it equals no label
+        codes = [_place(index, entry, other) for entry in listed]
+    return np.where(_missing(entries), missing, np.array(codes, dtype=np.int64))
 
 
-def _missing(cells: NDArray[np.object_]) -> NDArray[np.bool_]:
-    """Which cells are missing; one that cannot say (a signalling NaN) is."""
+def _missing(entries: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which entries are missing; one that cannot say (a signalling NaN) is."""
     try:
-        return np.asarray(pd.isna(cells))
+        return np.asarray(pd.isna(entries))
     except Exception:
-        if len(cells) == 1:
+        if len(entries) == 1:
             return np.array([True])
-        return np.concatenate([_missing(cells[[i]]) for i in range(len(cells))])
+        return np.concatenate([_missing(entries[[i]]) for i in range(len(entries))])
 
 
 def _place(index: dict[Any, int], value: Any, other: int) -> int:

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import given_domain
 
-__all__ = ["Declarations", "Declared", "Form", "array_of", "can_be_missing", "dtype_of", "filled", "kind_of"]
+__all__ = [
+    "Declarations",
+    "Declared",
+    "Form",
+    "SampleForm",
+    "array_of",
+    "can_be_missing",
+    "dtype_of",
+    "filled",
+    "kind_of",
+]
 
 _OBJECT = np.dtype(object)
 
@@ -40,6 +50,11 @@ class Declared:
         if self.bounds is not None:
             return "numbers"
         return None if self.dtype is None else kind_of(self.dtype)
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether kind or values have to be read from rows."""
+        return self.kind is None or (self.kind == "categories" and self.values is None)
 
 
 @dataclass(frozen=True)
@@ -265,3 +280,45 @@ def filled(labels: Sequence[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return lookup.astype(dtype)[codes]
     return pd.array(lookup[codes], dtype=dtype)
+
+
+@dataclass(frozen=True)
+class SampleForm:
+    """How samples are handed out: public domains, and the containers that labels and groups came in.
+
+    Parameters
+    ----------
+    classes, groups : ndarray or None
+        Domains; None where there are no labels or no groups.
+    labels_form, groups_form : Form or None
+    group_columns : tuple of (position, name, dtype)
+        The columns of X that are the group.
+    owner : str
+    """
+
+    classes: NDArray[Any] | None
+    groups: NDArray[np.object_] | None
+    labels_form: Form | None
+    groups_form: Form | None
+    group_columns: tuple[tuple[int, Any, Any], ...]
+    owner: str
+
+    def labels_of(self, codes: NDArray[np.int64]) -> Any:
+        """Labels of sampled rows in the container that fit was given."""
+        assert self.classes is not None and self.labels_form is not None
+        return self.labels_form.restore(self.classes.tolist(), codes)
+
+    def groups_of(self, codes: NDArray[np.int64]) -> Any:
+        """Groups of sampled rows in the container that fit was given."""
+        if self.groups is None or self.groups_form is None:
+            raise ValueError(f"{self.owner} was fitted without groups, so it has none to return.")
+        return self.groups_form.restore(self.groups.tolist(), codes)
+
+    def columns_of_groups(self, codes: NDArray[np.int64]) -> dict[int, tuple[Any, Any]]:
+        """The columns of X that hold the group, by position, for sampled rows."""
+        several = len(self.group_columns) > 1
+        columns = {}
+        for k, (position, name, dtype) in enumerate(self.group_columns):
+            labels = [group[k] if several else group for group in ([] if self.groups is None else self.groups.tolist())]
+            columns[position] = (name, filled(labels, codes, dtype_of(None, labels) if dtype is None else dtype))
+        return columns

@@ -1,15 +1,25 @@
 """GS-WGAN: a generator that follows clipped gradients of discriminators, of all of them or of one drawn in secret."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
 
-from skfairdp.generative._adversarial import AdversarialBackend
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
 from skfairdp.generative._backend import Layout
-from skfairdp.generative._fairly_clipped_gan import FairlyClippedPlan
-from skfairdp.generative._gs_wgan_plans import DrawnGSWGANPlan, GSWGANPlan, MeanGSWGANPlan
+from skfairdp.generative._releases import CountsOfRows, MeanGradient, SanitisedGradient
+from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 from skfairdp.utils._sklearn import StrOptions
 
-__all__ = ["GSWGANBackend"]
+__all__ = ["GSWGANBackend", "GSWGANPlan"]
+
+_COUNTS_SHARE = 0.05  # of a step's squared cost, where bounds move by noisy counts
+_LARGEST = 4.0  # bound of a group, over C
+_QUANTILE, _START = 0.1, 2.0  # share of gradients above Z that is steered towards, and the first Z
 
 
 class GSWGANBackend(AdversarialBackend):
@@ -33,7 +43,7 @@ class GSWGANBackend(AdversarialBackend):
     Discriminators that have to train anyway may as well answer: with 100 of them and 400 steps the mean has 5.0 times
     less noise at ε = 10 and 1.6 times less at ε = 1; with 1,000 and the published 20,000 steps, 6.6 and 1.8 times.
 
-    Chen, Orekondy & Fritz (2020), with fair batches of PFGuard.
+    Chen, Orekondy & Fritz (2020), with fair batches of PFGuard (Kim et al. 2024).
 
     Parameters
     ----------
@@ -43,19 +53,34 @@ class GSWGANBackend(AdversarialBackend):
         ``"unit"``: every gradient has norm C. ``"dpsgd_f"``: a bound for each group of the generated rows, larger where
         more of its gradients exceed C (Xu, Du & Wu 2020). ``"global_adapt"``: gradients are scaled by C/Z and clipped
         above Z (Esipova et al. 2022). Both with ``answers="all"``.
+    n_teachers : int, default=100
+        Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
+        minority's size would be a release.
+    sampling : {"importance", "stratified", "weights"}, default="importance"
+        How a teacher balances groups and labels: by resampling its part (SIR), by fixed numbers of each group and label
+        in a batch, or by weights in its loss.
+    normalization : {"N1", "N2"}, default="N1"
+        Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised.
+    teacher_loss : {"plain", "gold"}, default="plain"
+        ``"gold"`` weighs rows inside a teacher by the ratio of densities it estimates itself.
     n_steps, batch_size : int, default=400, 32
         Steps of the generator, and rows in each.
     teacher_steps : int, default=3
         Steps of all discriminators before each release, with a gradient penalty.
     hidden : tuple of int, default=(64, 64)
+        Widths of the hidden layers, of the generator and of the discriminators.
     latent : int, default=8
+        Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 1e-3
+        Learning rates of the generator and of the discriminators.
+    device : str, default="cpu"
+        A torch device.
 
     Examples
     --------
     >>> from skfairdp.generative import GSWGANBackend
-    >>> GSWGANBackend(n_steps=100)
-    GSWGANBackend(n_steps=100)
+    >>> GSWGANBackend(n_teachers=1000, n_steps=100)
+    GSWGANBackend(n_steps=100, n_teachers=1000)
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -69,6 +94,10 @@ class GSWGANBackend(AdversarialBackend):
         *,
         answers: str = "all",
         clipping: str = "unit",
+        n_teachers: int = 100,
+        sampling: str = "importance",
+        normalization: str = "N1",
+        teacher_loss: str = "plain",
         n_steps: int = 400,
         batch_size: int = 32,
         teacher_steps: int = 3,
@@ -76,25 +105,121 @@ class GSWGANBackend(AdversarialBackend):
         latent: int = 8,
         lr: float = 1e-3,
         teacher_lr: float = 1e-3,
+        device: str = "cpu",
     ) -> None:
+        super().__init__(
+            n_teachers=n_teachers,
+            sampling=sampling,
+            normalization=normalization,
+            teacher_loss=teacher_loss,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            teacher_steps=teacher_steps,
+            hidden=hidden,
+            latent=latent,
+            lr=lr,
+            teacher_lr=teacher_lr,
+            device=device,
+        )
         self.answers = answers
         self.clipping = clipping
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.teacher_steps = teacher_steps
-        self.hidden = hidden
-        self.latent = latent
-        self.lr = lr
-        self.teacher_lr = teacher_lr
 
     def plan(self, layout: Layout) -> "GSWGANPlan":
         """Declare the number of steps."""
-        self._validate_params()
-        if self.clipping != "unit":
-            if self.answers != "all":
-                raise ValueError(
-                    f"GSWGANBackend(clipping={self.clipping!r}) counts the gradients of all discriminators and needs "
-                    "answers='all'."
-                )
-            return FairlyClippedPlan(self, layout)
-        return (MeanGSWGANPlan if self.answers == "all" else DrawnGSWGANPlan)(self, layout)
+        self._checked(layout)
+        if self.clipping != "unit" and self.answers != "all":
+            raise ValueError(
+                f"GSWGANBackend(clipping={self.clipping!r}) counts the gradients of all discriminators and needs "
+                "answers='all'."
+            )
+        if self.clipping == "dpsgd_f" and layout.n_groups < 2:
+            raise ValueError(
+                "GSWGANBackend(clipping='dpsgd_f') has a bound for each group of PFGuardGenerator: pass "
+                "sensitive_features to fit, or use 'global_adapt', which reads no groups."
+            )
+        return GSWGANPlan(self, layout)
+
+
+@dataclass(frozen=True)
+class GSWGANPlan(AdversarialPlan):
+    """In each step gradients of all discriminators or of one; where bounds move, noisy counts of long ones as well."""
+
+    loss: ClassVar[str] = "wasserstein"
+
+    @property
+    def counted(self) -> bool:
+        """Whether each step releases counts by which bounds move."""
+        return bool(self.backend.clipping != "unit")
+
+    def gradient_at(self, scale: float, clip: float = 1.0) -> MeanGradient | SanitisedGradient:
+        """The release of gradients in one step."""
+        n_teachers, batch_size = self.backend.n_teachers, self.backend.batch_size
+        if self.backend.answers == "one":
+            return SanitisedGradient(n_teachers, batch_size, clip, scale)
+        share = 1 - _COUNTS_SHARE if self.counted else 1.0
+        return MeanGradient(n_teachers, batch_size, clip, scale * math.sqrt(self.backend.n_steps / share))
+
+    def counts_at(self, scale: float, sizes: tuple[int, ...]) -> CountsOfRows:
+        """The release of counts in one step, for groups of generated rows of these sizes."""
+        multiplier = scale * math.sqrt(self.backend.n_steps / _COUNTS_SHARE)
+        return CountsOfRows(sizes, multiplier, self.backend.clipping == "dpsgd_f")
+
+    def event_at(self, scale: float) -> DpEvent:
+        step = self.gradient_at(scale).event
+        if self.counted:  # both events depend on the multiplier alone, not on the sizes and bounds of a step
+            step = compose(self.counts_at(scale, (self.backend.batch_size,)).event, step)
+        return repeat(step, self.backend.n_steps)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        n_steps, n_teachers = self.backend.n_steps, self.backend.n_teachers
+        if self.backend.answers == "one":
+            return (f"{n_steps} sanitised gradients of one of {n_teachers} discriminators",)
+        counts = (f"{n_steps} noisy counts of long gradients",) if self.counted else ()
+        return (*counts, f"{n_steps} mean gradients of {n_teachers} discriminators")
+
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+        release = self._with_moving_bounds(training, scale, noise) if self.counted else None
+        mechanism = self.gradient_at(scale)
+        for _ in self.steps():
+            training.teach()
+            values, shown = training.fakes(self.backend.batch_size)
+            if release is not None:
+                training.follow(values, release(shown))
+                continue
+            asked = mechanism.draw(noise) if isinstance(mechanism, SanitisedGradient) else None
+            gradients = training.directions(shown, asked)
+            # Of norm one, about as the gradient penalty makes them: clipping then takes nothing off.
+            gradients = gradients / np.maximum(np.linalg.norm(gradients, axis=-1, keepdims=True), 1e-12)
+            training.follow(values, mechanism.release(gradients, noise))
+
+    def _with_moving_bounds(self, training: Any, scale: float, noise: NoiseSource) -> Any:
+        """A function of the generated rows: noisy counts by which bounds move, then the mean of what they leave."""
+        by_group = self.backend.clipping == "dpsgd_f"
+        n_groups = self.layout.n_groups if by_group else 1
+        rule = self._rule(n_groups)
+
+        def release(shown: Any) -> NDArray[np.float64]:
+            groups = training.strata(shown) // (self.layout.n_cells // n_groups)
+            counts = self.counts_at(scale, tuple(np.bincount(groups, minlength=n_groups).tolist()))
+            gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)
+            norms = np.linalg.norm(gradients.astype(np.float64), axis=2)
+            factors = rule.factors_of_arrays(
+                norms.ravel(), np.tile(groups, self.backend.n_teachers), partial(counts.release, source=noise)
+            )
+            return self.gradient_at(scale, rule.bound).release(gradients * factors.reshape(*norms.shape, 1), noise)
+
+        return release
+
+    def _rule(self, n_groups: int) -> Any:
+        from skfairdp._networks import BoundsByGroup, GlobalScaling
+
+        if self.backend.clipping == "dpsgd_f":
+            return BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNTS_SHARE)
+        return GlobalScaling(
+            max_norm=1.0,
+            start=_START,
+            quantile=_QUANTILE,
+            batch_size=self.backend.n_teachers * self.backend.batch_size,
+            count_share=_COUNTS_SHARE,
+        )

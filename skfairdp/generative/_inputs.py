@@ -1,7 +1,10 @@
-"""How the generator reads its private and public inputs. Nothing here releases anything."""
+"""The arguments of the generator's ``fit``, read and checked. Nothing here releases anything.
+
+A table is read entry by entry (``_dataframes.py``); what is known of its columns comes from declarations and public
+rows (``_declared.py``, ``_table_codec.py``).
+"""
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,218 +13,214 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skfairdp._base import FairPrivateMixin
-from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.generative._dataframes import Table, as_cells, as_container, codes_of_cells, read_table
-from skfairdp.generative._declared import Declarations, Form, array_of, dtype_of, filled, type_of
-from skfairdp.generative._group_rates import given_rates
-from skfairdp.generative._table_codec import TableCodec, plan_table
-from skfairdp.generative._vector_codec import UnitCodec, plan_units
-from skfairdp.utils import PublicData, given_domain, private_error
+from skfairdp._inputs import read_classes, read_private_groups
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.generative._backend import Layout, Rows
+from skfairdp.generative._dataframes import Table, as_container, as_entries, codes_of_entries, read_table
+from skfairdp.generative._declared import Declarations, Form, SampleForm, array_of, type_of
+from skfairdp.generative._group_rates import given_label_rates
+from skfairdp.generative._table_codec import TableCodec, TableEncoder
+from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
+from skfairdp.privacy import PublicReads
+from skfairdp.utils import PublicData, given_domain, private_error, warn_caller
 
-__all__ = ["ReadsRows"]
+__all__ = ["GeneratorData", "read_generator_data"]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Private rows, what turns them into cells or units, and public rows.
+class GeneratorData:
+    """All that a fit learns from, and the public shape of it.
 
     Parameters
     ----------
-    private : Table or ndarray
-    groups : Table or None
-        The columns that ``sensitive_columns`` names.
-    codec : TableCodec or UnitCodec
-    reference : Table, ndarray or None
+    rows : Table or ndarray
+        Private.
+    cells : ndarray of int of shape (n_rows,)
+        Private: the group and label of each row, ``group * n_classes + label``.
+    layout : Layout
+    encoder : TableEncoder or UnitEncoder
+        Turns rows into codes or units, from what is declared; some of its bins may have to be paid for.
+    public : Table, ndarray or None
+        Public rows.
+    label_rates : ndarray of shape (n_groups, n_classes) or None
+        Those that the user gave.
+    form : SampleForm
+        How samples are handed out.
+    reads : PublicReads
+        Every public value that the outcome may follow.
     """
 
-    private: Any
-    groups: Table | None
-    codec: TableCodec | UnitCodec
-    reference: Any
+    rows: Any
+    cells: NDArray[np.int64]
+    layout: Layout
+    encoder: TableEncoder | UnitEncoder
+    public: Any
+    label_rates: NDArray[np.float64] | None
+    form: SampleForm
+    reads: PublicReads
 
+    @property
+    def balance(self) -> str | None:
+        """What the rates of groups and labels are balanced by: nothing where no group is known."""
+        return None if self.form.groups is None else self.layout.balance
 
-class ReadsRows(FairPrivateMixin):
-    """Tables, images, labels, groups and public references, checked before anything is spent."""
-
-    balance: str | None
-    label_rates: Any
-    codec: str
-    bounds: Any
-    categories: Any
-    dtypes: Any
-    classes: Any
-    groups: Any
-    sensitive_columns: Any
-    n_bins: int
-
-    def _read_rows(self, X: Any, X_reference: Any) -> Rows:
-        """Everything about X that a fit needs, from its shape, its names and declarations."""
-        owner = type(self).__name__
-        self._group_columns: list[tuple[int, Any, Any]] = []
-        given = X_reference.X if isinstance(X_reference, PublicData) else X_reference
-        units = self.codec == "units" or (self.codec == "auto" and getattr(X, "ndim", 2) > 2)
-        X = self._checked(X, units, reset=True)
-        self._start_reading(X)
-        self._note("container of X", "read", type(X).__name__, "samples come back in it")
-        if given is not None:
-            given = self._checked(given, units, reset=False)
-            self._note("public rows X_reference", "given", len(given))
-        if units:
-            if self.sensitive_columns is not None:
-                raise ValueError(f"'sensitive_columns' of {owner} names columns of a table; units have none.")
-            units_codec = plan_units(X.shape[1:], X.dtype, self.bounds, self.dtypes, owner)
-            self._note("shape of a unit", "read", [*X.shape[1:]], "of the array, no value")
-            if self.bounds is None:
-                self._note("that X is an array of bytes", "read", None, "its dtype, no value")
-            return Rows(X, None, units_codec, given)
-        whole = read_table(X)
-        taken = _positions(self.sensitive_columns, whole, owner)
-        table, groups = whole.without(taken), whole.of(taken)
-        declarations = Declarations.read(
-            table.names, self.bounds, self.categories, self.dtypes, owner, further=groups.names
+    def encoded(
+        self, encoder: TableEncoder | UnitEncoder, observed: NDArray[np.float64], rates: NDArray[np.float64]
+    ) -> Rows:
+        """What a backend learns from, by an encoder that is settled."""
+        return Rows(
+            values=encoder.encode(self.rows),
+            cells=self.cells,
+            n_codes=encoder.n_codes,
+            nullable=tuple(column.nullable for column in encoder.columns),
+            sampled=tuple(column.sampled for column in encoder.columns),
+            observed=observed,
+            rates=rates,
+            public=None if self.public is None else encoder.encode(self.public),
         )
-        self._group_columns = [(j, whole.names[j], declarations.dtype(whole.names[j])) for j in taken]
-        reference = None if given is None else read_table(given).without(taken)
-        codec, read = plan_table(table, declarations, reference=reference, n_bins=self.n_bins, owner=owner)
-        if read:
-            shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
-            warnings.warn(
-                f"{owner} read the types or categories of {len(read)} column(s) from the private rows, which reveals "
-                f"them outside the guarantee: {shown}. Declare them with the 'categories', 'bounds' or 'dtypes' "
-                "parameter, or pass public rows as X_reference.",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
-        for name in read:
-            self._note(f"type or categories of column {name!r}", "read", None, "outside the guarantee")
-        return Rows(table, groups if taken else None, codec, reference)
 
-    def _checked(self, X: Any, units: bool, *, reset: bool) -> Any:
-        """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
-        owner = type(self).__name__
-        if scipy.sparse.issparse(X):
-            raise TypeError(f"Sparse data was passed as X of {owner}, but dense data is required. Use X.toarray().")
-        X = as_container(X, owner, table=not units)
-        shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
-        blank = np.broadcast_to(np.zeros(()), shape)
-        if isinstance(X, pd.DataFrame):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            check_array(blank, estimator=self, ensure_all_finite=False)
-            return X.to_numpy() if units else X
-        if X.dtype.kind == "c":
-            raise private_error("complex", owner=owner, name="X")
-        validate_data(self, blank, reset=reset, ensure_all_finite=False)
-        return X
 
-    def _read_labels(self, y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-        """Codes of the private labels, and the classes."""
-        if y is None:
-            return np.zeros(n_rows, dtype=np.int64), None
-        if self.classes is None:
-            classes, codes = self._encode_classes(self._check_target(y, n_rows))
-            self._labels_form = Form.of(y, classes)
-            return codes, classes
-        owner = type(self).__name__
-        self._labels_form = Form.of(y, self.classes)
-        classes = self._declared_classes()
-        cells = _single_column(y, n_rows, owner)
-        codes = codes_of_cells(cells, classes.tolist(), missing=-1, other=-1)
-        if (codes < 0).any():
-            raise private_error("unknown value", owner=owner, name="y", parameter="classes")
-        self._note("classes", "given", classes)
-        return codes, classes
+@dataclass(frozen=True)
+class _Features:
+    """X: the rows that are learnt, what encodes them, public rows in the same columns, and the columns of groups."""
 
-    def _declared_classes(self) -> NDArray[Any]:
-        owner = type(self).__name__
-        labels = given_domain(self.classes, owner=owner, parameter="classes").tolist()
-        try:
-            labels = sorted(labels)  # scikit-learn keeps classes_ sorted
-        except TypeError:
-            labels = [()]
-        if any(isinstance(label, tuple) for label in labels):
-            raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
-        return array_of(type_of(self.classes), labels)
+    rows: Any
+    encoder: TableEncoder | UnitEncoder
+    public: Any = None
+    groups: Table | None = None
+    group_columns: tuple[tuple[int, Any, Any], ...] = ()
 
-    def _read_groups(
-        self, group_columns: Table | None, sensitive_features: Any, n_rows: int, *, estimated: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.object_] | None]:
-        """Codes of the private groups, and their domain."""
-        owner = type(self).__name__
-        if group_columns is None and sensitive_features is None:
-            if self.balance is not None and not estimated:
-                raise ValueError(
-                    f"{owner} needs the groups of the private rows to balance them: pass "
-                    "sensitive_features to fit, name their columns with 'sensitive_columns', pass unbiased public rows "
-                    "as X_reference, or set balance=None."
-                )
-            return np.zeros(n_rows, dtype=np.int64), None
-        if group_columns is not None and sensitive_features is not None:
-            raise ValueError(
-                f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
-            )
-        domain = None if self.groups is None else given_domain(self.groups, owner=owner, parameter="groups")
-        if group_columns is None:
-            cells, width = _group_cells(sensitive_features, n_rows, owner, domain)
-        else:
-            cells, width = _joined([as_cells(column) for column in group_columns.columns]), 1
-        self._groups_form = Form.of(sensitive_features, self.groups, width)
-        if domain is None:
-            return self._private_groups(None, cells.tolist(), n_rows)
-        codes = codes_of_cells(cells, domain.tolist(), missing=-1, other=-1)
-        if (codes < 0).any():
-            raise private_error("unknown value", owner=owner, name="sensitive_features", parameter="groups")
-        self._note("names of the groups", "given", domain)
-        return codes, domain
 
-    def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float, domain: Any) -> None:
-        """Say where balance rests on too few rows, by released counts only."""
-        if domain is None or self.balance is None:
-            return
-        least = 4 * sigma * np.sqrt(noisy.shape[1])
-        small = int(np.count_nonzero(noisy.sum(axis=1) < least))
-        if small:
-            warnings.warn(
-                f"{small} of the {len(domain)} groups of {type(self).__name__} have a released count below "
-                f"{least:.0f}, four standard deviations of its noise: their synthetic rows are mostly those of the "
-                "other groups with the same label. Raise 'epsilon', or merge groups.",
-                FairnessWarning,
-                stacklevel=3,
-            )
+def read_generator_data(
+    estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None
+) -> GeneratorData:
+    """Read everything a fit needs, or say what is wrong with it.
 
-    def _restored(self, groups: tuple[Any, NDArray[np.int64]]) -> Any:
-        """Groups of sampled rows in the container that fit was given."""
-        if groups[0] is None:
-            raise ValueError(f"{type(self).__name__} was fitted without groups, so it has none to return.")
-        return self._groups_form.restore(*groups)
+    Parameters
+    ----------
+    estimator : PFGuardGenerator
+        Asked for its parameters and its name; gets ``n_features_in_`` and ``feature_names_in_``.
+    X, y, sensitive_features, X_public
+        The arguments of ``fit``.
 
-    def _columns_of_groups(self, domain: list[Any] | None, codes: NDArray[np.int64]) -> dict[int, tuple[Any, Any]]:
-        """The columns of X that hold the group, by position, for sampled rows."""
-        if domain is None:
-            return {}
-        several = len(self._group_columns) > 1
-        columns = {}
-        for k, (position, name, dtype) in enumerate(self._group_columns):
-            labels = [group[k] if several else group for group in domain]
-            columns[position] = (name, filled(labels, codes, dtype_of(None, labels) if dtype is None else dtype))
-        return columns
+    Returns
+    -------
+    GeneratorData
 
-    def _rates_asked_for(self, classes: Any, domain: Any) -> NDArray[np.float64] | None:
-        if not isinstance(self.label_rates, Mapping):
-            return None
-        if classes is None or domain is None:
-            raise ValueError(f"'label_rates' of {type(self).__name__} needs both y and groups.")
-        return given_rates(self.label_rates, domain.tolist(), len(classes), type(self).__name__)
+    Raises
+    ------
+    ValueError
+        On unusable input. No message holds a private value or count.
+    """
+    owner, reads = type(estimator).__name__, PublicReads()
+    public = X_public.X if isinstance(X_public, PublicData) else X_public
+    features = _read_features(estimator, X, public, reads)
+    n_rows = len(features.rows)
+    labels, classes, labels_form = _read_labels(estimator, y, n_rows, reads)
+    groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
+    n_classes = 1 if classes is None else len(classes)
+    shape = features.rows.shape[1:] if isinstance(features.encoder, UnitEncoder) else (len(features.encoder.columns),)
+    layout = Layout(
+        kind="units" if isinstance(features.encoder, UnitEncoder) else "codes",
+        n_rows=n_rows,
+        n_columns=math.prod(shape),
+        n_groups=1 if domain is None else len(domain),
+        n_classes=n_classes,
+        balance=estimator.balance,
+        groups_known=domain is not None or estimator.balance is None,
+        verbose=estimator.verbose,
+    )
+    return GeneratorData(
+        rows=features.rows,
+        cells=groups * n_classes + labels,
+        layout=layout,
+        encoder=features.encoder,
+        public=features.public,
+        label_rates=_read_label_rates(estimator.label_rates, classes, domain, owner),
+        form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
+        reads=reads,
+    )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.no_validation = False
-        return tags
+
+# ---- X -----------------------------------------------------------------------------------------------------------
+def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _Features:
+    """X and public rows, from their shape, their names and declarations."""
+    codec = _codec_of(estimator.codec, X)
+    units = isinstance(codec, UnitCodec)
+    X = _checked(estimator, X, units, reset=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    shape = estimator.n_features_in_ if names is None else names
+    reads.note("columns of X", "read", shape, "their number and names are public")
+    reads.note_number_of_rows(len(X))
+    reads.note("container of X", "read", type(X).__name__, "samples come back in it")
+    if public is not None:
+        public = _checked(estimator, public, units, reset=False)
+        reads.note("public rows X_public", "given", len(public))
+    if isinstance(codec, UnitCodec):
+        return _units(estimator, codec, X, public, reads)
+    return _columns(estimator, codec, X, public, reads)
+
+
+def _codec_of(codec: Any, X: Any) -> TableCodec | UnitCodec:
+    if codec == "units" or (codec == "auto" and getattr(X, "ndim", 2) > 2):
+        return UnitCodec()
+    return TableCodec() if isinstance(codec, str) else clone(codec)
+
+
+def _units(estimator: Any, codec: UnitCodec, X: Any, public: Any, reads: PublicReads) -> _Features:
+    owner = type(estimator).__name__
+    for parameter in ("sensitive_columns", "categories"):
+        if getattr(estimator, parameter) is not None:
+            raise ValueError(f"'{parameter}' of {owner} names columns of a table; units have none.")
+    encoder = codec.plan(X.shape[1:], X.dtype, estimator.bounds, estimator.dtypes, owner)
+    reads.note("shape of a unit", "read", [*X.shape[1:]], "of the array, no value")
+    if estimator.bounds is None:
+        reads.note("that X is an array of bytes", "read", None, "its dtype, no value")
+    return _Features(X, encoder, public)
+
+
+def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads) -> _Features:
+    owner, whole = type(estimator).__name__, read_table(X)
+    taken = _positions(estimator.sensitive_columns, whole, owner)
+    table, groups = whole.without(taken), whole.of(taken)
+    declarations = Declarations.read(
+        table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=groups.names
+    )
+    public = None if public is None else read_table(public).without(taken)
+    encoder, read = codec.plan(table, declarations, public=public, owner=owner)
+    if read:
+        shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
+        warn_caller(
+            f"{owner} read the types or categories of {len(read)} column(s) from the private rows, which reveals "
+            f"them outside the guarantee: {shown}. Declare them with the 'categories', 'bounds' or 'dtypes' "
+            "parameter, or pass public rows as X_public.",
+            PrivacyLeakWarning,
+        )
+    for name in read:
+        reads.note(f"type or categories of column {name!r}", "read", None, "outside the guarantee")
+    group_columns = tuple((j, whole.names[j], declarations.dtype(whole.names[j])) for j in taken)
+    return _Features(table, encoder, public, groups if taken else None, group_columns)
+
+
+def _checked(estimator: Any, X: Any, units: bool, *, reset: bool) -> Any:
+    """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
+    owner = type(estimator).__name__
+    if scipy.sparse.issparse(X):
+        raise TypeError(f"Sparse data was passed as X of {owner}, but dense data is required. Use X.toarray().")
+    X = as_container(X, owner, table=not units)
+    shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
+    blank = np.broadcast_to(np.zeros(()), shape)
+    if isinstance(X, pd.DataFrame):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        check_array(blank, estimator=estimator, ensure_all_finite=False)
+        return X.to_numpy() if units else X
+    if X.dtype.kind == "c":
+        raise private_error("complex", owner=owner, name="X")
+    validate_data(estimator, blank, reset=reset, ensure_all_finite=False)
+    return X
 
 
 def _positions(wanted: Any, table: Table, owner: str) -> list[int]:
@@ -248,8 +247,38 @@ def _positions(wanted: Any, table: Table, owner: str) -> list[int]:
     return places
 
 
-def _single_column(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
-    """The cells of labels in any container. Only its shape is checked."""
+# ---- labels ------------------------------------------------------------------------------------------------------
+def _read_labels(
+    estimator: Any, y: Any, n_rows: int, reads: PublicReads
+) -> tuple[NDArray[np.int64], NDArray[Any] | None, Form | None]:
+    """Codes of the private labels, the classes, and how labels are handed out."""
+    if y is None:
+        return np.zeros(n_rows, dtype=np.int64), None, None
+    if estimator.classes is None:
+        classes, codes = read_classes(estimator, y, n_rows, reads)
+        return codes, classes, Form.of(y, classes)
+    owner = type(estimator).__name__
+    classes = _declared_classes(estimator.classes, owner)
+    codes = codes_of_entries(_label_entries(y, n_rows, owner), classes.tolist(), missing=-1, other=-1)
+    if (codes < 0).any():
+        raise private_error("unknown value", owner=owner, name="y", parameter="classes")
+    reads.note("classes", "given", classes)
+    return codes, classes, Form.of(y, estimator.classes)
+
+
+def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
+    labels = given_domain(given, owner=owner, parameter="classes").tolist()
+    try:
+        labels = sorted(labels)  # scikit-learn keeps classes_ sorted
+    except TypeError:
+        labels = [()]
+    if any(isinstance(label, tuple) for label in labels):
+        raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
+    return array_of(type_of(given), labels)
+
+
+def _label_entries(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
+    """One entry for each label, in any container. Only its shape is checked."""
     if not isinstance(y, pd.Series | pd.DataFrame) and hasattr(y, "__array__"):
         y = np.asarray(y)
     shape: tuple[int, ...] = y.shape if hasattr(y, "shape") else (len(y),)
@@ -259,23 +288,64 @@ def _single_column(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
     if shape[0] != n_rows:
         raise ValueError(f"y of {owner} has inconsistent length: it must have one label per row of X.")
     if isinstance(y, pd.DataFrame):
-        return as_cells(y.iloc[:, 0])
-    return as_cells(y.reshape(-1) if isinstance(y, np.ndarray) else y)
+        return as_entries(y.iloc[:, 0])
+    return as_entries(y.reshape(-1) if isinstance(y, np.ndarray) else y)
 
 
-def _group_cells(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDArray[np.object_], int]:
-    """One cell for each row, tuples where there are several columns, and the number of columns."""
+def _read_label_rates(given: Any, classes: Any, domain: Any, owner: str) -> NDArray[np.float64] | None:
+    if not isinstance(given, Mapping):
+        return None
+    if classes is None or domain is None:
+        raise ValueError(f"'label_rates' of {owner} needs both y and groups.")
+    return given_label_rates(given, domain.tolist(), len(classes), owner)
+
+
+# ---- groups ------------------------------------------------------------------------------------------------------
+def _read_groups(
+    estimator: Any, features: _Features, sensitive_features: Any, reads: PublicReads
+) -> tuple[NDArray[np.int64], NDArray[np.object_] | None, Form | None]:
+    """Codes of the private groups, their domain, and how groups are handed out."""
+    owner, n_rows = type(estimator).__name__, len(features.rows)
+    if features.groups is None and sensitive_features is None:
+        if estimator.balance is not None and features.public is None:
+            raise ValueError(
+                f"{owner} needs the groups of the private rows to balance them: pass "
+                "sensitive_features to fit, name their columns with 'sensitive_columns', pass unbiased public rows "
+                "as X_public, or set balance=None."
+            )
+        return np.zeros(n_rows, dtype=np.int64), None, None
+    if features.groups is not None and sensitive_features is not None:
+        raise ValueError(
+            f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
+        )
+    domain = None if estimator.groups is None else given_domain(estimator.groups, owner=owner, parameter="groups")
+    if features.groups is None:
+        entries, width = _group_entries(sensitive_features, n_rows, owner, domain)
+    else:
+        entries, width = _joined([as_entries(column) for column in features.groups.columns]), 1
+    form = Form.of(sensitive_features, estimator.groups, width)
+    if domain is None:
+        return *read_private_groups(estimator, None, entries.tolist(), n_rows, reads), form
+    codes = codes_of_entries(entries, domain.tolist(), missing=-1, other=-1)
+    if (codes < 0).any():
+        raise private_error("unknown value", owner=owner, name="sensitive_features", parameter="groups")
+    reads.note("names of the groups", "given", domain)
+    return codes, domain, form
+
+
+def _group_entries(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDArray[np.object_], int]:
+    """One entry for each row, tuples where there are several columns, and the number of columns."""
     if isinstance(given, pd.DataFrame):
-        columns = [as_cells(given.iloc[:, j]) for j in range(given.shape[1])]
+        columns = [as_entries(given.iloc[:, j]) for j in range(given.shape[1])]
     elif not isinstance(given, pd.Series) and hasattr(given, "__array__"):
         array = np.asarray(given)
         if array.ndim not in (1, 2):
             raise ValueError(
                 f"sensitive_features of {owner} must be one column, or a table of columns; got {array.ndim} dimensions."
             )
-        columns = [as_cells(array[:, j]) for j in range(array.shape[1])] if array.ndim == 2 else [as_cells(array)]
+        columns = [as_entries(array[:, j]) for j in range(array.shape[1])] if array.ndim == 2 else [as_entries(array)]
     else:
-        columns = [as_cells(given)]
+        columns = [as_entries(given)]
     if not columns:
         raise ValueError(f"sensitive_features of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
@@ -284,13 +354,13 @@ def _group_cells(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDAr
         return _joined(columns), len(columns)
     labels = columns[0] if domain is None else domain  # a list's rows are tuples where the declared groups are
     width = max((len(label) for label in labels if isinstance(label, list | tuple)), default=1)
-    return as_cells([_group_of_list(cell, width) for cell in columns[0]]), width
+    return as_entries([_group_of_list(entry, width) for entry in columns[0]]), width
 
 
-def _group_of_list(cell: Any, width: int) -> Any:
-    if not isinstance(cell, list | tuple) and not (isinstance(cell, np.ndarray) and cell.ndim == 1):
-        return cell
-    return cell[0] if width == 1 and len(cell) == 1 else tuple(cell)
+def _group_of_list(entry: Any, width: int) -> Any:
+    if not isinstance(entry, list | tuple) and not (isinstance(entry, np.ndarray) and entry.ndim == 1):
+        return entry
+    return entry[0] if width == 1 and len(entry) == 1 else tuple(entry)
 
 
 def _joined(columns: list[NDArray[np.object_]]) -> NDArray[np.object_]:

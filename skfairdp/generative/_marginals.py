@@ -2,28 +2,29 @@
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import RELATION, BackendPlan, FittedModel, GeneratorBackend, Layout, PrivateRows
-from skfairdp.generative._junction_tree import check_installed, fitted_junction_tree, further_pairs
+from skfairdp.generative._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp.generative._tree import (
     TreeModel,
     best_tree,
     conditional_tables,
     drawn_towards,
-    joint_given_strata,
+    joint_given_cells,
 )
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
-from skfairdp.utils._sklearn import Interval, StrOptions
+from skfairdp.utils._sklearn import StrOptions
 
 __all__ = ["MarginalsBackend"]
 
 _GRID = 1024.0  # steps of one row
+_TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}
 
 
 class MarginalsBackend(GeneratorBackend):
@@ -35,22 +36,16 @@ class MarginalsBackend(GeneratorBackend):
     it moves by at most 2, so all pairs together by 2√(d(d−1)/2). (3) The joint counts of the pairs of a tree that (2)
     chose: √2 times the root of the number of pairs. The rest is post-processing.
 
-    With ``structure="junction_tree"`` (3) has ``extra_pairs`` more pairs, of the largest scores: √2 times the root of
-    the declared number, whether or not as many are worth it.
-
     The tree (Chow & Liu 1968) gives each column one parent beside group and label; what a pair has in common is taken
-    to be the same in every group, the law of largest entropy that agrees with the released tables.
+    to be the same in every group, the joint shares of largest entropy that agree with the released tables.
 
     Parameters
     ----------
-    structure : {"tree", "star", "junction_tree"}, default="tree"
-        ``"star"`` makes columns independent given group and label: release (1) only. ``"junction_tree"`` lets columns
-        depend on more than one other; the ``mbi`` package fits it (``pip install 'skfairdp[mbi]'``), in half a minute
-        where a tree takes a second.
-    extra_pairs : int, default=8
-        Pairs beyond those of a tree, with ``structure="junction_tree"``.
-    scores_share, pairs_share : float, default=0.06, 0.34
-        Shares of the squared cost of (2) and (3); (1) has the rest.
+    structure : {"tree", "star"}, default="tree"
+        ``"star"`` makes columns independent given group and label: release (1) only.
+    budget_split : dict, default=None
+        Shares of the squared cost of the releases that the structure has: (1) is ``"tables"``, (2) ``"scores"``, (3)
+        ``"pairs"``. None is ``{"tables": 0.6, "scores": 0.06, "pairs": 0.34}`` for a tree.
 
     Examples
     --------
@@ -60,86 +55,91 @@ class MarginalsBackend(GeneratorBackend):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "structure": [StrOptions({"tree", "star", "junction_tree"})],
-        "extra_pairs": [Interval(Integral, 0, None, closed="left")],
-        "scores_share": [Interval(Real, 0, 1, closed="neither")],
-        "pairs_share": [Interval(Real, 0, 1, closed="neither")],
+        "structure": [StrOptions({"tree", "star"})],
+        "budget_split": [dict, None],
     }
 
-    def __init__(
-        self, *, structure: str = "tree", extra_pairs: int = 8, scores_share: float = 0.06, pairs_share: float = 0.34
-    ) -> None:
+    def __init__(self, *, structure: str = "tree", budget_split: Mapping[str, float] | None = None) -> None:
         self.structure = structure
-        self.extra_pairs = extra_pairs
-        self.scores_share = scores_share
-        self.pairs_share = pairs_share
+        self.budget_split = budget_split
 
     def plan(self, layout: Layout) -> "MarginalsPlan":
-        """Decide the three releases.
-
-        Raises
-        ------
-        ValueError
-            The rows are images, or the shares leave nothing for the tables by group and label.
-        ImportError
-            ``structure="junction_tree"`` without the ``mbi`` package.
-        """
+        """Decide the three releases."""
         self._validate_params()
-        if layout.kind != "cells":
+        if layout.kind != "codes":
             raise ValueError(
-                "MarginalsBackend counts cells of a table and cannot learn images. Use backend='gs_wgan', or give X as "
-                "a table."
+                "MarginalsBackend counts the values of a table's columns and cannot learn images. Use "
+                "backend='gs_wgan', or give X as a table."
             )
-        if layout.settings["unknown_groups"]:
+        if not layout.groups_known:
             raise ValueError(
                 "MarginalsBackend cannot balance groups that are unknown. Pass sensitive_features, set balance=None, "
-                "or take a backend whose teachers estimate ratios from X_reference, such as 'pate_gan'."
+                "or take a backend whose teachers estimate ratios from X_public, such as 'pate_gan'."
             )
-        if self.scores_share + self.pairs_share >= 1:
+        tree = self.structure == "tree"
+        split = self._split(("tables", "scores", "pairs") if tree else ("tables",))
+        if not tree or layout.n_columns < 2:
+            return MarginalsPlan(layout, False, 0.0, 0.0)
+        return MarginalsPlan(layout, True, split["scores"], split["pairs"])
+
+    def _split(self, names: tuple[str, ...]) -> Mapping[str, float]:
+        """The shares, all of them in (0, 1] and adding up to 1."""
+        if self.budget_split is None:
+            return _TREE_SPLIT
+        shares = list(self.budget_split.values())
+        if (
+            set(self.budget_split) != set(names)
+            or not all(isinstance(share, Real) and 0 < share <= 1 for share in shares)
+            or abs(math.fsum(shares) - 1) > 1e-9
+        ):
             raise ValueError(
-                "'scores_share' and 'pairs_share' of MarginalsBackend must add up to less than 1, for the tables by "
-                f"group and label need the rest. Got {self.scores_share:g} and {self.pairs_share:g}."
+                f"The 'budget_split' parameter of MarginalsBackend(structure={self.structure!r}) must give a positive "
+                f"share to each of {', '.join(map(repr, names))}, and they must add up to 1. Got "
+                f"{dict(self.budget_split)!r} instead."
             )
-        tree = self.structure != "star" and layout.n_columns > 1
-        extra = None
-        if tree and self.structure == "junction_tree":
-            check_installed()
-            extra = min(self.extra_pairs, math.comb(layout.n_columns - 1, 2))  # all that a tree leaves
-        return MarginalsPlan(layout, tree, self.scores_share if tree else 0.0, self.pairs_share if tree else 0.0, extra)
+        return self.budget_split
 
 
 @dataclass(frozen=True)
 class MarginalsPlan(BackendPlan):
+    """Three releases of counts, or the first of them alone.
+
+    Parameters
+    ----------
+    layout : Layout
+    tree : bool
+        Whether pairs are scored and counted.
+    scores_share, pairs_share : float
+    """
+
     layout: Layout
     tree: bool
     scores_share: float
     pairs_share: float
-    extra_pairs: int | None = None  # None: a tree
 
     @property
     def n_pairs(self) -> int:
-        """Declared tables of pairs."""
-        return self.layout.n_columns - 1 + (self.extra_pairs or 0)
+        """Declared tables of pairs: those of a tree."""
+        return self.layout.n_columns - 1
 
-    def tables_at(self, noise: float) -> GaussianMechanism:
-        sensitivity = math.sqrt(2 * self.layout.n_columns)
+    def tables_at(self, scale: float) -> GaussianMechanism:
+        """For the tables of all columns by group and label."""
         share = 1 - self.scores_share - self.pairs_share
-        return _counts_at(noise / math.sqrt(share), sensitivity)
+        return _counts_at(scale / math.sqrt(share), math.sqrt(2 * self.layout.n_columns))
 
-    def scores_at(self, noise: float) -> GaussianMechanism:
+    def scores_at(self, scale: float) -> GaussianMechanism:
+        """For the scores of all pairs."""
         d = self.layout.n_columns
-        sensitivity = 2 * math.sqrt(d * (d - 1) / 2)
-        return _counts_at(noise / math.sqrt(self.scores_share), sensitivity)
+        return _counts_at(scale / math.sqrt(self.scores_share), 2 * math.sqrt(d * (d - 1) / 2))
 
-    def pairs_at(self, noise: float) -> GaussianMechanism:
+    def pairs_at(self, scale: float) -> GaussianMechanism:
         """For all declared pairs; fewer cost less than is charged."""
-        sensitivity = math.sqrt(2 * self.n_pairs)
-        return _counts_at(noise / math.sqrt(self.pairs_share), sensitivity)
+        return _counts_at(scale / math.sqrt(self.pairs_share), math.sqrt(2 * self.n_pairs))
 
-    def event_at(self, noise: float) -> DpEvent:
+    def event_at(self, scale: float) -> DpEvent:
         if not self.tree:
-            return self.tables_at(noise).event
-        return compose(self.tables_at(noise).event, self.scores_at(noise).event, self.pairs_at(noise).event)
+            return self.tables_at(scale).event
+        return compose(self.tables_at(scale).event, self.scores_at(scale).event, self.pairs_at(scale).event)
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -148,133 +148,116 @@ class MarginalsPlan(BackendPlan):
         pairs = (f"{d * (d - 1) // 2} scores of pairs", f"{self.n_pairs} tables of pairs")
         return (*tables, *pairs) if self.tree else tables
 
-    def learn(self, rows: PrivateRows, noise: float, source: NoiseSource) -> "MarginalsModel":
-        n_strata, d = self.layout.n_strata, self.layout.n_columns
-        strata = rows.groups * self.layout.n_classes + rows.labels
-        sizes = rows.n_cells
-        mechanism = self.tables_at(noise)
+    def learn(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "MarginalsModel":
+        given_cell = self._tables(rows, scale, noise)
+        edges: list[tuple[int, int]] = []
+        if self.tree:
+            scores = self._scores(rows, given_cell, scale, noise)
+            edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
+        joint = self._joint_tables(rows, edges, given_cell, scale, noise)
+        children = {child for _, child in edges}
+        order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
+        tables = [given_cell[j] for j, _ in order]
+        for parent, child in edges:
+            first, second = given_cell[parent], given_cell[child]
+            shares = joint_given_cells(joint[parent, child], first, second, rows.observed.ravel())
+            of_parent = shares.sum(axis=2, keepdims=True)
+            order.append((child, parent))
+            tables.append(np.where(of_parent > 0, shares / np.maximum(of_parent, 1e-300), second[:, None, :]))
+        return MarginalsModel(TreeModel(order, tables))
+
+    def _tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
+        """Released shares of each column's codes, given group and label."""
+        n_cells, mechanism = self.layout.n_cells, self.tables_at(scale)
         counts = [
-            np.bincount(strata * size + rows.values[:, j], minlength=n_strata * size) for j, size in enumerate(sizes)
+            np.bincount(rows.cells * n_codes + rows.values[:, j], minlength=n_cells * n_codes)
+            for j, n_codes in enumerate(rows.n_codes)
         ]
-        noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
-        given_strata = [
+        return [
             conditional_tables(
-                table.reshape(n_strata, size),
+                noisy.reshape(n_cells, n_codes),
                 mechanism.sigma,
                 self.layout.n_groups,
                 sampled,
-                size - 2 if rows.nullable[j] else None,
+                n_codes - 2 if nullable else None,
             )
-            for j, (table, size, sampled) in enumerate(zip(noisy, sizes, rows.sampled, strict=True))
+            for noisy, n_codes, sampled, nullable in zip(
+                _released_together(counts, mechanism, noise), rows.n_codes, rows.sampled, rows.nullable, strict=True
+            )
         ]
-        weights = rows.observed.ravel()
-        edges: list[tuple[int, int]] = []
-        if self.tree:
-            scores = self._scores(rows, given_strata, weights, noise, source)
-            edges = best_tree(scores, sizes, self.pairs_at(noise).sigma)
-            if self.extra_pairs is not None:
-                return self._junction_tree(rows, noisy, scores, edges, given_strata, noise, source)
-        parents = {child: parent for parent, child in edges}
-        joint = self._joint_tables(rows, edges, given_strata, weights, noise, source)
-        order: list[tuple[int, tuple[int, ...]]] = [(j, ()) for j in range(d) if j not in parents]
-        tables = [given_strata[j] for j, _ in order]
-        for parent, child in edges:
-            first, second = given_strata[parent], given_strata[child]
-            law = joint_given_strata(joint[parent, child], first, second, weights)
-            of_parent = law.sum(axis=2, keepdims=True)
-            order.append((child, (parent,)))
-            tables.append(np.where(of_parent > 0, law / np.maximum(of_parent, 1e-300), second[:, None, :]))
-        return MarginalsModel(TreeModel(order, tables))
 
     def _scores(
-        self,
-        rows: PrivateRows,
-        given_strata: list[NDArray[np.float64]],
-        weights: NDArray[np.float64],
-        noise: float,
-        source: NoiseSource,
+        self, rows: Rows, given_cell: list[NDArray[np.float64]], scale: float, noise: NoiseSource
     ) -> NDArray[np.float64]:
+        """Released distance of every pair of columns from independence given group and label."""
         d = self.layout.n_columns
         pairs = list(itertools.combinations(range(d), 2))
         exact = np.empty(len(pairs))
         for k, (i, j) in enumerate(pairs):
-            expected = self.layout.n_rows * np.einsum("s,si,sj->ij", weights, given_strata[i], given_strata[j])
+            expected = self.layout.n_rows * _independent(rows.observed, given_cell[i], given_cell[j])
             # On this grid every difference and every sum is exact, so that a score moves by 2 and not by rounding more.
             expected = np.rint(expected * _GRID) / _GRID
             exact[k] = np.abs(_pair_counts(rows, i, j) - expected).sum()
         scores = np.zeros((d, d))
-        for (i, j), score in zip(pairs, self.scores_at(noise).release(exact, source), strict=True):
+        for (i, j), score in zip(pairs, self.scores_at(scale).release(exact, noise), strict=True):
             scores[i, j] = scores[j, i] = score
         return scores
 
     def _joint_tables(
         self,
-        rows: PrivateRows,
+        rows: Rows,
         edges: list[tuple[int, int]],
-        given_strata: list[NDArray[np.float64]],
-        weights: NDArray[np.float64],
-        noise: float,
-        source: NoiseSource,
+        given_cell: list[NDArray[np.float64]],
+        scale: float,
+        noise: NoiseSource,
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """Released joint shares of at most the declared number of pairs."""
+        if not edges:
+            return {}
+        if len(edges) > self.n_pairs:
+            raise ValueError(f"{self.n_pairs} tables of pairs were declared, but there are {len(edges)}.")
+        mechanism = self.pairs_at(scale)
+        counts = [_pair_counts(rows, i, j) for i, j in edges]
         return {
             (i, j): _shares_of_pair(
-                table,
-                np.einsum("s,si,sj->ij", weights, given_strata[i], given_strata[j]),
+                noisy.reshape(exact.shape),
+                _independent(rows.observed, given_cell[i], given_cell[j]),
                 np.ix_(rows.sampled[i], rows.sampled[j]),
-                self.pairs_at(noise).sigma,
+                mechanism.sigma,
             )
-            for (i, j), table in self._noisy_pairs(rows, edges, noise, source).items()
+            for (i, j), exact, noisy in zip(edges, counts, _released_together(counts, mechanism, noise), strict=True)
         }
-
-    def _noisy_pairs(
-        self, rows: PrivateRows, pairs: list[tuple[int, int]], noise: float, source: NoiseSource
-    ) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """Joint counts of at most the declared number of pairs, in one release."""
-        if not pairs:
-            return {}
-        if len(pairs) > self.n_pairs:
-            raise ValueError(f"{self.n_pairs} tables of pairs were declared, but there are {len(pairs)}.")
-        counts = [_pair_counts(rows, i, j) for i, j in pairs]
-        ends = np.cumsum([table.size for table in counts])[:-1]
-        noisy = self.pairs_at(noise).release(np.concatenate([table.ravel() for table in counts]), source)
-        return {
-            pair: part.reshape(table.shape)
-            for pair, table, part in zip(pairs, counts, np.split(noisy, ends), strict=True)
-        }
-
-    def _junction_tree(
-        self,
-        rows: PrivateRows,
-        by_stratum: list[NDArray[np.float64]],
-        scores: NDArray[np.float64],
-        edges: list[tuple[int, int]],
-        given_strata: list[NDArray[np.float64]],
-        noise: float,
-        source: NoiseSource,
-    ) -> "MarginalsModel":
-        n_strata, sigma = self.layout.n_strata, self.pairs_at(noise).sigma
-        edges = [*edges, *further_pairs(scores, edges, rows.n_cells, sigma, n_strata, self.extra_pairs or 0)]
-        tables = [table.reshape(n_strata, -1) for table in by_stratum]
-        pairs = self._noisy_pairs(rows, edges, noise, source)
-        return MarginalsModel(
-            fitted_junction_tree(tables, self.tables_at(noise).sigma, pairs, sigma, self.layout.n_rows, given_strata)
-        )
 
 
 def _counts_at(noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
     return GaussianMechanism(noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
 
 
-def _pair_counts(rows: PrivateRows, i: int, j: int) -> NDArray[np.int64]:
-    n_first, n_second = rows.n_cells[i], rows.n_cells[j]
+def _released_together(
+    tables: list[NDArray[np.int64]], mechanism: GaussianMechanism, noise: NoiseSource
+) -> list[NDArray[np.float64]]:
+    """Several tables of counts in one release, each as one line."""
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    return np.split(mechanism.release(np.concatenate([table.ravel() for table in tables]), noise), ends)
+
+
+def _pair_counts(rows: Rows, i: int, j: int) -> NDArray[np.int64]:
+    n_first, n_second = rows.n_codes[i], rows.n_codes[j]
     codes = rows.values[:, i] * n_second + rows.values[:, j]
     return np.bincount(codes, minlength=n_first * n_second).reshape(n_first, n_second)
+
+
+def _independent(
+    observed: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Joint shares of two columns that are independent given group and label."""
+    return np.asarray(np.einsum("s,si,sj->ij", observed.ravel(), first, second))
 
 
 def _shares_of_pair(
     noisy: NDArray[np.float64], independent: NDArray[np.float64], kept: tuple[Any, ...], sigma: float
 ) -> NDArray[np.float64]:
-    """Joint shares of two columns, drawn towards independence given the stratum as far as noise explains the rest."""
+    """Joint shares of two columns, drawn towards independence given the cell as far as noise explains the rest."""
     out = np.zeros(noisy.shape)
     out[kept] = drawn_towards(independent[kept].reshape(1, -1), noisy[kept].reshape(1, -1), sigma).reshape(
         noisy[kept].shape
@@ -282,8 +265,8 @@ def _shares_of_pair(
     return out
 
 
-class MarginalsModel(FittedModel):
-    """Released shares of cells, ready to sample from.
+class MarginalsModel(Model):
+    """Released shares of codes, ready to sample from.
 
     Parameters
     ----------
@@ -293,8 +276,8 @@ class MarginalsModel(FittedModel):
     def __init__(self, tree: TreeModel) -> None:
         self.tree = tree
 
-    def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
-        return self.tree.sample(strata, rng)
+    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
+        return self.tree.sample(cells, rng)
 
     def log_likelihood(self, values: NDArray[Any]) -> NDArray[np.float64]:
         return self.tree.log_likelihood(values)

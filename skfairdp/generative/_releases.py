@@ -19,7 +19,7 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["BinnedGradients", "MajorityBits", "MeanGradient", "SanitisedGradient", "TopSigns"]
+__all__ = ["BinnedGradients", "CountsOfRows", "MajorityBits", "MeanGradient", "SanitisedGradient", "TopSigns"]
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,41 @@ def clipped_rows(gradients: NDArray[np.floating], clip: float) -> NDArray[np.flo
     gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64), posinf=0.0, neginf=0.0)
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     return np.asarray(gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300)) * (1 - 1e-12))
+
+
+@dataclass(frozen=True)
+class CountsOfRows:
+    """How many gradients of all discriminators are above a bound, by group of the generated rows, with noise.
+
+    Which rows a group has is public: they are generated. One record changes one discriminator, whose rows may all
+    change sides: a group's two counts move by up to its number of rows each, in opposite directions.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Rows of each group in the batch; one number where groups are not told apart.
+    noise_multiplier : float
+    two_sided : bool
+        Count rows below the bound, too.
+    """
+
+    sizes: tuple[int, ...]
+    noise_multiplier: float
+    two_sided: bool
+
+    @property
+    def _vector(self) -> GaussianMechanism:
+        sensitivity = math.sqrt((2 if self.two_sided else 1) * sum(size**2 for size in self.sizes))
+        return at_least(self.noise_multiplier, sensitivity)
+
+    @property
+    def event(self) -> DpEvent:
+        """One step."""
+        return GaussianDpEvent(self.noise_multiplier)
+
+    def release(self, counts: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
+        """Noisy counts."""
+        return self._vector.release(counts, source)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
-"""Fair batches for teachers: rows dealt by position, weights from a teacher's own part."""
+"""Which group and label each synthetic row gets, and fair batches for teachers from a teacher's own part alone."""
 
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,24 +10,79 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp._teachers import position_partition
 
-__all__ = ["NORMALIZATIONS", "SAMPLINGS", "TeacherParts", "importance_weights", "reference_ratios"]
+__all__ = [
+    "NORMALIZATIONS",
+    "SAMPLINGS",
+    "TeacherParts",
+    "density_ratios",
+    "drawn_cells",
+    "importance_weights",
+    "restricted",
+]
 
 SAMPLINGS = ("importance", "stratified", "weights")
 NORMALIZATIONS = ("N1", "N2")
 
+_LARGEST_RATIO = 20.0
 
-def importance_weights(
-    strata: NDArray[np.int64], law: NDArray[np.float64], normalization: str = "N1"
+
+# ---- what is sampled from a fitted model -----------------------------------------------------------------------
+def drawn_cells(rates: NDArray[np.float64], n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Groups and labels in random order, each as often as its share says, up to one row that is drawn at random."""
+    expected = rates * n_samples
+    times = np.floor(expected).astype(np.int64)
+    missing = n_samples - int(times.sum())
+    if missing:
+        # Systematic sampling of the remainders: each cell gets its remainder on average, and at most one row.
+        reached = np.cumsum(expected - times)
+        marks = rng.random() + np.arange(missing)
+        np.add.at(times, np.minimum(np.searchsorted(reached * missing / reached[-1], marks), len(rates) - 1), 1)
+    return rng.permutation(np.repeat(np.arange(len(rates)), times))
+
+
+def restricted(
+    rates: NDArray[np.float64], conditions: Mapping[str, Any] | None, groups: Any, classes: Any, owner: str
 ) -> NDArray[np.float64]:
-    """Probabilities of sampling-importance resampling from the rows of **one** teacher to the law wanted.
+    """The rates given that the label or the group is known."""
+    if conditions is None:
+        return rates / rates.sum()
+    if not isinstance(conditions, Mapping) or not set(conditions) <= {"y", "sensitive_features"}:
+        raise ValueError(
+            f"'conditions' of {owner}.sample must be a dict with the keys 'y' and 'sensitive_features' or one of them."
+        )
+    kept = np.ones(rates.shape, dtype=bool)
+    for key, domain, axis in (("sensitive_features", groups, 0), ("y", classes, 1)):
+        if key not in conditions:
+            continue
+        wanted = conditions[key]
+        known = [] if domain is None else domain.tolist()
+        if wanted not in known:
+            raise ValueError(
+                f"'conditions' of {owner}.sample asks for {key}={wanted!r}, which is not among the "
+                f"{len(known)} known ones: {known}."
+            )
+        chosen = np.arange(rates.shape[axis]) == known.index(wanted)
+        kept &= chosen[:, None] if axis == 0 else chosen
+    inside = np.where(kept, rates, 0.0)
+    if not inside.sum() > 0:  # asked for all the same: the model has such rows, only their rate is zero
+        inside = kept.astype(np.float64)
+    return inside / inside.sum()
 
-    h(x) = law(s, y) / share of (s, y) among these rows (PFGuard, Eq. 5, with the teacher's own counts in place of those
-    of the whole table, which would let one record reach every teacher).
+
+# ---- what teachers see -----------------------------------------------------------------------------------------
+def importance_weights(
+    cells: NDArray[np.int64], rates: NDArray[np.float64], normalization: str = "N1"
+) -> NDArray[np.float64]:
+    """Probabilities of sampling-importance resampling from the rows of **one** teacher to the rates wanted.
+
+    h(x) = rate of (s, y) / share of (s, y) among these rows (PFGuard, Eq. 5, with the teacher's own counts in place of
+    those of the whole table, which would let one record reach every teacher).
 
     Parameters
     ----------
-    strata : ndarray of int of shape (n_rows,)
-    law : ndarray of shape (n_strata,)
+    cells : ndarray of int of shape (n_rows,)
+        Group and label of each row.
+    rates : ndarray of shape (n_cells,)
     normalization : {"N1", "N2"}
         Skare et al. (2003): N1 is w ∝ h; N2 is w ∝ h / (Σh − h), which lowers the bias of small samples.
 
@@ -36,8 +93,8 @@ def importance_weights(
     >>> importance_weights(np.array([0, 0, 0, 1]), np.array([0.5, 0.5])).round(3).tolist()
     [0.167, 0.167, 0.167, 0.5]
     """
-    counts = np.bincount(strata, minlength=len(law))
-    return normalized(law[strata] / np.maximum(counts, 1)[strata], normalization)
+    counts = np.bincount(cells, minlength=len(rates))
+    return normalized(rates[cells] / np.maximum(counts, 1)[cells], normalization)
 
 
 def normalized(ratios: NDArray[np.float64], normalization: str) -> NDArray[np.float64]:
@@ -52,10 +109,12 @@ def normalized(ratios: NDArray[np.float64], normalization: str) -> NDArray[np.fl
     return np.asarray(ratios / ratios.sum())
 
 
-def reference_ratios(rows: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ratio of densities, unbiased reference to these rows, where groups are unknown.
+def density_ratios(
+    rows: NDArray[np.float64], public: NDArray[np.float64], classifier: Any = None
+) -> NDArray[np.float64]:
+    """Ratio of densities, unbiased public rows to these rows, where groups are unknown.
 
-    A classifier tells the reference from the rows of **one** teacher; its odds are the ratio (Choi et al. 2020).
+    A classifier tells the public rows from the rows of **one** teacher; its odds are the ratio (Choi et al. 2020).
     Ratios are held within [1/20, 20]. A part on which no classifier can be fitted gets even ratios, and no warning of
     one is let through: what goes wrong in a part follows from its rows.
 
@@ -63,20 +122,22 @@ def reference_ratios(rows: NDArray[np.float64], reference: NDArray[np.float64]) 
     ----------
     rows : ndarray of shape (n_rows, n_features)
         Of one teacher.
-    reference : ndarray of shape (n_reference, n_features)
-        Public.
+    public : ndarray of shape (n_public, n_features)
+    classifier : classifier with a ``decision_function``, default=None
+        None is a regularised logistic regression.
     """
     if not len(rows):
         return np.zeros(0)
-    truth = np.repeat([0, 1], [len(rows), len(reference)])
-    model = LogisticRegression(C=0.1, class_weight="balanced", max_iter=200)
+    if classifier is None:
+        classifier = LogisticRegression(C=0.1, class_weight="balanced", max_iter=200)
+    truth = np.repeat([0, 1], [len(rows), len(public)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            odds = model.fit(np.vstack([rows, reference]), truth).decision_function(rows)
+            odds = classifier.fit(np.vstack([rows, public]), truth).decision_function(rows)
         except Exception:
             odds = np.zeros(len(rows))
-    return np.exp(np.clip(odds, -np.log(20), np.log(20)))
+    return np.exp(np.clip(odds, -np.log(_LARGEST_RATIO), np.log(_LARGEST_RATIO)))
 
 
 class TeacherParts:
@@ -87,9 +148,9 @@ class TeacherParts:
 
     Parameters
     ----------
-    strata : ndarray of int of shape (n_rows,)
-        Private.
-    law : ndarray of shape (n_strata,)
+    cells : ndarray of int of shape (n_rows,)
+        Private: group and label of each row.
+    rates : ndarray of shape (n_cells,)
         What batches are balanced to: chosen from public or released values.
     n_teachers : int
     rng : Generator
@@ -97,12 +158,12 @@ class TeacherParts:
     balanced : bool
         False resamples every part as it is.
     sampling : {"importance", "stratified", "weights"}
-        ``"stratified"`` gives every batch the rows of each stratum in the proportions of ``law`` instead of on average;
-        a stratum that a part lacks is left to the others. ``"weights"`` draws batches from a part as it is, and leaves
-        the balance to ``loss_weights``.
+        ``"stratified"`` gives every batch the rows of each group and label in the proportions of ``rates`` instead of
+        on average; a cell that a part lacks is left to the others. ``"weights"`` draws batches from a part as it is,
+        and leaves the balance to ``loss_weights``.
     normalization : {"N1", "N2"}
-    features, reference : ndarray or None
-        With both, weights come from :func:`reference_ratios` and strata are not read.
+    features, public : ndarray or None
+        With both, weights come from :func:`density_ratios` and cells are not read.
 
     Attributes
     ----------
@@ -112,8 +173,8 @@ class TeacherParts:
 
     def __init__(
         self,
-        strata: NDArray[np.int64],
-        law: NDArray[np.float64],
+        cells: NDArray[np.int64],
+        rates: NDArray[np.float64],
         n_teachers: int,
         rng: np.random.Generator,
         *,
@@ -121,21 +182,21 @@ class TeacherParts:
         sampling: str = "importance",
         normalization: str = "N1",
         features: NDArray[np.float64] | None = None,
-        reference: NDArray[np.float64] | None = None,
+        public: NDArray[np.float64] | None = None,
     ) -> None:
         self._rng = rng
-        self.assignment = position_partition(len(strata), n_teachers, random_state=rng)
+        self.assignment = position_partition(len(cells), n_teachers, random_state=rng)
         self.rows = [np.flatnonzero(self.assignment == teacher) for teacher in range(n_teachers)]
         self._reached = []
-        self.loss_weights = np.ones(len(strata)) if sampling == "weights" else None
+        self.loss_weights = np.ones(len(cells)) if sampling == "weights" else None
         for own in self.rows:
             order, weights = np.arange(len(own)), np.full(len(own), 1.0 / len(own))
-            if features is not None and reference is not None:
-                weights = normalized(reference_ratios(features[own], reference), normalization)
+            if features is not None and public is not None:
+                weights = normalized(density_ratios(features[own], public), normalization)
             elif balanced:
-                weights = importance_weights(strata[own], law, normalization)
+                weights = importance_weights(cells[own], rates, normalization)
                 if sampling == "stratified":
-                    order = np.argsort(strata[own], kind="stable")
+                    order = np.argsort(cells[own], kind="stable")
             if self.loss_weights is not None:
                 self.loss_weights[own] = weights * len(own)
                 weights = np.full(len(own), 1.0 / len(own))
@@ -147,7 +208,7 @@ class TeacherParts:
         """Row positions (n_teachers, batch_size), those of a line from one part only."""
         n_teachers = len(self.rows)
         if self._systematic:
-            # Evenly spaced marks over rows sorted by stratum: each stratum's number is right up to one row.
+            # Evenly spaced marks over rows sorted by cell: each cell's number is right up to one row.
             marks = (np.arange(batch_size) + self._rng.random((n_teachers, batch_size))) / batch_size
             marks = self._rng.permuted(marks, axis=1)
         else:

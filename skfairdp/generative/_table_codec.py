@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skfairdp.generative._columns import (
     CategoryColumn,
@@ -17,16 +19,78 @@ from skfairdp.generative._columns import (
     merged_grid,
     quantile_starts,
 )
-from skfairdp.generative._dataframes import Table, as_cells, as_numbers
+from skfairdp.generative._dataframes import Table, as_entries, as_numbers
 from skfairdp.generative._declared import Declarations, Declared, can_be_missing, dtype_of, kind_of
 from skfairdp.privacy import GaussianMechanism, NoiseSource
+from skfairdp.utils._sklearn import Interval
 
-__all__ = ["TableCodec", "plan_table"]
+__all__ = ["TableCodec", "TableEncoder"]
+
+
+class TableCodec(BaseEstimator):
+    """Turn the columns of a table into integer codes: one for each category, one for each bin of a number.
+
+    Parameters
+    ----------
+    n_bins : int, default=24
+        Bins that a column of numbers is cut into. Values are drawn evenly within a bin.
+
+    Examples
+    --------
+    >>> from skfairdp.generative import PFGuardGenerator, TableCodec
+    >>> PFGuardGenerator(codec=TableCodec(n_bins=8)).codec
+    TableCodec(n_bins=8)
+    """
+
+    _parameter_constraints: dict[str, Any] = {"n_bins": [Interval(Integral, 2, 1000, closed="both")]}
+
+    def __init__(self, *, n_bins: int = 24) -> None:
+        self.n_bins = n_bins
+
+    def plan(
+        self, table: Table, declarations: Declarations, *, public: Table | None, owner: str
+    ) -> tuple["TableEncoder", list[Any]]:
+        """Decide what is known of every column before any value is counted.
+
+        Parameters
+        ----------
+        table : Table
+            Private. Only columns of which nothing is known are looked at.
+        declarations : Declarations
+            What parameters say of the columns.
+        public : Table or None
+            Public rows in the same columns.
+        owner : str
+            Class name for error messages.
+
+        Returns
+        -------
+        encoder : TableEncoder
+        read : list of labels
+            Columns whose kind, type or values were read from the private rows, which is a release outside the
+            guarantee.
+        """
+        self._validate_params()
+        columns: list[Column] = []
+        unsettled, read = [], []
+        for j, name in enumerate(table.names):
+            declared = declarations.of(name)
+            known = None if public is None else public.columns[j]
+            shown = known
+            if known is None and declared.leaves_open:
+                read.append(name)
+                shown = table.columns[j]
+            column, paid_for = _column(name, declared, shown, known, self.n_bins, owner)
+            columns.append(column)
+            if paid_for:
+                unsettled.append(j)
+        labels = table.names if table.is_frame else None
+        return TableEncoder(tuple(columns), labels, tuple(unsettled), self.n_bins), read
 
 
 @dataclass(frozen=True)
-class TableCodec:
-    """Turns a table into cells and cells into a table of the same columns and container, of public types.
+class TableEncoder:
+    """Turns a table into codes and codes into a table of the same columns and container, of public types.
 
     Parameters
     ----------
@@ -34,7 +98,7 @@ class TableCodec:
     labels : list or None
         Column labels; None where an array was given.
     unsettled : tuple of int
-        Positions of number columns whose cells are a fine grid as yet, to be merged after one noisy histogram each.
+        Positions of number columns whose bins are a fine grid as yet, to be merged after one noisy histogram each.
     n_bins : int
     """
 
@@ -44,23 +108,23 @@ class TableCodec:
     n_bins: int
 
     @property
-    def n_cells(self) -> tuple[int, ...]:
-        return tuple(column.n_cells for column in self.columns)
+    def n_codes(self) -> tuple[int, ...]:
+        return tuple(column.n_codes for column in self.columns)
 
     @property
     def sensitivity(self) -> float:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
-    def settle(self, table: Table, mechanism: GaussianMechanism, source: NoiseSource) -> "TableCodec":
-        """Release the fine histograms and merge their cells."""
-        if not self.unsettled:
+    def settle(self, table: Table, mechanism: GaussianMechanism | None, noise: NoiseSource) -> "TableEncoder":
+        """Release the fine histograms, where a plan has them, and merge their bins."""
+        if mechanism is None:
             return self
         counts = []
         for j in self.unsettled:
             fine = self.columns[j]
-            counts.append(np.bincount(fine.encode(table.columns[j]), minlength=fine.n_cells)[: fine.n_values])
-        noisy = np.split(mechanism.release(np.concatenate(counts), source), np.cumsum([len(c) for c in counts])[:-1])
+            counts.append(np.bincount(fine.encode(table.columns[j]), minlength=fine.n_codes)[: fine.n_values])
+        noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
         columns = list(self.columns)
         for j, histogram in zip(self.unsettled, noisy, strict=True):
             column = columns[j]
@@ -70,33 +134,32 @@ class TableCodec:
         return replace(self, columns=tuple(columns), unsettled=())
 
     def encode(self, table: Table) -> NDArray[np.int64]:
-        """Cells of shape (n_rows, n_columns)."""
-        cells = np.empty((len(table), len(self.columns)), dtype=np.int64)
+        """Codes of shape (n_rows, n_columns)."""
+        codes = np.empty((len(table), len(self.columns)), dtype=np.int64)
         for j, column in enumerate(self.columns):
-            cells[:, j] = column.encode(table.columns[j])
-        return cells
+            codes[:, j] = column.encode(table.columns[j])
+        return codes
 
     def decode(
         self,
-        cells: NDArray[np.integer],
+        codes: NDArray[np.integer],
         rng: np.random.Generator,
-        extra: Mapping[int, tuple[Any, NDArray[Any]]] | None = None,
+        further: Mapping[int, tuple[Any, NDArray[Any]]] | None = None,
     ) -> Any:
         """Return a table in the container given to fit.
 
         Parameters
         ----------
-        cells : ndarray of shape (n_rows, n_columns)
+        codes : ndarray of shape (n_rows, n_columns)
         rng : Generator
-            Places numbers within their cells.
-        extra : dict of position to (label, values)
-            Columns of the whole table that this codec does not hold (the groups).
+            Places numbers within their bins.
+        further : dict of position to (label, values)
+            Columns of the whole table that this encoder does not hold (the groups).
         """
-        values = [column.decode(cells[:, j].astype(np.int64), rng) for j, column in enumerate(self.columns)]
+        values = [column.decode(codes[:, j].astype(np.int64), rng) for j, column in enumerate(self.columns)]
         labels = list(range(len(values))) if self.labels is None else list(self.labels)
-        for position in sorted(extra or {}):
-            label, filled = extra[position]  # type: ignore[index]
-            values.insert(position, filled)
+        for position, (label, column_values) in sorted((further or {}).items(), key=lambda item: item[0]):
+            values.insert(position, column_values)
             labels.insert(position, label)
         if self.labels is not None:
             frame = pd.DataFrame(dict(enumerate(values)), copy=False)
@@ -105,55 +168,21 @@ class TableCodec:
         return _one_array(values)
 
 
-def plan_table(
-    table: Table, declarations: Declarations, *, reference: Table | None, n_bins: int, owner: str
-) -> tuple[TableCodec, list[Any]]:
-    """Decide what is known of every column before any value is counted.
-
-    Parameters
-    ----------
-    table : Table
-        Private. Only columns of which nothing is known are looked at.
-    declarations : Declarations
-    reference : Table or None
-        Public rows in the same columns.
-    n_bins : int
-    owner : str
-        Class name for error messages.
-
-    Returns
-    -------
-    codec : TableCodec
-    read : list of labels
-        Columns whose kind, type or values were read from the private rows, which is a release outside the guarantee.
-    """
-    columns: list[Column] = []
-    unsettled, read = [], []
-    for j, name in enumerate(table.names):
-        declared = declarations.of(name)
-        known = None if reference is None else reference.columns[j]
-        if known is None and (declared.kind is None or (declared.kind == "categories" and declared.values is None)):
-            read.append(name)
-            shown = table.columns[j]
-        else:
-            shown = known
-        if shown is not None:
-            shown = _typed(shown)
-            if declared.kind is None and getattr(shown.dtype, "kind", "O") in "mMc":
-                raise ValueError(
-                    f"Column {name!r} of {owner} holds times or complex numbers. Turn it into numbers, for example "
-                    "days since a public date."
-                )
-        missing = known is None or bool(pd.isna(as_cells(known)).any())
-        kind = declared.kind or kind_of(shown.dtype)
-        if kind == "categories":
-            columns.append(_category_column(name, declared, shown, missing, owner))
-            continue
-        column, paid_for = _number_column(name, declared, shown, known, missing, n_bins)
-        columns.append(column)
-        if paid_for:
-            unsettled.append(j)
-    return TableCodec(tuple(columns), table.names if table.is_frame else None, tuple(unsettled), n_bins), read
+def _column(name: Any, declared: Declared, shown: Any, known: Any, n_bins: int, owner: str) -> tuple[Column, bool]:
+    """One column, from declarations, from what is ``shown`` of it (public rows, or private ones); and whether its bins
+    have to be paid for."""
+    if shown is not None:
+        shown = _typed(shown)
+        if declared.kind is None and getattr(shown.dtype, "kind", "O") in "mMc":
+            raise ValueError(
+                f"Column {name!r} of {owner} holds times or complex numbers. Turn it into numbers, for example "
+                "days since a public date."
+            )
+    missing = known is None or bool(pd.isna(as_entries(known)).any())
+    kind = declared.kind or kind_of(shown.dtype)
+    if kind == "categories":
+        return _category_column(name, declared, shown, missing, owner), False
+    return _number_column(name, declared, shown, known, missing, n_bins)
 
 
 def _typed(column: Any) -> Any:
@@ -181,7 +210,7 @@ def _category_column(name: Any, declared: Declared, shown: Any, missing: bool, o
 def _number_column(
     name: Any, declared: Declared, shown: Any, known: Any, missing: bool, n_bins: int
 ) -> tuple[NumberColumn, bool]:
-    """A column of numbers, and whether its cells have to be paid for."""
+    """A column of numbers, and whether its bins have to be paid for."""
     dtype = declared.dtype
     if dtype is None:
         dtype = shown.dtype if shown is not None and kind_of(shown.dtype) == "numbers" else np.dtype(np.float64)
@@ -228,6 +257,6 @@ def _as_array(column: Any) -> NDArray[Any]:
     dtype = column.dtype
     if isinstance(dtype, pd.api.extensions.ExtensionDtype) and getattr(dtype, "kind", "O") in "biuf":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    cells = np.array(column, dtype=object)
-    cells[pd.isna(cells)] = None
-    return cells
+    entries = np.array(column, dtype=object)
+    entries[pd.isna(entries)] = None
+    return entries

@@ -10,36 +10,36 @@ from numpy.typing import NDArray
 
 from skfairdp.generative._group_rates import on_simplex
 
-__all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "gains_of_pairs", "joint_given_strata"]
+__all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joint_given_cells"]
 
 _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
 
 
 def conditional_tables(
-    noisy: NDArray[np.float64], sigma: float, n_groups: int, sampled: NDArray[np.bool_], null_cell: int | None
+    noisy: NDArray[np.float64], sigma: float, n_groups: int, sampled: NDArray[np.bool_], null_code: int | None
 ) -> NDArray[np.float64]:
-    """Shares of the cells in each stratum, from one noisy table of counts.
+    """Shares of a column's codes in each cell (group and label), from one noisy table of counts.
 
-    Where the noise of a stratum drowns what sets it apart from the other groups with its label, its shares are drawn
+    Where the noise of a cell drowns what sets it apart from the other groups with its label, its shares are drawn
     towards theirs, and those of a label towards all labels', by the positive-part rule of James and Stein.
 
     Parameters
     ----------
-    noisy : ndarray of shape (n_strata, n_cells)
+    noisy : ndarray of shape (n_cells, n_codes)
     sigma : float
         Standard deviation of the noise in each entry.
     n_groups : int
-    sampled : ndarray of bool of shape (n_cells,)
-        The other cells get no share.
-    null_cell : int or None
-        Taken as empty where its count over all strata is within four standard deviations of its noise.
+    sampled : ndarray of bool of shape (n_codes,)
+        The other codes get no share.
+    null_code : int or None
+        Taken as empty where its count over all cells is within four standard deviations of its noise.
     """
-    n_strata, n_cells = noisy.shape
+    n_cells, n_codes = noisy.shape
     used = sampled.copy()
-    if null_cell is not None and used[:null_cell].any() and noisy[:, null_cell].sum() < 4 * sigma * np.sqrt(n_strata):
-        used[null_cell] = False
-    out = np.zeros((n_strata, n_cells))
+    if null_code is not None and used[:null_code].any() and noisy[:, null_code].sum() < 4 * sigma * np.sqrt(n_cells):
+        used[null_code] = False
+    out = np.zeros((n_cells, n_codes))
     if not used.any():
         out[:, : max(int(sampled.sum()), 1)] = 1.0 / max(int(sampled.sum()), 1)
         return out
@@ -58,32 +58,33 @@ def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma
     return np.asarray(weight * on_simplex(noisy) + (1 - weight) * shares)
 
 
-def joint_given_strata(
+def joint_given_cells(
     pair: NDArray[np.float64],
     first: NDArray[np.float64],
     second: NDArray[np.float64],
-    strata: NDArray[np.float64],
+    weights: NDArray[np.float64],
     n_steps: int = 60,
 ) -> NDArray[np.float64]:
-    """Joint shares of two columns in each stratum that agree with all three of their released tables.
+    """Joint shares of two columns in each cell (group and label) that agree with all three of their released tables.
 
-    Iterative proportional fitting from independence given the stratum, hence the law of largest entropy: what two
-    columns have in common is the same in every stratum.
+    Iterative proportional fitting from independence given the cell, hence the joint shares of largest entropy: what two
+    columns have in common is the same in every cell.
 
     Parameters
     ----------
     pair : ndarray of shape (n_first, n_second)
-        Joint shares over all strata.
-    first, second : ndarray of shape (n_strata, n_first) and (n_strata, n_second)
-        Shares in each stratum.
-    strata : ndarray of shape (n_strata,)
+        Joint shares over all cells.
+    first, second : ndarray of shape (n_cells, n_first) and (n_cells, n_second)
+        Shares in each cell.
+    weights : ndarray of shape (n_cells,)
+        Shares of the cells.
 
     Returns
     -------
-    ndarray of shape (n_strata, n_first, n_second)
-        Each stratum sums to 1.
+    ndarray of shape (n_cells, n_first, n_second)
+        Each cell sums to 1.
     """
-    weight = strata[:, None]
+    weight = weights[:, None]
     joint = (weight * first)[:, :, None] * second[:, None, :]
     allowed = joint.sum(axis=0) > 0
     pair = np.where(allowed, np.maximum(pair, _LEAST), 0.0)
@@ -96,18 +97,19 @@ def joint_given_strata(
     return np.where(totals > 0, joint / np.maximum(totals, 1e-300), independent)
 
 
-def best_tree(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float) -> list[tuple[int, int]]:
+def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float) -> list[tuple[int, int]]:
     """Return (parent, child) pairs of the spanning forest with the largest gain, a child after its parent.
 
     Parameters
     ----------
     scores : ndarray of shape (n_columns, n_columns)
-        Rows by which a pair's joint counts differ, in L1 norm, from independence given the stratum; noisy.
-    n_cells : sequence of int
+        Rows by which a pair's joint counts differ, in L1 norm, from independence given group and label; noisy.
+    n_codes : sequence of int
     sigma : float
         Noise that the counts of a pair will get: what it adds, on average, to the L1 norm is taken off the gain.
     """
-    gains = gains_of_pairs(scores, n_cells, sigma)
+    sizes = np.asarray(n_codes, dtype=np.float64)
+    gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
     inside, edges = [0], []
     outside = list(range(1, len(gains)))
     while outside:
@@ -120,48 +122,40 @@ def best_tree(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float)
     return edges
 
 
-def gains_of_pairs(scores: NDArray[np.float64], n_cells: Sequence[int], sigma: float) -> NDArray[np.float64]:
-    """Scores less what the noise of the counts adds to them; see :func:`best_tree`. None on the diagonal."""
-    sizes = np.asarray(n_cells, dtype=np.float64)
-    gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
-    np.fill_diagonal(gains, -np.inf)
-    return np.asarray(gains)
-
-
 class TreeModel:
-    """Columns drawn one after the other: each from its shares given the stratum and the cells of its parents.
+    """Columns drawn one after the other: each from its shares given group, label and the code of its parent.
 
     Parameters
     ----------
-    order : list of (column, parents)
-        A tree has one parent or none, a junction tree may have more.
+    order : list of (column, parent or None)
+        A parent comes before its children.
     tables : list of ndarray, in the same order
-        (n_strata, cells of the first parent, ..., n_cells); each line along the last axis a law.
+        (n_cells, n_codes), or (n_cells, codes of the parent, n_codes); each line along the last axis sums to 1.
     """
 
-    def __init__(self, order: Sequence[tuple[int, tuple[int, ...]]], tables: list[NDArray[np.float64]]) -> None:
+    def __init__(self, order: Sequence[tuple[int, int | None]], tables: list[NDArray[np.float64]]) -> None:
         self.order = order
         self.tables = tables
 
-    def sample(self, strata: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
-        cells = np.empty((len(strata), len(self.order)), dtype=np.int32)
-        for (column, parents), table in zip(self.order, self.tables, strict=True):
-            n_cells = table.shape[-1]
-            row = strata
-            for parent, size in zip(parents, table.shape[1:-1], strict=True):
-                row = row * size + cells[:, parent]
-            reached = np.cumsum(table.reshape(-1, n_cells), axis=1)
+    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
+        """Codes (len(cells), n_columns), one row for each given group and label."""
+        codes = np.empty((len(cells), len(self.order)), dtype=np.int32)
+        for (column, parent), table in zip(self.order, self.tables, strict=True):
+            n_codes = table.shape[-1]
+            line = cells if parent is None else cells * table.shape[1] + codes[:, parent]
+            reached = np.cumsum(table.reshape(-1, n_codes), axis=1)
             reached /= reached[:, -1:]
-            # One search over all rows' cumulative shares, each row lifted above the one before it.
+            # One search over the cumulative shares of all lines, each lifted above the one before it.
             lifted = (reached + np.arange(len(reached))[:, None]).ravel()
-            place = np.searchsorted(lifted, row + rng.random(len(row)), side="right") - row * n_cells
-            cells[:, column] = np.clip(place, 0, n_cells - 1)
-        return cells
+            place = np.searchsorted(lifted, line + rng.random(len(line)), side="right") - line * n_codes
+            codes[:, column] = np.clip(place, 0, n_codes - 1)
+        return codes
 
-    def log_likelihood(self, cells: NDArray[np.integer]) -> NDArray[np.float64]:
-        n_strata = self.tables[0].shape[0]
-        total = np.zeros((len(cells), n_strata))
-        for (column, parents), table in zip(self.order, self.tables, strict=True):
-            place = np.ravel_multi_index(tuple(cells[:, j] for j in (*parents, column)), table.shape[1:])
-            total += np.log(np.maximum(table.reshape(n_strata, -1)[:, place], _LEAST)).T
+    def log_likelihood(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Log density of rows in each cell, (n_rows, n_cells)."""
+        n_cells = self.tables[0].shape[0]
+        total = np.zeros((len(codes), n_cells))
+        for (column, parent), table in zip(self.order, self.tables, strict=True):
+            place = codes[:, column] if parent is None else codes[:, parent] * table.shape[2] + codes[:, column]
+            total += np.log(np.maximum(table.reshape(n_cells, -1)[:, place], _LEAST)).T
         return total

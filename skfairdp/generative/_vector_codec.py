@@ -5,14 +5,70 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skfairdp.generative._dataframes import as_numbers
 
-__all__ = ["UnitCodec", "plan_units"]
+__all__ = ["UnitCodec", "UnitEncoder"]
+
+
+class UnitCodec(BaseEstimator):
+    """Learn numbers as they are, between public bounds: images, and tables of plain numbers for networks.
+
+    Examples
+    --------
+    >>> from skfairdp.generative import GSWGANBackend, PFGuardGenerator, UnitCodec
+    >>> PFGuardGenerator(backend=GSWGANBackend(), codec=UnitCodec(), bounds=(0, 1)).codec
+    UnitCodec()
+    """
+
+    def plan(self, shape: tuple[int, ...], given: np.dtype[Any], bounds: Any, dtype: Any, owner: str) -> "UnitEncoder":
+        """Decide bounds and type of an array.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of one row.
+        given : numpy dtype
+            Of the array. Only an array of bytes has bounds by itself.
+        bounds : (low, high) or None
+            The public range of all numbers.
+        dtype : dtype or None
+            Of what is sampled: float64 where neither this nor bytes say otherwise.
+        owner : str
+            Class name for error messages.
+
+        Returns
+        -------
+        UnitEncoder
+
+        Raises
+        ------
+        ValueError
+            No bounds where there are no bytes, or a dtype that holds no plain numbers.
+        """
+        if bounds is None and given == np.uint8:
+            bounds, dtype = (0.0, 255.0), np.uint8 if dtype is None else dtype
+        try:
+            low, high = (float(limit) for limit in bounds)
+        except (TypeError, ValueError):
+            low, high = 0.0, 0.0
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(
+                f"{owner} needs public bounds of the numbers to learn units: give 'bounds' as two finite numbers, the "
+                "smaller one first, such as (0, 1)."
+            )
+        try:
+            sampled = np.dtype(np.float64 if dtype is None else dtype)
+        except TypeError:
+            sampled = np.dtype(object)
+        if sampled.kind not in "fiu":
+            raise ValueError(f"The 'dtypes' parameter of {owner} must be one numpy dtype of numbers for units.")
+        return UnitEncoder(shape, low, high, sampled)
 
 
 @dataclass(frozen=True)
-class UnitCodec:
+class UnitEncoder:
     """Turns arrays of numbers into units and back; values beyond the bounds count as the bound.
 
     Parameters
@@ -29,9 +85,13 @@ class UnitCodec:
     high: float
     dtype: Any
 
-    n_cells: tuple[int, ...] = ()
     columns: tuple[Any, ...] = ()
-    sensitivity: float = 0.0
+    n_codes: tuple[int, ...] = ()
+    sensitivity: float = 0.0  # nothing is paid for
+
+    def settle(self, rows: Any, mechanism: Any, noise: Any) -> "UnitEncoder":
+        """Bounds are public: nothing is released."""
+        return self
 
     def encode(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Units (n_rows, n_numbers); what is missing or no number counts as the lower bound."""
@@ -39,49 +99,10 @@ class UnitCodec:
         units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
         return units.astype(np.float32)
 
-    def decode(self, units: NDArray[np.floating], rng: np.random.Generator, extra: Any = None) -> NDArray[Any]:
+    def decode(self, units: NDArray[np.floating], rng: np.random.Generator, further: Any = None) -> NDArray[Any]:
         """Rows of the shape and dtype given to fit."""
         numbers = self.low + (np.asarray(units, dtype=np.float64) + 1) / 2 * (self.high - self.low)
         numbers = np.clip(numbers, self.low, self.high)
         if self.dtype.kind in "iu":
             numbers = np.rint(numbers)
         return numbers.reshape(len(units), *self.shape).astype(self.dtype)
-
-
-def plan_units(shape: tuple[int, ...], given: np.dtype[Any], bounds: Any, dtype: Any, owner: str) -> UnitCodec:
-    """The codec of an array, from public bounds.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of one row.
-    given : numpy dtype
-        Of the array. Only an array of bytes has bounds by itself.
-    bounds : (low, high) or None
-    dtype : dtype or None
-        Of what is sampled: float64 where neither this nor bytes say otherwise.
-    owner : str
-
-    Raises
-    ------
-    ValueError
-        No bounds where there are no bytes, or a dtype that holds no plain numbers.
-    """
-    if bounds is None and given == np.uint8:
-        bounds, dtype = (0.0, 255.0), np.uint8 if dtype is None else dtype
-    try:
-        low, high = (float(limit) for limit in bounds)
-    except (TypeError, ValueError):
-        low, high = 0.0, 0.0
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise ValueError(
-            f"{owner} needs public bounds of the numbers to learn units: give 'bounds' as two finite numbers, the "
-            "smaller one first, such as (0, 1)."
-        )
-    try:
-        sampled = np.dtype(np.float64 if dtype is None else dtype)
-    except TypeError:
-        sampled = np.dtype(object)
-    if sampled.kind not in "fiu":
-        raise ValueError(f"The 'dtypes' parameter of {owner} must be one numpy dtype of numbers for units.")
-    return UnitCodec(shape, low, high, sampled)

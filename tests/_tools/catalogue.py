@@ -34,7 +34,14 @@ from skfairdp import (
 )
 from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
-from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, MarginalsBackend, PATEGANBackend
+from skfairdp.generative import (
+    DataLensBackend,
+    GPATEBackend,
+    GSWGANBackend,
+    MarginalsBackend,
+    PATEGANBackend,
+    TableCodec,
+)
 from skfairdp.utils import public_generator
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
@@ -305,11 +312,11 @@ def _gradient_fits() -> list[Fit]:
 
 
 # ---- the generator ---------------------------------------------------------------------------------------------
-SMALL: dict[str, Any] = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
+SMALL: dict[str, Any] = {"n_teachers": 8, "n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 
 
 def pfguard(**options: Any) -> Callable[..., Any]:
-    given = {"epsilon": 8.0, "n_bins": 6, "n_teachers": 8, "bounds": (-6.0, 6.0), "classes": [0, 1], "groups": [0, 1],
+    given = {"epsilon": 8.0, "codec": TableCodec(n_bins=6), "bounds": (-6.0, 6.0), "classes": [0, 1], "groups": [0, 1],
              "random_state": 0}  # fmt: skip
     return partial(PFGuardGenerator, **{**given, **options})
 
@@ -359,7 +366,7 @@ def _generator_fits() -> list[Fit]:
         of("marginals-star-group", pfguard(backend=MarginalsBackend(structure="star"), balance="group")),
         of("marginals-unbalanced", pfguard(balance=None)),
         of("marginals-rates", pfguard(label_rates={0: 0.3, 1: 0.6})),
-        of("marginals-private-cells", pfguard(bounds=None, dtypes=float, n_bins=4)),
+        of("marginals-private-cells", pfguard(bounds=None, dtypes=float, codec=TableCodec(n_bins=4))),
         of("marginals-3", pfguard(classes=[0, 1, 2]), rows=three_classes),
         Fit(
             "PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every, make_tables
@@ -369,12 +376,12 @@ def _generator_fits() -> list[Fit]:
         of("gs-wgan-one", pfguard(backend=GSWGANBackend(answers="one", **SMALL))),
         of("gs-wgan-dpsgd-f", pfguard(backend=GSWGANBackend(clipping="dpsgd_f", **SMALL))),
         of("gs-wgan-global-adapt", pfguard(backend=GSWGANBackend(clipping="global_adapt", **SMALL))),
-        of("gs-wgan-stratified", pfguard(backend=GSWGANBackend(**SMALL), sampling="stratified", normalization="N2")),
-        of("gs-wgan-weights-gold", pfguard(backend=GSWGANBackend(**SMALL), sampling="weights", teacher_loss="gold")),
+        of("gs-wgan-stratified", pfguard(backend=GSWGANBackend(sampling="stratified", normalization="N2", **SMALL))),
+        of("gs-wgan-weights-gold", pfguard(backend=GSWGANBackend(sampling="weights", teacher_loss="gold", **SMALL))),
         Fit(
             "PFGuard-gs-wgan-reference",
             pfguard(backend=GSWGANBackend(**SMALL), groups=None),
-            lambda generator, rows: generator.fit(rows.X, rows.y, X_reference=rows.X_public),
+            lambda generator, rows: generator.fit(rows.X, rows.y, X_public=rows.X_public),
             samples_without_groups,
             RECORD,
             ("X", "y"),

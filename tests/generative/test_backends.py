@@ -11,15 +11,21 @@ import torch
 from skfairdp import PFGuardGenerator, PrivacyLedger
 from skfairdp._networks import GeneratorNet, StackedDiscriminators
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
-from skfairdp.generative._fairly_clipped_gan import CountsOfRows
-from skfairdp.generative._releases import BinnedGradients, MajorityBits, MeanGradient, SanitisedGradient, TopSigns
-from skfairdp.generative._samplers import TeacherParts, importance_weights, normalized, reference_ratios
+from skfairdp.generative._releases import (
+    BinnedGradients,
+    CountsOfRows,
+    MajorityBits,
+    MeanGradient,
+    SanitisedGradient,
+    TopSigns,
+)
+from skfairdp.generative._samplers import TeacherParts, density_ratios, importance_weights, normalized
 from skfairdp.privacy import NoiseSource, calibrate_noise, epsilon_of, gdp_epsilon, gdp_mu, repeat
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 
-SMALL = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
+SMALL = {"n_teachers": 10, "n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
     "gs_wgan": GSWGANBackend(**SMALL),
@@ -151,11 +157,11 @@ def test_top_signs_are_those_of_the_largest_coordinates():
 
 
 # ---- fair batches ----------------------------------------------------------------------------------------------
-def test_importance_weights_sum_to_the_law_in_every_stratum_that_is_there():
-    strata = np.array([0] * 90 + [1] * 9 + [3])
-    law = np.array([0.1, 0.2, 0.3, 0.4])
-    weights = importance_weights(strata, law)
-    sums = np.bincount(strata, weights, minlength=4)
+def test_importance_weights_sum_to_the_rates_in_every_cell_that_is_there():
+    cells = np.array([0] * 90 + [1] * 9 + [3])
+    rates = np.array([0.1, 0.2, 0.3, 0.4])
+    weights = importance_weights(cells, rates)
+    sums = np.bincount(cells, weights, minlength=4)
     np.testing.assert_allclose(sums, np.array([0.1, 0.2, 0, 0.4]) / 0.7)
     ratios = np.array([1.0, 2.0, 3.0])
     expected = ratios / (6 - ratios)
@@ -165,39 +171,39 @@ def test_importance_weights_sum_to_the_law_in_every_stratum_that_is_there():
 
 
 @pytest.mark.parametrize("sampling", ["importance", "stratified"])
-def test_batches_are_balanced_to_the_law_within_every_part(sampling):
+def test_batches_are_balanced_to_the_rates_within_every_part(sampling):
     rng = np.random.default_rng(0)
-    strata = rng.choice(4, size=4000, p=[0.7, 0.1, 0.15, 0.05])
-    law = np.full(4, 0.25)
-    parts = TeacherParts(strata, law, 8, np.random.default_rng(1), sampling=sampling)
+    cells = rng.choice(4, size=4000, p=[0.7, 0.1, 0.15, 0.05])
+    rates = np.full(4, 0.25)
+    parts = TeacherParts(cells, rates, 8, np.random.default_rng(1), sampling=sampling)
     index = np.concatenate([parts.batch(64) for _ in range(20)], axis=1)
-    shares = np.stack([np.bincount(strata[own], minlength=4) / len(own) for own in index])
+    shares = np.stack([np.bincount(cells[own], minlength=4) / len(own) for own in index])
     np.testing.assert_allclose(shares, 0.25, atol=0.06)
     if sampling == "stratified":
         one = parts.batch(64)
-        assert all(np.ptp(np.bincount(strata[own], minlength=4)) <= 2 for own in one)
-    plain = TeacherParts(strata, law, 8, np.random.default_rng(1), balanced=False).batch(2000)
-    assert np.mean(strata[plain] == 0) == pytest.approx(0.7, abs=0.03)
+        assert all(np.ptp(np.bincount(cells[own], minlength=4)) <= 2 for own in one)
+    plain = TeacherParts(cells, rates, 8, np.random.default_rng(1), balanced=False).batch(2000)
+    assert np.mean(cells[plain] == 0) == pytest.approx(0.7, abs=0.03)
 
 
 def test_weights_of_the_loss_balance_batches_that_are_drawn_as_they_are():
     rng = np.random.default_rng(0)
-    strata = rng.choice(4, size=4000, p=[0.7, 0.1, 0.15, 0.05])
-    parts = TeacherParts(strata, np.full(4, 0.25), 8, np.random.default_rng(1), sampling="weights")
+    cells = rng.choice(4, size=4000, p=[0.7, 0.1, 0.15, 0.05])
+    parts = TeacherParts(cells, np.full(4, 0.25), 8, np.random.default_rng(1), sampling="weights")
     index = parts.batch(2000)
-    assert np.mean(strata[index] == 0) == pytest.approx(0.7, abs=0.03)
+    assert np.mean(cells[index] == 0) == pytest.approx(0.7, abs=0.03)
     for own in parts.rows:
-        sums = np.bincount(strata[own], parts.loss_weights[own], minlength=4)
+        sums = np.bincount(cells[own], parts.loss_weights[own], minlength=4)
         np.testing.assert_allclose(sums / len(own), 0.25)
-    even = TeacherParts(strata, np.full(4, 0.25), 8, np.random.default_rng(1), sampling="weights", balanced=False)
+    even = TeacherParts(cells, np.full(4, 0.25), 8, np.random.default_rng(1), sampling="weights", balanced=False)
     np.testing.assert_allclose(even.loss_weights, 1.0)
-    assert TeacherParts(strata, np.full(4, 0.25), 8, np.random.default_rng(1)).loss_weights is None
+    assert TeacherParts(cells, np.full(4, 0.25), 8, np.random.default_rng(1)).loss_weights is None
 
 
-def test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata():
-    law = np.full(2, 0.5)
-    one = TeacherParts(np.zeros(50, dtype=int), law, 7, np.random.default_rng(3))
-    two = TeacherParts(np.arange(50) % 2, law, 7, np.random.default_rng(3))
+def test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_cells():
+    rates = np.full(2, 0.5)
+    one = TeacherParts(np.zeros(50, dtype=int), rates, 7, np.random.default_rng(3))
+    two = TeacherParts(np.arange(50) % 2, rates, 7, np.random.default_rng(3))
     np.testing.assert_array_equal(one.assignment, two.assignment)
     assert one.batch(9).shape == two.batch(9).shape == (7, 9)
 
@@ -206,10 +212,10 @@ def test_estimated_ratios_favour_rows_like_the_reference():
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(-2, 1, (450, 2)), rng.normal(2, 1, (50, 2))])
     reference = np.concatenate([rng.normal(-2, 1, (50, 2)), rng.normal(2, 1, (50, 2))])
-    ratios = reference_ratios(rows, reference)
+    ratios = density_ratios(rows, reference)
     assert ratios[450:].mean() > 4 * ratios[:450].mean()
     assert ratios.min() >= 1 / 20 and ratios.max() <= 20
-    assert len(reference_ratios(np.zeros((0, 2)), reference)) == 0
+    assert len(density_ratios(np.zeros((0, 2)), reference)) == 0
 
 
 # ---- networks --------------------------------------------------------------------------------------------------
@@ -341,7 +347,6 @@ def easy(n=600, seed=0):
 def make(backend, **more):
     given = {
         "epsilon": 50.0,
-        "n_teachers": 10,
         "bounds": {"size": (0, 5)},
         "categories": {"colour": ["red", "blue"]},
         "dtypes": {"size": int},
@@ -357,12 +362,14 @@ def make(backend, **more):
 @pytest.mark.parametrize(
     "backend",
     [
-        PATEGANBackend(n_steps=150, teacher_steps=1, student_steps=5, generator_steps=5, hidden=(16,), latent=4),
-        GSWGANBackend(n_steps=200, hidden=(16,), latent=4),
-        GSWGANBackend(answers="one", n_steps=400, hidden=(16,), latent=4),
-        GSWGANBackend(clipping="global_adapt", n_steps=200, hidden=(16,), latent=4),
-        DataLensBackend(n_steps=200, k=4, hidden=(16,), latent=4, least=0.5, lr=2e-3),
-        GPATEBackend(n_steps=300, hidden=(16,), latent=4, n_coordinates=12, lr=1e-3),
+        PATEGANBackend(
+            n_teachers=10, n_steps=150, teacher_steps=1, student_steps=5, generator_steps=5, hidden=(16,), latent=4
+        ),
+        GSWGANBackend(n_teachers=10, n_steps=200, hidden=(16,), latent=4),
+        GSWGANBackend(answers="one", n_teachers=10, n_steps=400, hidden=(16,), latent=4),
+        GSWGANBackend(clipping="global_adapt", n_teachers=10, n_steps=200, hidden=(16,), latent=4),
+        DataLensBackend(n_teachers=10, n_steps=200, k=4, hidden=(16,), latent=4, least=0.5, lr=2e-3),
+        GPATEBackend(n_teachers=10, n_steps=300, hidden=(16,), latent=4, n_coordinates=12, lr=1e-3),
     ],
     ids=BACKENDS,
 )
@@ -380,11 +387,10 @@ def test_rows_of_gs_wgan_are_those_of_the_group_they_are_asked_for():
     rng = np.random.default_rng(0)
     s = (rng.random(2000) < 0.2).astype(int)
     X = rng.normal(np.where(s == 1, 0.4, -0.4)[:, None], 0.2, (2000, 30))
-    backend = GSWGANBackend(n_steps=80, batch_size=16, teacher_steps=2, hidden=(32,))
+    backend = GSWGANBackend(n_teachers=50, n_steps=80, batch_size=16, teacher_steps=2, hidden=(32,))
     generator = PFGuardGenerator(
         epsilon=10.0,
         backend=backend,
-        n_teachers=50,
         codec="units",
         bounds=(-1, 1),
         groups=[0, 1],
@@ -414,14 +420,14 @@ def test_a_fit_spends_what_was_asked_writes_it_down_and_pickles_without_rows(bac
 def test_images_come_back_in_their_shape_dtype_and_range(backend):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (60, 4, 5), dtype=np.uint8)
-    generator = PFGuardGenerator(epsilon=5.0, backend=backend, n_teachers=5, classes=[0, 1], groups=["a", "b"])
+    generator = PFGuardGenerator(epsilon=5.0, backend=backend, classes=[0, 1], groups=["a", "b"])
     generator.fit(images, rng.integers(0, 2, 60), sensitive_features=rng.choice(["a", "b"], 60))
     new, y = generator.sample_labels(7)
     assert new.shape == (7, 4, 5) and new.dtype == np.uint8 and y.shape == (7,)
     assert generator.n_features_in_ == 20
     with pytest.raises(ValueError, match="needs public bounds"):
         generator.set_params(backend=backend).fit(images.astype(float), None, sensitive_features=["a", "b"] * 30)
-    flat = PFGuardGenerator(epsilon=5.0, backend=backend, n_teachers=5, codec="units", bounds=(0, 1), groups=[0, 1])
+    flat = PFGuardGenerator(epsilon=5.0, backend=backend, codec="units", bounds=(0, 1), groups=[0, 1])
     X = np.array([[5.0, -3.0, np.nan, 0.5]] * 20)
     new = flat.fit(X, sensitive_features=[0, 1] * 10).sample(50)
     assert new.min() >= 0 and new.max() <= 1 and new.shape == (50, 4)
@@ -430,14 +436,14 @@ def test_images_come_back_in_their_shape_dtype_and_range(backend):
 @every_backend
 def test_unknown_groups_are_balanced_towards_a_reference(backend):
     X, y, _ = easy(120)
-    generator = make(backend, groups=None).fit(X, y, X_reference=X[:20])
+    generator = make(backend, groups=None).fit(X, y, X_public=X[:20])
     assert generator.groups_ is None and generator.sample(3).shape == (3, 2)
 
 
 def test_marginals_refuse_images_and_unknown_groups():
     X, y, _ = easy(120)
     with pytest.raises(ValueError, match="cannot balance groups that are unknown"):
-        make("marginals", groups=None).fit(X, y, X_reference=X[:20])
+        make("marginals", groups=None).fit(X, y, X_public=X[:20])
     images = np.zeros((20, 3, 3), dtype=np.uint8)
     with pytest.raises(ValueError, match="cannot learn images"):
         PFGuardGenerator(groups=[0, 1]).fit(images, sensitive_features=[0, 1] * 10)
@@ -447,9 +453,9 @@ def test_more_teachers_than_rows_and_a_device_that_is_not_there_are_noticed_befo
     X, y, s = easy(20)
     ledger = PrivacyLedger()
     with pytest.raises(ValueError, match=r"more teachers than rows \(21 > 20\)"):
-        make(BACKENDS["pate_gan"], n_teachers=21, ledger=ledger).fit(X, y, sensitive_features=s)
-    with pytest.raises(ValueError, match="'device' parameter of PFGuardGenerator"):
-        make(BACKENDS["pate_gan"], device="abacus", ledger=ledger).fit(X, y, sensitive_features=s)
+        make(PATEGANBackend(n_teachers=21), ledger=ledger).fit(X, y, sensitive_features=s)
+    with pytest.raises(ValueError, match="'device' parameter of PATEGANBackend"):
+        make(PATEGANBackend(n_teachers=2, device="abacus"), ledger=ledger).fit(X, y, sensitive_features=s)
     with pytest.raises(ValueError, match="'n_steps' parameter of GSWGANBackend"):
         make(GSWGANBackend(n_steps=0), ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()

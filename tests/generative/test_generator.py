@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
-from skfairdp.generative import MarginalsBackend, PATEGANBackend
-from skfairdp.generative._group_rates import given_rates, target_law
+from skfairdp.generative import MarginalsBackend, PATEGANBackend, TableCodec
+from skfairdp.generative._group_rates import given_label_rates, target_rates
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
@@ -183,7 +183,7 @@ def test_without_labels_and_without_groups():
     assert balanced.sample(10, return_sensitive=True)[1].value_counts().to_dict() == {"f": 5, "m": 5}
 
 
-# ---- the law of groups and labels ------------------------------------------------------------------------------
+# ---- rates of groups and labels --------------------------------------------------------------------------------
 def test_groups_are_equally_frequent_and_labels_independent_of_them():
     X, y, s = mixed_table()
     generator = make(label_rates=None).fit(X, y, sensitive_features=s)
@@ -194,11 +194,11 @@ def test_groups_are_equally_frequent_and_labels_independent_of_them():
     assert abs(table.loc["f", ">50K"] - (y == ">50K").mean()) < 0.02
 
 
-def test_balance_group_keeps_each_groups_own_law_of_the_label():
+def test_balance_group_keeps_each_groups_own_rates_of_the_label():
     X, y, s = mixed_table()
     generator = make(balance="group", label_rates=None).fit(X, y, sensitive_features=s)
-    rates = generator.law_[:, 1] / generator.law_.sum(axis=1)
-    np.testing.assert_allclose(generator.law_.sum(axis=1), 0.5)
+    rates = generator.rates_[:, 1] / generator.rates_.sum(axis=1)
+    np.testing.assert_allclose(generator.rates_.sum(axis=1), 0.5)
     np.testing.assert_allclose(rates, [(y[s == g] == ">50K").mean() for g in "fm"], atol=0.03)
 
 
@@ -218,8 +218,8 @@ def test_a_group_within_the_noise_is_named_by_its_released_number_only():
 def test_label_rates_are_what_is_sampled():
     X, y, s = mixed_table()
     generator = make(label_rates={"f": 0.7, "m": [0.9, 0.1]}).fit(X, y, sensitive_features=s)
-    np.testing.assert_allclose(generator.law_, [[0.15, 0.35], [0.45, 0.05]])
-    shares = target_law(np.array([[0.1, 0.1], [0.4, 0.4]]), None, given_rates({0: 0.5, 1: 1.0}, [0, 1], 2, "x"))
+    np.testing.assert_allclose(generator.rates_, [[0.15, 0.35], [0.45, 0.05]])
+    shares = target_rates(np.array([[0.1, 0.1], [0.4, 0.4]]), None, given_label_rates({0: 0.5, 1: 1.0}, [0, 1], 2, "x"))
     np.testing.assert_allclose(shares, [[0.1, 0.1], [0.0, 0.8]])
 
 
@@ -299,14 +299,14 @@ def test_a_private_value_of_no_category_at_all_fails_no_fit_that_is_paid_for(str
     assert set(generator.sample(100, random_state=0)["c"].dropna()) == {"a", "b"}
 
 
-def test_a_reference_gives_cells_and_categories_without_a_release_or_a_warning():
+def test_public_rows_give_bins_and_categories_without_a_release_or_a_warning():
     X, y, s = mixed_table()
-    reference = mixed_table(300, seed=9)[0]
+    public = mixed_table(300, seed=9)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
         paid = make(bounds=None, categories=CATEGORIES).fit(X, y, sensitive_features=s)
-        free = make(bounds=None, categories=None).fit(X, y, sensitive_features=s, X_reference=PublicData(reference))
-    assert set(free.sample(2000)["age"]) <= set(range(reference["age"].min(), reference["age"].max() + 1))
+        free = make(bounds=None, categories=None).fit(X, y, sensitive_features=s, X_public=PublicData(public))
+    assert set(free.sample(2000)["age"]) <= set(range(public["age"].min(), public["age"].max() + 1))
     from skfairdp.privacy import flatten
 
     assert len(flatten(paid.privacy_.event)) == len(flatten(free.privacy_.event)) + 1
@@ -396,7 +396,11 @@ def test_one_row_and_one_column():
         ({"backend": "gan"}, "'backend' parameter of PFGuardGenerator"),
         ({"balance": "label"}, "'balance' parameter of PFGuardGenerator"),
         ({"backend": MarginalsBackend(structure="ring")}, "'structure' parameter of MarginalsBackend"),
-        ({"backend": MarginalsBackend(scores_share=0.5, pairs_share=0.5)}, "add up to less than 1"),
+        ({"backend": MarginalsBackend(budget_split={"tables": 0.5, "scores": 0.5, "pairs": 0.5})}, "add up to 1"),
+        ({"backend": MarginalsBackend(budget_split={"tables": 0.5, "scores": 0.5})}, "'tables', 'scores', 'pairs'"),
+        ({"backend": MarginalsBackend(structure="star", budget_split={"pairs": 1.0})}, "each of 'tables', and"),
+        ({"codec": "bytes"}, "'codec' parameter of PFGuardGenerator"),
+        ({"codec": TableCodec(n_bins=1)}, "'n_bins' parameter of TableCodec"),
     ],
 )
 def test_unusable_parameters(change, message):
@@ -435,13 +439,13 @@ def test_a_pickle_samples_the_same_rows_and_a_clone_is_unfitted(fitted):
     assert not hasattr(fitted, "score") and not hasattr(fitted, "predict")
 
 
-@pytest.mark.parametrize("backend", ["marginals", PATEGANBackend(n_steps=2, batch_size=4, hidden=(4,))])
+@pytest.mark.parametrize("backend", ["marginals", PATEGANBackend(n_teachers=5, n_steps=2, batch_size=4, hidden=(4,))])
 def test_a_pickle_holds_no_private_row(backend):
     X, y, s = mixed_table(400)
     X.loc[:2, "job"] = "canary-of-a-row"
     X["height"] = X["height"].astype("float64")
     X.loc[:2, "height"] = [98765.4321, -31415.92653, 27182.81828]
-    generator = make(backend=backend, n_teachers=5, ledger=PrivacyLedger()).fit(X, y, sensitive_features=s)
+    generator = make(backend=backend, ledger=PrivacyLedger()).fit(X, y, sensitive_features=s)
     stored = pickle.dumps(generator)
     assert b"canary-of-a-row" not in stored
     for canary in (98765.4321, -31415.92653, 27182.81828):

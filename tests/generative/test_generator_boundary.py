@@ -12,9 +12,18 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend, _samplers
+from skfairdp.generative import (
+    DataLensBackend,
+    GPATEBackend,
+    GSWGANBackend,
+    PATEGANBackend,
+    TableCodec,
+)
+from skfairdp.generative._samplers import density_ratios
 from skfairdp.privacy import NoiseSource
 from tests._tools.sources import installed
 
@@ -43,8 +52,8 @@ STRANGE = [
     np.timedelta64(3, "D"),
     b"bytes",
 ]
-CELLS = [*EXTREMES, *STRANGE]
-SMALL = {"n_steps": 2, "batch_size": 4, "hidden": (4,), "latent": 2}
+ENTRIES = [*EXTREMES, *STRANGE]
+SMALL = {"n_teachers": 4, "n_steps": 2, "batch_size": 4, "hidden": (4,), "latent": 2}
 NETWORKS = {
     "pate_gan": PATEGANBackend(student_steps=1, generator_steps=1, **SMALL),
     "gs_wgan": GSWGANBackend(**SMALL),
@@ -79,8 +88,8 @@ def seen(make, given, tape):
     with warnings.catch_warnings(record=True) as caught, installed(tape):
         warnings.simplefilter("always")
         try:
-            X, y, s, *reference = given
-            options = {"X_reference": reference[0]} if reference else {}
+            X, y, s, *public = given
+            options = {"X_public": public[0]} if public else {}
             model, error = make().fit(X, y, sensitive_features=s, **options), None
         except Exception as problem:
             model, error = None, problem
@@ -100,7 +109,7 @@ def seen(make, given, tape):
         out["model"] = [value.numpy().tobytes() for value in model.model_.net.state_dict().values()]
     names = sorted(name for name in vars(model) if name not in ("model_", "privacy_"))
     out["attributes"] = {name: repr(vars(model)[name]) for name in names}
-    out["codec"] = pickle.dumps(model.codec_)
+    out["codec"] = pickle.dumps(model._codec)
     assert SECRET.encode() not in pickle.dumps(model)
     return out
 
@@ -120,7 +129,7 @@ def same(make, here, *others):
 
 
 def columns(seed=0):
-    """Cells of a table by column, the labels and the groups, as lists."""
+    """Entries of a table by column, the labels and the groups, as lists."""
     rng = np.random.default_rng(seed)
     table = {
         "count": rng.integers(0, 9, N).tolist(),
@@ -132,13 +141,13 @@ def columns(seed=0):
 
 
 def as_frame(table):
-    return pd.DataFrame({name: pd.Series(as_cells(cells)).infer_objects() for name, cells in table.items()})
+    return pd.DataFrame({name: pd.Series(as_entries(entries)).infer_objects() for name, entries in table.items()})
 
 
-def as_cells(cells):
-    out = np.empty(len(cells), dtype=object)
-    for i, cell in enumerate(cells):
-        out[i] = cell
+def as_entries(entries):
+    out = np.empty(len(entries), dtype=object)
+    for i, entry in enumerate(entries):
+        out[i] = entry
     return out
 
 
@@ -153,7 +162,7 @@ def as_rows(table):
 
 
 def as_objects(table):
-    return np.column_stack([as_cells(cells) for cells in table.values()])
+    return np.column_stack([as_entries(entries) for entries in table.values()])
 
 
 CONTAINERS = {"frame": as_frame, "categories": as_categories, "lists": as_rows, "objects": as_objects}
@@ -166,7 +175,7 @@ def make(frame=True, **more):
         "categories": {names[2]: ["a", "b"], names[3]: [False, True]},
         "classes": ["no", "ok", "no-show"],
         "groups": ["f", "m", "a long name"],
-        "n_bins": 4,
+        "codec": TableCodec(n_bins=4),
         "random_state": 0,
         "label_rates": None,
     }
@@ -175,14 +184,14 @@ def make(frame=True, **more):
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("column", ["count", "size", "kind", "flag"])
-def test_no_cell_of_a_declared_column_shows_in_anything_but_releases(container, column):
+def test_no_entry_of_a_declared_column_shows_in_anything_but_releases(container, column):
     """Whatever it does to the type of its column: integers become floats, everything becomes objects, strings widen."""
     build, (table, y, s), others = CONTAINERS[container], columns(), []
-    for k, cell in enumerate(CELLS):
-        if container == "categories" and not isinstance(cell, str):
+    for k, entry in enumerate(ENTRIES):
+        if container == "categories" and not isinstance(entry, str):
             continue
         position = (0, N - 1, 57)[k % 3]
-        changed = {**table, column: [*table[column][:position], cell, *table[column][position + 1 :]]}
+        changed = {**table, column: [*table[column][:position], entry, *table[column][position + 1 :]]}
         others.append((build(changed), y, s))
     result = same(lambda: make(container in ("frame", "categories")), (build(table), y, s), *others)
     assert result["error"] == (type(None), "None")
@@ -190,15 +199,15 @@ def test_no_cell_of_a_declared_column_shows_in_anything_but_releases(container, 
 
 @pytest.mark.parametrize("column", ["count", "size", "kind", "flag"])
 @pytest.mark.parametrize("container", ["frame", "objects"])
-def test_no_cell_shows_where_a_reference_says_what_the_columns_are(container, column):
+def test_no_entry_shows_where_public_rows_say_what_the_columns_are(container, column):
     build, (table, y, s), others = CONTAINERS[container], columns(), []
-    reference = build(columns(1)[0])
-    for cell in CELLS:
-        others.append((build({**table, column: [*table[column][:7], cell, *table[column][8:]]}), y, s, reference))
-    result = same(lambda: make(bounds=None, categories=None), (build(table), y, s, reference), *others)
-    assert result["error"] == (type(None), "None") and any("X_reference" in fact for fact in result["report"][1])
+    public = build(columns(1)[0])
+    for entry in ENTRIES:
+        others.append((build({**table, column: [*table[column][:7], entry, *table[column][8:]]}), y, s, public))
+    result = same(lambda: make(bounds=None, categories=None), (build(table), y, s, public), *others)
+    assert result["error"] == (type(None), "None") and any("X_public" in fact for fact in result["report"][1])
     if container == "frame":
-        assert result["types"][0] == [repr(dtype) for dtype in reference.dtypes]
+        assert result["types"][0] == [repr(dtype) for dtype in public.dtypes]
 
 
 @pytest.mark.parametrize("container", ["frame", "lists", "objects"])
@@ -262,7 +271,7 @@ def test_one_label_or_group_more_changes_no_type():
     """Of a list of strings numpy's type is as wide as the longest of them."""
     table, y, s = columns()
     X = as_frame(table)
-    containers = [list, np.array, as_cells, pd.Series, lambda cells: pd.Series(cells).astype("category")]
+    containers = [list, np.array, as_entries, pd.Series, lambda entries: pd.Series(entries).astype("category")]
     for build in containers:
         first = same(make, (X, build(y), s), (X, build(["no-show", *y[1:]]), s))
         assert first["error"] == (type(None), "None")
@@ -282,7 +291,7 @@ def test_intersections_of_groups_come_back_alike_from_every_container():
     for build in (
         lambda a, b: pd.DataFrame({"s": a, "old": b}),
         lambda a, b: list(zip(a, b, strict=True)),
-        lambda a, b: np.column_stack([as_cells(a), as_cells(b)]),
+        lambda a, b: np.column_stack([as_entries(a), as_entries(b)]),
     ):
         first = same(single, (X, y, build(s, old)), (X, y, build(*rare)))
         assert first["error"] == (type(None), "None")
@@ -291,11 +300,11 @@ def test_intersections_of_groups_come_back_alike_from_every_container():
 BAD_LABELS = [SECRET, "", None, np.nan, pd.NA, pd.NaT, 0, 1.5, ["no"], ("no",), {"no": 1}, np.array([1, 2])]
 
 
-def as_series(cells):
-    return pd.Series(as_cells(cells))
+def as_series(entries):
+    return pd.Series(as_entries(entries))
 
 
-@pytest.mark.parametrize("build", [list, as_cells, as_series])
+@pytest.mark.parametrize("build", [list, as_entries, as_series])
 @pytest.mark.parametrize("what", ["classes", "groups"])
 def test_all_labels_that_are_not_declared_raise_one_error_that_says_nothing(build, what):
     """Finding: "133 row(s) whose value is not among the 3 known ones", any number of times and for nothing."""
@@ -335,7 +344,6 @@ def test_images_show_their_values_in_releases_only(dtypes):
     def single():
         return PFGuardGenerator(
             backend=NETWORKS["gs_wgan"],
-            n_teachers=4,
             bounds=(0, 255),
             dtypes=dtypes,
             groups=["f", "m"],
@@ -344,9 +352,9 @@ def test_images_show_their_values_in_releases_only(dtypes):
         )
 
     y, others = rng.integers(0, 2, N), []
-    for cell in CELLS:
+    for entry in ENTRIES:
         other = images.astype(object)
-        other[3, 0, 0] = cell
+        other[3, 0, 0] = entry
         others.append((other, y, s))
     first = same(single, (images, y, s), *others)
     assert first["error"] == (type(None), "None")
@@ -360,7 +368,6 @@ def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused
     def single():
         return PFGuardGenerator(
             backend=NETWORKS["gs_wgan"],
-            n_teachers=4,
             bounds=(0, 1),
             codec="units",
             classes=[0, 1],
@@ -368,8 +375,8 @@ def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused
             random_state=0,
         )
 
-    cells = [cell for cell in CELLS if not isinstance(cell, np.ndarray)]
-    others = [([*images[:-1], [[cell, 0.5, 0.5], [0.5] * 3]], y, s) for cell in cells]
+    entries = [entry for entry in ENTRIES if not isinstance(entry, np.ndarray)]
+    others = [([*images[:-1], [[entry, 0.5, 0.5], [0.5] * 3]], y, s) for entry in entries]
     assert same(single, (images, y, s), *others)["error"] == (type(None), "None")
     found = set()
     for bad in ([[0.5]], [], 3.0, None, SECRET, [[0.5] * 3, [0.5] * 2], np.zeros((2, 2))):
@@ -381,7 +388,7 @@ def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused
 
 def test_an_array_of_bytes_says_that_it_is_one():
     images = np.random.default_rng(0).integers(0, 256, (N, 2, 3), dtype=np.uint8)
-    model = PFGuardGenerator(backend=NETWORKS["gs_wgan"], n_teachers=4, balance=None, label_rates=None).fit(images)
+    model = PFGuardGenerator(backend=NETWORKS["gs_wgan"], balance=None, label_rates=None).fit(images)
     assert model.sample(3).dtype == np.uint8
     assert "that X is an array of bytes" in {fact.name for fact in model.privacy_.public}
 
@@ -402,7 +409,7 @@ def unlike():
     return here, (there, ["ok"] * N, ["f", "m", "a long name"] * (N // 3))
 
 
-LAWS = {
+RATES = {
     "default": {"label_rates": "fair"},
     "groups": {"balance": "group"},
     "as it is": {"balance": None},
@@ -410,21 +417,21 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings(law):
-    """Cells, laws, chosen pairs and what is said about small groups are functions of noisy counts."""
+@pytest.mark.parametrize("rates", RATES)
+def test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings(rates):
+    """Bins, rates, chosen pairs and what is said about small groups are functions of noisy counts."""
     here, there = unlike()
     for epsilon, one, two in ((50.0, here, there), (50.0, there, here), (0.5, here, there)):
-        first = same(partial(make, epsilon=epsilon, **LAWS[law]), one, two)
+        first = same(partial(make, epsilon=epsilon, **RATES[rates]), one, two)
         assert first["error"] == (type(None), "None")
-        if law == "default" and one is here:
+        if rates == "default" and one is here:
             assert "have a released count below" in str(first["warnings"])
 
 
 @pytest.mark.parametrize("backend", NETWORKS)
 def test_networks_are_the_same_for_two_tables_with_the_same_releases(backend):
     here, there = unlike()
-    same(lambda: make(backend=NETWORKS[backend], n_teachers=6, dtypes={"count": int}), here, there)
+    same(lambda: make(backend=clone(NETWORKS[backend]).set_params(n_teachers=6), dtypes={"count": int}), here, there)
 
 
 # ---- teachers that are total -------------------------------------------------------------------------------------
@@ -442,7 +449,8 @@ def test_no_part_of_the_rows_can_fail_a_fit(backend, settings, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*have a released count below")
-        model = make(backend=NETWORKS[backend], n_teachers=N, ledger=ledger, verbose=1, **settings)
+        teachers = clone(NETWORKS[backend]).set_params(n_teachers=N, **settings)
+        model = make(backend=teachers, ledger=ledger, verbose=1)
         model.fit(X, ["no"] * N, sensitive_features=["f"] * N)
         printed = capsys.readouterr()
     assert model.sample(5).shape == (5, 4) and printed.out == ""
@@ -450,19 +458,18 @@ def test_no_part_of_the_rows_can_fail_a_fit(backend, settings, capsys):
 
 
 @pytest.mark.parametrize("trouble", ["raises", "warns"])
-def test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights(trouble, monkeypatch):
-    class Troubled(_samplers.LogisticRegression):
+def test_a_classifier_that_cannot_tell_a_part_from_public_rows_gives_even_weights(trouble):
+    class Troubled(LogisticRegression):
         def fit(self, X, y):
             if trouble == "raises":
                 raise ValueError(SECRET)
             warnings.warn(SECRET, UserWarning, stacklevel=2)
             return super().fit(X, y)
 
-    monkeypatch.setattr(_samplers, "LogisticRegression", Troubled)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            ratios = _samplers.reference_ratios(np.zeros((4, 2)), np.ones((3, 2)))
+            ratios = density_ratios(np.zeros((4, 2)), np.ones((3, 2)), Troubled())
         except ValueError:
             pytest.fail("what goes wrong in a part ends the fit")
     assert not caught

@@ -1,6 +1,7 @@
-"""Parts of the marginals backend against brute force: simplex, cells, trees, laws, strata."""
+"""Parts of the marginals backend against brute force: simplex, bins, trees, rates, entries."""
 
 import itertools
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -9,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skfairdp.generative._backend import Layout
 from skfairdp.generative._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
-from skfairdp.generative._dataframes import as_cells, as_numbers, codes_of_cells
-from skfairdp.generative._fair_rates import fair_rates
-from skfairdp.generative._group_rates import on_simplex, tilted_rates
-from skfairdp.generative._marginals import MarginalsModel
-from skfairdp.generative._strata import drawn_strata
-from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_strata
+from skfairdp.generative._dataframes import as_entries, as_numbers, codes_of_entries
+from skfairdp.generative._group_rates import fair_label_rates, on_simplex, tilted_label_rates
+from skfairdp.generative._marginals import MarginalsModel, MarginalsPlan
+from skfairdp.generative._samplers import drawn_cells
+from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_cells
 
 
 @given(st.lists(st.floats(-50, 100), min_size=1, max_size=8))
@@ -48,21 +49,21 @@ def test_without_noise_shares_are_frequencies_and_with_much_of_it_those_of_all_r
 
 
 @pytest.mark.parametrize(("missing", "kept"), [(3.0, False), (500.0, True)])
-def test_a_cell_of_missing_values_within_the_noise_is_empty(missing, kept):
+def test_a_code_of_missing_values_within_the_noise_is_empty(missing, kept):
     counts = np.array([[100.0, 50, missing, 0], [100, 50, missing, 0]])
     shares = conditional_tables(counts, 10.0, 1, np.array([True, True, True, False]), 2)
     assert (shares[:, 2] > 0).all() == kept
 
 
-def test_the_joint_law_agrees_with_all_three_tables():
+def test_the_joint_shares_agree_with_all_three_tables():
     rng = np.random.default_rng(0)
-    strata = np.array([0.6, 0.3, 0.1])
+    weights = np.array([0.6, 0.3, 0.1])
     truth = rng.dirichlet(np.ones(12), size=3).reshape(3, 3, 4)
-    pair = np.einsum("s,sij->ij", strata, truth)
-    joint = joint_given_strata(pair, truth.sum(axis=2), truth.sum(axis=1), strata, n_steps=400)
+    pair = np.einsum("s,sij->ij", weights, truth)
+    joint = joint_given_cells(pair, truth.sum(axis=2), truth.sum(axis=1), weights, n_steps=400)
     np.testing.assert_allclose(joint.sum(axis=2), truth.sum(axis=2), atol=1e-4)
     np.testing.assert_allclose(joint.sum(axis=1), truth.sum(axis=1), atol=1e-6)
-    np.testing.assert_allclose(np.einsum("s,sij->ij", strata, joint), pair, atol=1e-3)
+    np.testing.assert_allclose(np.einsum("s,sij->ij", weights, joint), pair, atol=1e-3)
 
 
 def test_the_tree_is_the_spanning_tree_of_the_largest_gain_and_drops_pairs_that_are_noise():
@@ -85,31 +86,43 @@ def test_the_tree_is_the_spanning_tree_of_the_largest_gain_and_drops_pairs_that_
 def tree_model():
     rng = np.random.default_rng(2)
     root, child = rng.dirichlet(np.ones(3), size=2), rng.dirichlet(np.ones(4), size=(2, 3))
-    return TreeModel([(1, ()), (0, (1,))], [root, child]), root, child
+    return TreeModel([(1, None), (0, 1)], [root, child]), root, child
 
 
 def test_a_tree_is_sampled_from_its_tables_and_its_density_is_theirs():
     model, root, child = tree_model()
-    strata = np.repeat([0, 1], 40_000)
-    cells = model.sample(strata, np.random.default_rng(0))
+    cells = np.repeat([0, 1], 40_000)
+    codes = model.sample(cells, np.random.default_rng(0))
     for s in (0, 1):
         found = np.zeros((3, 4))
-        np.add.at(found, (cells[strata == s, 1], cells[strata == s, 0]), 1 / 40_000)
+        np.add.at(found, (codes[cells == s, 1], codes[cells == s, 0]), 1 / 40_000)
         np.testing.assert_allclose(found, root[s][:, None] * child[s], atol=0.01)
-    logs = model.log_likelihood(cells[:5])
-    for row, values in zip(logs, cells[:5], strict=True):
+    logs = model.log_likelihood(codes[:5])
+    for row, values in zip(logs, codes[:5], strict=True):
         expected = [np.log(root[s, values[1]] * child[s, values[1], values[0]]) for s in (0, 1)]
         np.testing.assert_allclose(row, expected)
 
 
-def test_cells_without_a_share_are_never_sampled():
+def test_codes_without_a_share_are_never_sampled():
     table = np.array([[0.0, 0.5, 0.0, 0.5, 0.0]])
-    cells = TreeModel([(0, ())], [table]).sample(np.zeros(5000, dtype=np.int64), np.random.default_rng(0))
-    assert set(cells[:, 0]) == {1, 3}
+    codes = TreeModel([(0, None)], [table]).sample(np.zeros(5000, dtype=np.int64), np.random.default_rng(0))
+    assert set(codes[:, 0]) == {1, 3}
+
+
+@pytest.mark.parametrize("n_columns", [2, 6, 9])
+def test_every_pair_that_a_tree_may_have_is_paid_for_and_one_more_is_refused(n_columns):
+    layout = Layout("codes", 1000, n_columns, 2, 2, "group_and_label", groups_known=True)
+    plan = MarginalsPlan(layout, True, 0.06, 0.34)
+    mechanism = plan.pairs_at(1.0)
+    assert mechanism.sensitivity == pytest.approx(math.sqrt(2 * (n_columns - 1)))  # one row moves two counts in each
+    assert f"{n_columns - 1} tables of pairs" in plan.releases
+    loop = [(j, (j + 1) % n_columns) for j in range(n_columns)]
+    with pytest.raises(ValueError, match=f"{n_columns - 1} tables of pairs were declared, but there are {n_columns}"):
+        plan._joint_tables(None, loop, [], 1.0, None)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------
-def test_a_value_that_fills_a_cell_alone_gets_a_cell_of_its_own():
+def test_a_value_that_fills_a_bin_alone_gets_a_bin_of_its_own():
     values = np.array([0.0] * 80 + list(range(1, 21)))
     starts = quantile_starts(values, 5, 0.0, 20.0, True)
     assert starts[0] == 0 and starts[1] == 1
@@ -120,18 +133,18 @@ def test_a_value_that_fills_a_cell_alone_gets_a_cell_of_its_own():
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(2, 12))
 @settings(max_examples=60, deadline=None)
-def test_a_value_decoded_lies_in_its_own_cell(values, n_bins):
+def test_a_value_decoded_lies_in_its_own_bin(values, n_bins):
     numbers = np.array(values)
     starts = quantile_starts(numbers, n_bins, numbers.min(), numbers.max(), False)
     column = NumberColumn("x", np.dtype("float64"), True, starts, float(numbers.max()))
-    cells = column.encode(numbers)
-    drawn = column.decode(cells, np.random.default_rng(0))
-    np.testing.assert_array_equal(column.encode(drawn), cells)
+    codes = column.encode(numbers)
+    drawn = column.decode(codes, np.random.default_rng(0))
+    np.testing.assert_array_equal(column.encode(drawn), codes)
     assert numbers.min() <= drawn.min() and drawn.max() <= numbers.max()
 
 
 @pytest.mark.parametrize(("bounds", "integer"), [(None, False), (None, True), ((-3.0, 7.0), False), ((2, 9e6), True)])
-def test_the_fine_grid_rises_and_gives_its_anchor_a_cell_of_its_own(bounds, integer):
+def test_the_fine_grid_rises_and_gives_its_anchor_a_bin_of_its_own(bounds, integer):
     starts, high = fine_grid(bounds, integer)
     assert (np.diff(starts) > 0).all() and starts[-1] <= high
     anchor = 0.0 if bounds is None or bounds[0] <= 0 else float(bounds[0])
@@ -141,7 +154,7 @@ def test_the_fine_grid_rises_and_gives_its_anchor_a_cell_of_its_own(bounds, inte
     assert not integer or (starts == np.round(starts)).all()
 
 
-def test_merged_cells_have_about_equal_counts_and_empty_outer_cells_are_cut_off():
+def test_merged_bins_have_about_equal_counts_and_empty_outer_bins_are_cut_off():
     starts = np.arange(100.0)
     truth = np.where((starts >= 20) & (starts < 70), 200.0, 0.0)
     truth[30] = 5000
@@ -155,14 +168,14 @@ def test_merged_cells_have_about_equal_counts_and_empty_outer_cells_are_cut_off(
     assert 2 <= len(nothing) <= 10 and high == 99.0
 
 
-# ---- laws ------------------------------------------------------------------------------------------------------
-def test_tilts_run_from_the_groups_own_laws_through_the_overall_one():
+# ---- rates -----------------------------------------------------------------------------------------------------
+def test_tilts_run_from_the_groups_own_shares_through_the_overall_ones():
     observed = np.array([[0.3, 0.1], [0.3, 0.3]])
-    np.testing.assert_allclose(tilted_rates(observed, -1.0), [[0.75, 0.25], [0.5, 0.5]])
-    np.testing.assert_allclose(tilted_rates(observed, 0.0), [[0.6, 0.4]] * 2)
-    beyond = tilted_rates(observed, 1.0)
+    np.testing.assert_allclose(tilted_label_rates(observed, -1.0), [[0.75, 0.25], [0.5, 0.5]])
+    np.testing.assert_allclose(tilted_label_rates(observed, 0.0), [[0.6, 0.4]] * 2)
+    beyond = tilted_label_rates(observed, 1.0)
     assert beyond[0, 1] > 0.4 > beyond[1, 1]
-    sharper = tilted_rates(observed, 0.0, 0.5)
+    sharper = tilted_label_rates(observed, 0.0, 0.5)
     assert sharper[0, 1] < 0.4 and sharper[0, 1] == pytest.approx(sharper[1, 1])
 
 
@@ -170,7 +183,7 @@ def test_fair_rates_are_less_unfair_on_the_model_than_equal_ones_and_cost_little
     """One column that tells the label and one that tells the group, which is unequal in the label."""
     label = np.array([[0.8, 0.2], [0.3, 0.7], [0.7, 0.3], [0.15, 0.85]])
     group = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
-    model = MarginalsModel(TreeModel([(0, ()), (1, ())], [label, group]))
+    model = MarginalsModel(TreeModel([(0, None), (1, None)], [label, group]))
     observed = np.array([[0.4, 0.1], [0.25, 0.25]])
 
     def judged(rates):
@@ -182,24 +195,24 @@ def test_fair_rates_are_less_unfair_on_the_model_than_equal_ones_and_cost_little
         gap = np.ptp(np.einsum("sy,syk->sk", of_label, hits), axis=0).max()
         return np.ptp(right, axis=0).max() ** 2 + (1.8 * gap) ** 2, (observed * right).sum()
 
-    chosen = fair_rates(model, observed, np.random.default_rng(0))
+    chosen = fair_label_rates(model, observed, np.random.default_rng(0))
     np.testing.assert_allclose(chosen.sum(axis=1), 1)
-    unfair, accuracy = judged(tilted_rates(observed, 0.0))
+    unfair, accuracy = judged(tilted_label_rates(observed, 0.0))
     found, kept = judged(chosen)
     assert found <= unfair + 1e-3 and kept >= accuracy - 0.02
-    np.testing.assert_allclose(fair_rates(model, np.array([[0.4, 0.6]]), np.random.default_rng(0)), [[0.4, 0.6]])
+    np.testing.assert_allclose(fair_label_rates(model, np.array([[0.4, 0.6]]), np.random.default_rng(0)), [[0.4, 0.6]])
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda v: sum(v) > 0.01), st.integers(1, 200))
 @settings(max_examples=60, deadline=None)
-def test_strata_are_drawn_as_often_as_their_shares_say_up_to_one_row(shares, n_samples):
-    law = np.array(shares) / sum(shares)
-    drawn = drawn_strata(law, n_samples, np.random.default_rng(0))
+def test_groups_and_labels_are_drawn_as_often_as_their_shares_say_up_to_one_row(shares, n_samples):
+    rates = np.array(shares) / sum(shares)
+    drawn = drawn_cells(rates, n_samples, np.random.default_rng(0))
     assert len(drawn) == n_samples
-    assert (np.abs(np.bincount(drawn, minlength=len(law)) - law * n_samples) < 2).all()
+    assert (np.abs(np.bincount(drawn, minlength=len(rates)) - rates * n_samples) < 2).all()
 
 
-# ---- cells -----------------------------------------------------------------------------------------------------
+# ---- entries ---------------------------------------------------------------------------------------------------
 class Touchy:
     """Raises at everything a reader might try."""
 
@@ -263,17 +276,17 @@ CELLS = st.one_of(
 
 @given(st.lists(CELLS, max_size=4), st.lists(st.integers(0, len(STRANGE) - 1), min_size=1, max_size=3))
 @settings(max_examples=300, deadline=None)
-def test_what_a_cell_is_read_as_depends_on_that_cell_alone(values, strange):
-    """So that a replaced row changes the cells of that row, whatever it does to the type of its column."""
+def test_what_an_entry_is_read_as_depends_on_that_entry_alone(values, strange):
+    """So that a replaced row changes the entries of that row, whatever it does to the type of its column."""
     values = [*values, *(STRANGE[k] for k in strange)]  # by position: hypothesis hashes what it draws
-    cells = as_cells(values)
+    entries = as_entries(values)
     labels = ["a", 1, 0, ("x", 1), 2.5]
-    codes = codes_of_cells(cells, labels, missing=7, other=9)
-    for container in (cells, pd.Series(cells, dtype=object)):
+    codes = codes_of_entries(entries, labels, missing=7, other=9)
+    for container in (entries, pd.Series(entries, dtype=object)):
         np.testing.assert_array_equal(
-            as_numbers(container), np.concatenate([as_numbers(as_cells([value])) for value in values])
+            as_numbers(container), np.concatenate([as_numbers(as_entries([value])) for value in values])
         )
-    alone = [int(codes_of_cells(as_cells([value]), labels, missing=7, other=9)[0]) for value in values]
+    alone = [int(codes_of_entries(as_entries([value]), labels, missing=7, other=9)[0]) for value in values]
     assert codes.tolist() == alone
 
 
@@ -296,4 +309,4 @@ def test_what_a_cell_is_read_as_depends_on_that_cell_alone(values, strange):
 def test_numbers_are_the_same_in_a_column_of_any_type(dtype):
     typed = pd.Series([0, 1, 1, 0, 1]).astype(dtype)
     np.testing.assert_array_equal(as_numbers(typed), [0, 1, 1, 0, 1])
-    np.testing.assert_array_equal(codes_of_cells(as_cells(typed), [0, 1], missing=7, other=9), [0, 1, 1, 0, 1])
+    np.testing.assert_array_equal(codes_of_entries(as_entries(typed), [0, 1], missing=7, other=9), [0, 1, 1, 0, 1])

@@ -34,9 +34,9 @@ def small_groups_are_told_by_their_true_sizes(patch):
         true_counts.append(np.asarray(values, dtype=float))
         return honest_release(self, values, source, *args, **kwargs)
 
-    def warn(self, noisy, sigma, domain):
+    def warn(self, noisy, sigma):
         sizes = next(counts for counts in reversed(true_counts) if counts.size == noisy.size)
-        honest_warning(self, sizes.reshape(noisy.shape), sigma, domain)
+        honest_warning(self, sizes.reshape(noisy.shape), sigma)
 
     patch.setattr(GaussianMechanism, "release", release)
     patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)

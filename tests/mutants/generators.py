@@ -10,25 +10,24 @@ from skfairdp.generative import PFGuardGenerator, _inputs
 from skfairdp.generative import _adversarial as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative import _table_codec as _codec
-from skfairdp.generative._budget import Budget
+from skfairdp.generative._backend import GeneratorPlan
 from skfairdp.generative._dataframes import as_numbers
 from skfairdp.generative._declared import Form
-from skfairdp.generative._fairly_clipped_gan import CountsOfRows
 from skfairdp.generative._marginals import MarginalsPlan
-from skfairdp.generative._pate_gan import PATEGANPlan
-from skfairdp.generative._releases import MajorityBits, MeanGradient, SanitisedGradient
-from skfairdp.generative._table_codec import TableCodec
+from skfairdp.generative._published import PATEGANPlan
+from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient
+from skfairdp.generative._table_codec import TableCodec, TableEncoder
 from skfairdp.metrics import _synthetic
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
-from tests.mutants.harness import mutant
+from tests.mutants.harness import mutant, replace_everywhere
 
 
 class Parts(samplers.TeacherParts):
-    """The package's parts, changed after they are dealt: ``change(parts, strata, law)``."""
+    """The package's parts, changed after they are dealt: ``change(parts, cells, rates)``."""
 
-    def __init__(self, strata, law, n_teachers, rng, **options):
-        super().__init__(strata, law, n_teachers, rng, **options)
-        self.change(strata, law)
+    def __init__(self, cells, rates, n_teachers, rng, **options):
+        super().__init__(cells, rates, n_teachers, rng, **options)
+        self.change(cells, rates)
 
     def even(self, rows):
         return rows, np.arange(1, len(rows) + 1) / len(rows)
@@ -42,8 +41,8 @@ def deal(patch, change):
 def one_part_for_all_discriminators(patch):
     """Found: one discriminator that sees all rows, called an ensemble. Right: disjoint parts for the whole fit."""
 
-    def change(self, strata, law):
-        self._reached = [self.even(np.arange(len(strata))) for _ in self.rows]
+    def change(self, cells, rates):
+        self._reached = [self.even(np.arange(len(cells))) for _ in self.rows]
 
     deal(patch, change)
 
@@ -56,7 +55,7 @@ def exclusive_or_in_the_noise_of_the_tables(patch):
         exclusive_or = 10 ^ round(self.delta)  # 10 for every δ below one half
         return calibrate_noise(self.event_at, self.epsilon, 1 / exclusive_or, guess=4.0)
 
-    patch.setattr(Budget, "calibrated", calibrated)
+    patch.setattr(GeneratorPlan, "scale", property(calibrated))
 
 
 @mutant
@@ -68,39 +67,39 @@ def noise_on_labels_in_place_of_votes(patch):
 @mutant
 def bits_charged_once_a_round(patch):
     """Found: a round of queries charged as one. Right: every bit is charged."""
-    patch.setattr(PATEGANPlan, "event_at", lambda self, noise: repeat(self.bits_at(noise).event, self.settings.n_steps))
+    patch.setattr(PATEGANPlan, "event_at", lambda self, scale: repeat(self.bits_at(scale).event, self.backend.n_steps))
 
 
 @mutant
 def bounds_of_columns_read_from_private_rows(patch):
     """Found: smallest and largest private value as the range of what is generated. Right: public, or paid for."""
-    honest = _inputs.plan_table
+    honest = TableCodec.plan
 
-    def planted(table, declarations, **options):
+    def planted(self, table, declarations, **options):
         numbers = {n: as_numbers(c) for n, c in zip(table.names, table.columns, strict=True) if n != "kind"}
         found = {name: (np.nanmin(values), np.nanmax(values)) for name, values in numbers.items()}
-        return honest(table, replace(declarations, bounds=found), **options)
+        return honest(self, table, replace(declarations, bounds=found), **options)
 
-    patch.setattr(_inputs, "plan_table", planted)
+    patch.setattr(TableCodec, "plan", planted)
 
 
 @mutant
 def categories_read_from_private_rows(patch):
     """Found: one-hot columns for the categories that occur. Right: public ones; others have a cell of their own."""
-    honest = _inputs.plan_table
+    honest = TableCodec.plan
 
-    def planted(table, declarations, **options):
+    def planted(self, table, declarations, **options):
         found = sorted({cell for cell in table.columns[table.names.index("kind")] if isinstance(cell, str)})
-        return honest(table, replace(declarations, categories={"kind": found}), **options)
+        return honest(self, table, replace(declarations, categories={"kind": found}), **options)
 
-    patch.setattr(_inputs, "plan_table", planted)
+    patch.setattr(TableCodec, "plan", planted)
 
 
 @mutant
 def every_discriminator_on_the_last_part(patch):
     """Found: a stale loop index, so that every teacher trains on the last part. Right: each on its own."""
 
-    def change(self, strata, law):
+    def change(self, cells, rates):
         self._reached = [self.even(self.rows[-1]) for _ in self.rows]
 
     deal(patch, change)
@@ -156,7 +155,9 @@ def rows_dealt_anew_every_round(patch):
 @mutant
 def delta_overwritten(patch):
     """Found: δ set to 1/n whatever the user asked. Right: what was asked is what is calibrated and reported."""
-    patch.setattr(Budget, "calibrated", lambda self: calibrate_noise(self.event_at, self.epsilon, 1 / 60, guess=4.0))
+    patch.setattr(
+        GeneratorPlan, "scale", property(lambda self: calibrate_noise(self.event_at, self.epsilon, 1 / 60, guess=4.0))
+    )
 
 
 @mutant
@@ -173,7 +174,7 @@ def student_discriminator_trained_on_real_rows(patch):
 
 @mutant
 def real_labels_with_synthetic_rows(patch):
-    """Found: the private labels handed out beside synthetic rows. Right: labels are drawn from the law."""
+    """Found: the private labels handed out beside synthetic rows. Right: labels are drawn at the rates."""
     honest_fit, honest_draw = PFGuardGenerator.fit, PFGuardGenerator._draw
     kept = {}
 
@@ -182,8 +183,8 @@ def real_labels_with_synthetic_rows(patch):
         return honest_fit(self, X, y, **given)
 
     def draw(self, n_samples, *rest):
-        X, (classes, _), groups = honest_draw(self, n_samples, *rest)
-        return X, (classes, np.resize(kept[id(self)], n_samples)), groups
+        X, _, groups = honest_draw(self, n_samples, *rest)
+        return X, np.resize(kept[id(self)], n_samples), groups
 
     patch.setattr(PFGuardGenerator, "fit", fit)
     patch.setattr(PFGuardGenerator, "_draw", draw)
@@ -196,9 +197,9 @@ def weights_from_the_groups_of_the_whole_table(patch):
     Right: a teacher weighs with the counts of its own part.
     """
 
-    def change(self, strata, law):
-        counts = np.bincount(strata, minlength=len(law))
-        weights = law[strata] / np.maximum(counts, 1)[strata]
+    def change(self, cells, rates):
+        counts = np.bincount(cells, minlength=len(rates))
+        weights = rates[cells] / np.maximum(counts, 1)[cells]
         self._reached = [(own, weights[own].cumsum() / weights[own].sum()) for own in self.rows]
 
     deal(patch, change)
@@ -237,8 +238,8 @@ def rare_rows_dealt_again(patch):
     Right: disjoint parts, whatever their classes.
     """
 
-    def change(self, strata, law):
-        rare = np.flatnonzero(strata == np.bincount(strata).argmin())
+    def change(self, cells, rates):
+        rare = np.flatnonzero(cells == np.bincount(cells).argmin())
         self._reached = [self.even(np.concatenate([own, rare])) for own in self.rows]
 
     deal(patch, change)
@@ -249,10 +250,10 @@ def parts_stratified_by_group(patch):
     """Found (PFGuard's step 2): parts matched to the groups' shares. Right: dealt by position."""
     honest = samplers.TeacherParts.__init__
 
-    def init(self, strata, law, n_teachers, rng, **options):
-        honest(self, strata, law, n_teachers, rng, **options)
-        self.assignment = np.empty(len(strata), dtype=np.int64)
-        self.assignment[np.argsort(strata, kind="stable")] = np.arange(len(strata)) % n_teachers
+    def init(self, cells, rates, n_teachers, rng, **options):
+        honest(self, cells, rates, n_teachers, rng, **options)
+        self.assignment = np.empty(len(cells), dtype=np.int64)
+        self.assignment[np.argsort(cells, kind="stable")] = np.arange(len(cells)) % n_teachers
 
     patch.setattr(samplers.TeacherParts, "__init__", init)
 
@@ -295,28 +296,28 @@ def labels_typed_as_the_private_ones(patch):
 @mutant
 def numbers_typed_as_the_private_ones(patch):
     """Found: floats where one private integer is missing. Right: declared types, float64 without one."""
-    honest = _inputs.plan_table
+    honest = TableCodec.plan
 
-    def planted(table, declarations, **options):
+    def planted(self, table, declarations, **options):
         columns = zip(table.names, table.columns, strict=True)
         found = {name: column.dtype for name, column in columns if getattr(column.dtype, "kind", "O") in "iuf"}
-        return honest(table, replace(declarations, dtypes=found), **options)
+        return honest(self, table, replace(declarations, dtypes=found), **options)
 
-    patch.setattr(_inputs, "plan_table", planted)
+    patch.setattr(TableCodec, "plan", planted)
 
 
 @mutant
 def categories_kept_with_the_column(patch):
     """Found: the categorical dtype of the private column, with all its values, in the fitted model. Right: declared."""
-    honest = _inputs.plan_table
+    honest = TableCodec.plan
 
-    def planted(table, declarations, **options):
-        codec, read = honest(table, declarations, **options)
-        pairs = zip(codec.columns, table.columns, strict=True)
+    def planted(self, table, declarations, **options):
+        encoder, read = honest(self, table, declarations, **options)
+        pairs = zip(encoder.columns, table.columns, strict=True)
         kept = [replace(column, dtype=rows.dtype) if column.name == "kind" else column for column, rows in pairs]
-        return replace(codec, columns=tuple(kept)), read
+        return replace(encoder, columns=tuple(kept)), read
 
-    patch.setattr(_inputs, "plan_table", planted)
+    patch.setattr(TableCodec, "plan", planted)
 
 
 @mutant
@@ -329,27 +330,27 @@ def rows_converted_as_a_whole(patch):
 @mutant
 def rows_counted_in_an_error(patch):
     """Found: "133 row(s) whose value is not among the 3 known ones", uncharged. Right: one constant text."""
-    honest = _inputs.codes_of_cells
+    honest = _inputs.codes_of_entries
 
-    def planted(cells, labels, *, missing, other):
-        codes = honest(cells, labels, missing=missing, other=other)
+    def planted(entries, labels, *, missing, other):
+        codes = honest(entries, labels, missing=missing, other=other)
         if other == -1 and (codes < 0).any():
             raise ValueError(f"{int((codes < 0).sum())} row(s) whose value is not among the known ones.")
         return codes
 
-    patch.setattr(_inputs, "codes_of_cells", planted)
+    patch.setattr(_inputs, "codes_of_entries", planted)
 
 
 @mutant
 def trouble_of_a_part_let_through(patch):
     """Found: warnings and failures of what is fitted on one part reach the user. Right: silence, even weights."""
 
-    def planted(rows, reference):
-        truth = np.repeat([0, 1], [len(rows), len(reference)])
-        samplers.LogisticRegression().fit(np.vstack([rows, reference]), truth)
+    def planted(rows, public, classifier=None):
+        truth = np.repeat([0, 1], [len(rows), len(public)])
+        (classifier or samplers.LogisticRegression()).fit(np.vstack([rows, public]), truth)
         return np.full(len(rows), 2.0)
 
-    patch.setattr(samplers, "reference_ratios", planted)
+    replace_everywhere(patch, samplers.density_ratios, planted)
 
 
 class Exact:
@@ -370,29 +371,31 @@ class Exact:
 
 
 @mutant
-def cells_from_exact_histograms(patch):
-    """Found (survived in 0.1.0): fine histograms are released, cells are merged by the exact ones. Right: by noisy."""
-    honest = TableCodec.settle
-    patch.setattr(
-        TableCodec, "settle", lambda self, table, mechanism, source: honest(self, table, Exact(mechanism), source)
-    )
+def bins_from_exact_histograms(patch):
+    """Found (survived in 0.1.0): fine histograms are released, bins are merged by the exact ones. Right: by noisy."""
+    honest = TableEncoder.settle
+
+    def settle(self, table, mechanism, noise):
+        return honest(self, table, None if mechanism is None else Exact(mechanism), noise)
+
+    patch.setattr(TableEncoder, "settle", settle)
 
 
 @mutant
-def law_from_exact_counts(patch):
+def rates_from_exact_counts(patch):
     """Found (planted): shares of groups and labels from the counts before the noise. Right: after it."""
-    honest = Budget.law.fget
-    patch.setattr(Budget, "law", property(lambda self: Exact(honest(self))))
+    honest = GeneratorPlan.counts.fget
+    patch.setattr(GeneratorPlan, "counts", property(lambda self: Exact(honest(self))))
 
 
 @mutant
 def small_groups_told_by_exact_counts(patch):
     """Found (survived in 0.1.0): the warning of small groups counts private rows. Right: it reads released counts."""
-    honest_law, honest_warning, kept = Budget.law.fget, PFGuardGenerator._warn_of_small_groups, []
-    patch.setattr(Budget, "law", property(lambda self: Exact(honest_law(self), kept)))
+    honest_counts, honest_warning, kept = GeneratorPlan.counts.fget, PFGuardGenerator._warn_of_small_groups, []
+    patch.setattr(GeneratorPlan, "counts", property(lambda self: Exact(honest_counts(self), kept)))
 
-    def warn(self, noisy, sigma, domain):
-        return honest_warning(self, kept[-1].reshape(noisy.shape), sigma, domain)
+    def warn(self, noisy, sigma):
+        return honest_warning(self, kept[-1].reshape(noisy.shape), sigma)
 
     patch.setattr(PFGuardGenerator, "_warn_of_small_groups", warn)
 

@@ -290,7 +290,7 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "generators.parts_stratified_by_group": trap(
-        25, BACKENDS("test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_strata")
+        25, BACKENDS("test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_cells")
     ),
     "generators.only_the_drawn_discriminator_trains": also(
         GENERATOR_ENSEMBLES("test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before")
@@ -301,22 +301,22 @@ NOTICED: dict[str, Noticed] = {
     "generators.numbers_typed_as_the_private_ones": trap(
         37,
         GENERATOR_BOUNDARY(
-            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="frame", column="count"
+            "test_no_entry_of_a_declared_column_shows_in_anything_but_releases", container="frame", column="count"
         ),
     ),
     "generators.categories_kept_with_the_column": trap(
         37,
         GENERATOR_BOUNDARY(
-            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="categories", column="kind"
+            "test_no_entry_of_a_declared_column_shows_in_anything_but_releases", container="categories", column="kind"
         ),
     ),
     "generators.rows_converted_as_a_whole": trap(
         37,
         GENERATOR_BOUNDARY(
-            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="lists", column="size"
+            "test_no_entry_of_a_declared_column_shows_in_anything_but_releases", container="lists", column="size"
         ),
         GENERATOR_BOUNDARY(
-            "test_no_cell_of_a_declared_column_shows_in_anything_but_releases", container="objects", column="count"
+            "test_no_entry_of_a_declared_column_shows_in_anything_but_releases", container="objects", column="count"
         ),
     ),
     "generators.rows_counted_in_an_error": trap(
@@ -328,37 +328,38 @@ NOTICED: dict[str, Noticed] = {
     "generators.trouble_of_a_part_let_through": trap(
         41,
         GENERATOR_BOUNDARY(
-            "test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights", trouble="warns"
+            "test_a_classifier_that_cannot_tell_a_part_from_public_rows_gives_even_weights", trouble="warns"
         ),
         GENERATOR_BOUNDARY(
-            "test_a_classifier_that_cannot_tell_a_part_from_the_reference_gives_even_weights", trouble="raises"
-        ),
-    ),
-    "generators.cells_from_exact_histograms": trap(
-        45,
-        GENERATOR_BOUNDARY(
-            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="ranges paid for"
+            "test_a_classifier_that_cannot_tell_a_part_from_public_rows_gives_even_weights", trouble="raises"
         ),
     ),
-    "generators.law_from_exact_counts": trap(
+    "generators.bins_from_exact_histograms": trap(
         45,
         GENERATOR_BOUNDARY(
-            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="default"
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings",
+            rates="ranges paid for",
+        ),
+    ),
+    "generators.rates_from_exact_counts": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="default"
         ),
         GENERATOR_BOUNDARY(
-            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="as it is"
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="as it is"
         ),
     ),
     "generators.small_groups_told_by_exact_counts": trap(
         45,
         GENERATOR_BOUNDARY(
-            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="default"
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="default"
         ),
     ),
     "generators.pairs_chosen_by_exact_scores": trap(
         45,
         GENERATOR_BOUNDARY(
-            "test_two_tables_with_the_same_releases_give_the_same_cells_laws_pairs_and_warnings", law="groups"
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="groups"
         ),
     ),
     "generators.gap_downstream_against_all_other_groups": also(

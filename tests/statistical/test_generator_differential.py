@@ -1,11 +1,10 @@
 """With the noise gone, no release of the generator moves further between neighbours than it declares.
 
-Watched is the one mechanism that every real-valued release passes through: the vector that goes in, on two tables that
-differ in one replaced row, features, label and group. What comes out is replaced by one fixed answer for both, so that
-what later releases depend on is equal, as adaptive composition asks.
+Watched is the one door that every release passes through: the vector that goes in, on two tables that differ in one
+replaced row, features, label and group. What comes out is replaced by one fixed answer for both, so that what later
+releases depend on is equal, as adaptive composition asks.
 """
 
-import contextlib
 import math
 
 import numpy as np
@@ -13,8 +12,9 @@ import pandas as pd
 import pytest
 
 from skfairdp import PFGuardGenerator
-from skfairdp.generative import MarginalsBackend
-from skfairdp.privacy import GaussianMechanism, compose, epsilon_of
+from skfairdp.generative import MarginalsBackend, TableCodec
+from skfairdp.privacy import NoiseSource, compose, epsilon_of
+from tests._tools.sources import installed, recording_noise
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
@@ -57,19 +57,19 @@ def replaced(position, stranger):
     return X, y, s
 
 
-@contextlib.contextmanager
-def watched():
-    """Record what every release adds noise to; what is let out is one answer that no row had a part in."""
-    log = []
+class FixedAnswers(NoiseSource):
+    """Records what every release adds noise to; what is let out is one answer that no row had a part in."""
 
-    def release(mechanism, values, source):
-        values = np.asarray(values, dtype=float)
-        log.append((mechanism, values.copy()))
-        return 1e6 * np.random.default_rng(len(log)).random(values.shape)  # so large that every pair is worth its table
+    def __init__(self):
+        super().__init__()
+        self.log = []
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GaussianMechanism, "release", release)
-        yield log
+    def release(self, mechanism, *private, **public):
+        self._check(mechanism)
+        values = np.asarray(private[0], dtype=float)
+        self.log.append((mechanism, values.copy()))
+        rng = np.random.default_rng(len(self.log))
+        return 1e6 * rng.random(values.shape)  # so large that every pair is worth its table
 
 
 def fit(table, **settings):
@@ -81,7 +81,7 @@ def fit(table, **settings):
         "classes": [0, 1],
         "dtypes": {"size": float, "count": int},
         "groups": ["a", "b"],
-        "n_bins": 4,
+        "codec": TableCodec(n_bins=4),
         "random_state": 0,
     }
     if settings.get("bounds", 0) == 0:
@@ -90,9 +90,9 @@ def fit(table, **settings):
 
 
 def releases_of(table, **settings):
-    with watched() as log:
+    with installed(FixedAnswers()) as source:
         model = fit(table, **settings)
-    return log, model
+    return source.log, model
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -124,17 +124,10 @@ def test_the_event_of_the_generator_is_that_of_the_noise_it_adds(name):
 def test_the_noise_of_the_generator_has_the_scale_that_is_accounted():
     """Two-sided: 2/3 and 3/2 of it are rejected."""
     drawn = []
-    original = GaussianMechanism.release
-
-    def release(mechanism, values, source):
-        out = original(mechanism, values, source)
-        drawn.append((out - np.asarray(values, dtype=float)) / mechanism.sigma)
-        return out
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GaussianMechanism, "release", release)
-        for seed in range(12):
+    for seed in range(12):
+        with recording_noise() as record:
             fit(world(seed))
+        drawn += [release.noise / release.sigma for release in record.releases]
     noise = np.concatenate([part.ravel() for part in drawn])
     assert len(noise) > 500
     spread = noise.std()
@@ -145,12 +138,11 @@ def test_the_noise_of_the_generator_has_the_scale_that_is_accounted():
 
 @pytest.mark.parametrize("bounds", [{"size": (-3.0, 3.0), "count": (0, 12)}, None])
 def test_one_outlying_row_moves_no_bound_of_the_output(bounds):
-    """Cells are those of the public bounds, or of noisy counts that a single row cannot reach past."""
+    """Bins are those of the public bounds, or of noisy counts that a single row cannot reach past."""
     ranges = []
     for table in (world(), replaced(7, STRANGERS[0])):
-        with watched():
-            codec = fit(table, bounds=bounds).codec_
-        ranges.append([(c.starts.tolist(), c.high) for c in codec.columns if hasattr(c, "starts")])
+        _, model = releases_of(table, bounds=bounds)
+        ranges.append([(c.starts.tolist(), c.high) for c in model._codec.columns if hasattr(c, "starts")])
     assert ranges[0] == ranges[1]
 
 
@@ -161,7 +153,7 @@ def test_replaying_the_releases_gives_the_model_without_the_rows():
     _, second = releases_of((X.sample(frac=1, random_state=0).reset_index(drop=True), 1 - y, s[::-1].copy()))
     for one, two in zip(first.model_.tree.tables, second.model_.tree.tables, strict=True):
         np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(first.law_, second.law_)
+    np.testing.assert_array_equal(first.rates_, second.rates_)
     for one, two in zip(
         first.sample_labels(40, return_sensitive=True, random_state=0),
         second.sample_labels(40, return_sensitive=True, random_state=0),

@@ -10,20 +10,27 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator
 from skfairdp._networks import AdversarialTraining
-from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
-from skfairdp.generative import _adversarial as gan
-from skfairdp.generative._fairly_clipped_gan import CountsOfRows
-from skfairdp.generative._releases import BinnedGradients, MajorityBits, MeanGradient, SanitisedGradient, TopSigns
+from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend, TableCodec
+from skfairdp.generative._releases import (
+    BinnedGradients,
+    CountsOfRows,
+    MajorityBits,
+    MeanGradient,
+    SanitisedGradient,
+    TopSigns,
+)
+from skfairdp.generative._samplers import TeacherParts
 from skfairdp.privacy import GaussianMechanism, flatten
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 
 N, TEACHERS = 48, 6
-SMALL = {"n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
+SMALL = {"n_teachers": TEACHERS, "n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
     "gs_wgan": GSWGANBackend(answers="one", teacher_steps=10, **SMALL),
@@ -64,18 +71,16 @@ def replaced(position):
 
 def fit(table, backend, *, unknown=False, **settings):
     X, y, s = table
-    reference = pd.DataFrame({"size": np.linspace(-2, 2, 30), "kind": pd.Series(list("abc") * 10, dtype=object)})
+    public = pd.DataFrame({"size": np.linspace(-2, 2, 30), "kind": pd.Series(list("abc") * 10, dtype=object)})
     generator = PFGuardGenerator(
         epsilon=5.0,
-        backend=BACKENDS[backend],
-        n_teachers=TEACHERS,
-        n_bins=4,
+        backend=clone(BACKENDS[backend]).set_params(**settings),
+        codec=TableCodec(n_bins=4),
         classes=[0, 1],
         random_state=0,
         groups=None if unknown else ["a", "b"],
-        **settings,
     )
-    return generator.fit(X, y, sensitive_features=None if unknown else s, X_reference=reference)
+    return generator.fit(X, y, sensitive_features=None if unknown else s, X_public=public)
 
 
 @contextlib.contextmanager
@@ -87,8 +92,8 @@ def watched(drawn=0):
         log.append((mechanism, kind, np.array(private, dtype=float)))
         return fixed(np.random.default_rng(len(log)))
 
-    def law(mechanism, values, source):
-        return answer(mechanism, "law", values, lambda rng: N * (1 + rng.random(np.shape(values))) / 6)
+    def groups(mechanism, values, source):
+        return answer(mechanism, "groups", values, lambda rng: N * (1 + rng.random(np.shape(values))) / 6)
 
     def bits(mechanism, votes, source):
         return answer(mechanism, "bits", votes, lambda rng: rng.random(np.shape(votes)) < 0.5)
@@ -114,7 +119,7 @@ def watched(drawn=0):
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GaussianMechanism, "release", law)
+        patch.setattr(GaussianMechanism, "release", groups)
         patch.setattr(MajorityBits, "release", bits)
         patch.setattr(SanitisedGradient, "release", gradient)
         patch.setattr(MeanGradient, "release", mean)
@@ -128,7 +133,7 @@ def watched(drawn=0):
 def moves(kind, mechanism, first, second):
     """Distances that have declared bounds, each with its bound."""
     change = first - second
-    if kind == "law":
+    if kind == "groups":
         return [(np.linalg.norm(change), np.sqrt(2))]
     if kind == "bits":
         return [(np.abs(change).max(), 1.0)]
@@ -153,14 +158,14 @@ def releases_of(table, backend, drawn=0, **settings):
 def teacher_of(position, backend):
     """Public: the partition follows from the number of rows and random_state."""
     seen = []
-    original = gan.TeacherParts
+    original = TeacherParts.__init__
 
-    def noting(*args, **kwargs):
-        seen.append(original(*args, **kwargs))
-        return seen[-1]
+    def noting(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        seen.append(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gan, "TeacherParts", noting)
+        patch.setattr(TeacherParts, "__init__", noting)
         releases_of(world(), backend)
     assert len(seen) == 1, "rows are dealt to teachers once in a fit"
     return int(seen[0].assignment[position])
@@ -226,7 +231,7 @@ def test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_befo
 def test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees_its_own(backend):
     seen = [set() for _ in range(TEACHERS)]
     parts = []
-    original = gan.TeacherParts.batch
+    original = TeacherParts.batch
 
     def batch(self, batch_size):
         index = original(self, batch_size)
@@ -236,7 +241,7 @@ def test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees
         return index
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gan.TeacherParts, "batch", batch)
+        patch.setattr(TeacherParts, "batch", batch)
         releases_of(world(), backend)
     assert sum(map(len, seen)) == len(set.union(*seen)), "a row reached two teachers"
     assert all(seen)
@@ -262,7 +267,7 @@ def test_the_number_of_releases_is_the_declared_one(backend):
     counted = {"bits": steps, "gradient": steps, "counts": steps, "signs": steps * SMALL["batch_size"], "bins": steps}
     times = {"bits": steps * 6, "gradient": steps, "counts": steps, "signs": steps * 6, "bins": steps * 6}
     expected = Counter()
-    for kind in {kind for _, kind, _ in log} - {"law"}:
+    for kind in {kind for _, kind, _ in log} - {"groups"}:
         assert sum(name == kind for _, name, _ in log) == counted[kind]
         mechanism = next(mechanism for mechanism, name, _ in log if name == kind)
         for leaf, count in flatten(mechanism.event).items():
