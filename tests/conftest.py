@@ -9,7 +9,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import sklearn
 
-from skfairdp.utils import PublicData
 from tests._tools.problems import make_rows
 
 
@@ -23,6 +22,9 @@ def routing():
 @pytest.fixture(scope="session")
 def rows():
     """400 private rows and 200 public ones, two classes and two groups. Not to be changed."""
+    # Imported here: what the package warns of when it is imported is an error of the test module that does it first.
+    from skfairdp.utils import PublicData
+
     X, y, groups = make_rows(600)
     return SimpleNamespace(
         X=X[:400],
