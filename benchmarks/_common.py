@@ -25,8 +25,10 @@ DATA = ("adult", "adult-race", "bank", "credit", "parkinsons", "synthetic")
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "dp-accounting", "fairlearn", "joblib")
 
 
-def parser(description: str, name: str, *, seeds: int | None = None, first_seed: int = 0) -> argparse.ArgumentParser:
-    """Return a command line with ``--out``, ``--quick`` and, where the benchmark is repeated, ``--seeds``."""
+def parser(
+    description: str, name: str, *, seeds: int | None = None, first_seed: int = 0, data: bool = False
+) -> argparse.ArgumentParser:
+    """Return a command line with ``--out``, ``--quick`` and, where they are asked for, ``--seeds`` and ``--data``."""
     made = argparse.ArgumentParser(description=description.split("\n", 1)[0])
     made.add_argument(
         "--out", type=Path, help=f"JSON file to write (default: {RESULTS.name}/{name}.json; with --quick: none)"
@@ -37,7 +39,9 @@ def parser(description: str, name: str, *, seeds: int | None = None, first_seed:
         made.add_argument(
             "--first-seed", type=int, default=first_seed, help=f"seed of the first (default: {first_seed})"
         )
-    made.set_defaults(name=name)
+    if data:
+        made.add_argument("--data", choices=DATA, default=None, help="default: adult where found, else synthetic")
+    made.set_defaults(name=name, started=time.perf_counter())
     return made
 
 
@@ -46,7 +50,7 @@ def seeds_of(arguments: argparse.Namespace) -> list[int]:
     return list(range(arguments.first_seed, arguments.first_seed + (1 if arguments.quick else arguments.seeds)))
 
 
-def save(arguments: argparse.Namespace, payload: dict[str, Any], *, started: float, name: str | None = None) -> None:
+def save(arguments: argparse.Namespace, *, name: str | None = None, **payload: Any) -> None:
     """Write the result with how and where it was made; with ``--quick`` only where ``--out`` names a file."""
     out = arguments.out
     if out is None:
@@ -56,8 +60,9 @@ def save(arguments: argparse.Namespace, payload: dict[str, Any], *, started: flo
     record = {
         "benchmark": name or arguments.name,
         "command": command_line(),
+        **({"seeds": seeds_of(arguments)} if hasattr(arguments, "seeds") else {}),
         **payload,
-        "seconds_in_all": time.perf_counter() - started,
+        "seconds_in_all": time.perf_counter() - arguments.started,
         "versions": versions(),
         "machine": machine(),
     }
@@ -127,6 +132,62 @@ def plus_minus(entry: dict[str, float | None], digits: int = 3) -> str:
         return "–"
     text = f"{entry['mean']:.{digits}f}"
     return text if entry["standard_error"] is None else f"{text} ± {entry['standard_error']:.{digits}f}"
+
+
+def averaged(
+    points: Sequence[dict[str, Any]], keys: Sequence[str], names: Sequence[str], *, by_seed: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Average the points that agree in ``keys`` over seeds: one row each, in the order of their first points.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        One for each setting and seed, with its ``epsilon_certified`` (None or 0: there is none).
+    keys : sequence of str
+        What tells settings apart.
+    names : sequence of str
+        Figures to average; those that a setting does not have are left out.
+    by_seed : sequence of str, default=()
+        Figures to list seed by seed as well.
+    """
+    rows = []
+    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in points):
+        mine = [point for point in points if tuple(point[k] for k in keys) == key]
+        row: dict[str, Any] = dict(zip(keys, key, strict=True))
+        row["epsilon_certified"] = max((p["epsilon_certified"] for p in mine if p["epsilon_certified"]), default=None)
+        row.update({name: summary([point[name] for point in mine]) for name in names if name in mine[0]})
+        if by_seed:
+            row["by_seed"] = {name: [round(point[name], 5) for point in mine] for name in by_seed}
+        rows.append(row)
+    return rows
+
+
+def measure(
+    predicted: Any, split: Any, reject_label: Any = None, *, classes: Sequence[int] = (0, 1)
+) -> dict[str, float]:
+    """Measure predictions of the test rows; refused ones count for coverage only."""
+    from skfairdp import metrics
+
+    truth, groups = np.asarray(split.y_test), split.sensitive_features_test
+    label = -1 if reject_label is None else reject_label
+    fairness = {"sensitive_features": groups, "reject_label": label}
+    return {
+        "accuracy": metrics.selective_accuracy(truth, predicted, reject_label=label),
+        "disparity": metrics.demographic_disparity(None, predicted, classes=list(classes), **fairness),
+        "eo_disparity": metrics.equalized_odds_disparity(truth, predicted, **fairness),
+        "coverage": metrics.coverage_score(None, predicted, reject_label=label),
+    }
+
+
+def sizes(split: Any) -> dict[str, int]:
+    """Return the numbers of private, public and test rows."""
+    return {"n_private": len(split.y), "n_public": len(split.y_public), "n_test": len(split.y_test)}
+
+
+def tell_split(seed: int, split: Any) -> None:
+    """Print how many rows each part of a split has."""
+    counts = (f"{n:,} {name.removeprefix('n_')}" for name, n in sizes(split).items())
+    print(f"seed {seed}: {', '.join(counts)} rows", flush=True)
 
 
 def load_rows(data: str, seed: int) -> tuple[Any, Any, Any]:

@@ -9,7 +9,6 @@ All lower bounds of a run hold together with 95 % confidence. With ``--attribute
 differ in the group of one row.
 """
 
-import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -185,7 +184,6 @@ def main() -> None:
     parser.add_argument("--attribute", action="store_true", help="audit SF-PATE, which protects the group of a row")
     parser.add_argument("--queries", type=int, default=10, help="public rows asked about (default: 10)")
     arguments = parser.parse_args()
-    started = time.perf_counter()
     common.quiet_fairness()
     warnings.filterwarnings("ignore", "Input.*constant|The number of unique classes", UserWarning)
     n_runs = 40 if arguments.quick else arguments.runs
@@ -217,18 +215,15 @@ def main() -> None:
     print(f"largest ratio {worst:.2f} (never above 1); smallest with the matched filter {matched:.2f} (at least 0.6)")
     common.save(
         arguments,
-        {
-            "noise": "secret: not reproducible bit for bit",
-            "runs_per_world": n_runs,
-            "queries": arguments.queries,
-            "n_teachers": N_TEACHERS,
-            "delta": DELTA,
-            "confidence": CONFIDENCE,
-            "rows": rows,
-            "to_reach": {"ratio_at_most": 1.0, "matched_filter_at_least": 0.6},
-        },
-        started=started,
         name="audit_attribute" if arguments.attribute else None,
+        noise="secret: not reproducible bit for bit",
+        runs_per_world=n_runs,
+        queries=arguments.queries,
+        n_teachers=N_TEACHERS,
+        delta=DELTA,
+        confidence=CONFIDENCE,
+        rows=rows,
+        to_reach={"ratio_at_most": 1.0, "matched_filter_at_least": 0.6},
     )
 
 

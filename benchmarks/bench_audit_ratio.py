@@ -573,7 +573,6 @@ def main() -> None:
     parser.add_argument("--canaries", type=int, default=20_000, help="in the fits with many (default: 20000)")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     warnings.simplefilter("ignore")
     everything, epsilons = cases(), EPSILONS
     n_draws, n_canaries = arguments.draws, arguments.canaries
@@ -631,18 +630,15 @@ def main() -> None:
     print(f"largest ratio {worst:.3f} (never above 1)")
     common.save(
         arguments,
-        {
-            "noise": "seeded",
-            "seeds": [arguments.seed],
-            "revision": revision(),
-            "draws": n_draws,
-            "delta": DELTA,
-            "confidence": CONFIDENCE,
-            "rows": rows,
-            "one_fit": single,
-            "to_reach": {"ratio_at_most": 1.0, "ratio_at_least": 0.8},
-        },
-        started=started,
+        noise="seeded",
+        seeds=[arguments.seed],
+        revision=revision(),
+        draws=n_draws,
+        delta=DELTA,
+        confidence=CONFIDENCE,
+        rows=rows,
+        one_fit=single,
+        to_reach={"ratio_at_most": 1.0, "ratio_at_least": 0.8},
     )
 
 

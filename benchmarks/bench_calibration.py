@@ -76,7 +76,6 @@ def main() -> None:
     parser = common.parser(__doc__, "calibration")
     parser.add_argument("--repeats", type=int, default=3, help="the quickest counts (default: 3)")
     arguments = parser.parse_args()
-    started = time.perf_counter()
     plan(next(settings(quick=True)), 1)  # imports
     measured = [plan(setting, arguments.repeats) for setting in settings(arguments.quick)]
     rows = []
@@ -112,15 +111,12 @@ def main() -> None:
     print(f"slowest of {len(measured)}: {max(p['seconds'] for p in measured):.3f} s (to reach: below {BAR})")
     common.save(
         arguments,
-        {
-            "delta": DELTA,
-            "repeats": arguments.repeats,
-            "rows": rows,
-            "slowest_seconds": max(p["seconds"] for p in measured),
-            "to_reach": {"seconds_below": BAR},
-            "plans": measured,
-        },
-        started=started,
+        delta=DELTA,
+        repeats=arguments.repeats,
+        rows=rows,
+        slowest_seconds=max(p["seconds"] for p in measured),
+        to_reach={"seconds_below": BAR},
+        plans=measured,
     )
 
 

@@ -78,34 +78,22 @@ def points(split: Any, seed: int) -> Iterator[dict[str, Any]]:
                 }
 
 
-def summarise(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Average over seeds."""
-    keys = ("model", "calibration", "lam", "gamma")
-    rows = []
-    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in found):
-        mine = [point for point in found if tuple(point[k] for k in keys) == key]
-        row: dict[str, Any] = dict(zip(keys, key, strict=True))
-        row["epsilon_certified"] = max(point["epsilon_certified"] for point in mine)
-        for name in ("accuracy", "disparity", "public_disparity", "agreement", "seconds"):
-            row[name] = common.summary([point[name] for point in mine])
-        row["by_seed"] = {name: [round(p[name], 5) for p in mine] for name in ("accuracy", "disparity")}
-        rows.append(row)
-    return rows
-
-
 def main() -> None:
-    parser = common.parser(__doc__, "calibrator", seeds=3, first_seed=100)
-    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser = common.parser(__doc__, "calibrator", seeds=3, first_seed=100, data=True)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     common.quiet_fairness()
     data = arguments.data or common.default_data()
     found: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
         split = common.load_split(data, seed, share=0.1 if arguments.quick else 1.0)
         found += [{"seed": seed, **point} for point in points(split, seed)]
-        print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows")
-    table = summarise(found)
+        common.tell_split(seed, split)
+    table = common.averaged(
+        found,
+        ("model", "calibration", "lam", "gamma"),
+        ("accuracy", "disparity", "public_disparity", "agreement", "seconds"),
+        by_seed=("accuracy", "disparity"),
+    )
     print()
     common.print_table(
         ["model", "calibration", "λ", "γ", "ε", "public gap", "gap", "accuracy", "agreement", "seconds"],
@@ -122,20 +110,7 @@ def main() -> None:
             for row in table
         ],
     )
-    common.save(
-        arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "n_private": len(split.y),
-            "n_public": len(split.y_public),
-            "n_test": len(split.y_test),
-            "epsilon": EPSILON,
-            "delta": DELTA,
-            "rows": table,
-        },
-        started=started,
-    )
+    common.save(arguments, data=data, **common.sizes(split), epsilon=EPSILON, delta=DELTA, rows=table)
 
 
 if __name__ == "__main__":

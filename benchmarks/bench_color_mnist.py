@@ -119,20 +119,9 @@ def pate(epsilon: float, gamma: float | None, seed: int, **settings: Any) -> Any
 
 
 def measure(predicted: Any, split: Any, reject_label: int = -1) -> dict[str, float]:
-    """Measure on the test rows."""
-    from skfairdp import metrics
-
-    truth, groups = split.y_test, split.sensitive_features_test
-    accuracy = metrics.selective_accuracy(truth, predicted, reject_label=reject_label)
-    coverage = metrics.coverage_score(None, predicted, reject_label=reject_label)
-    return {
-        "accuracy": accuracy,
-        "disparity": metrics.demographic_disparity(
-            None, predicted, sensitive_features=groups, classes=list(range(10)), reject_label=reject_label
-        ),
-        "coverage": coverage,
-        "correct": accuracy * coverage,
-    }
+    """Measure on the test rows, and what share of all of them is answered rightly."""
+    found = common.measure(predicted, split, reject_label, classes=range(10))
+    return found | {"correct": found["accuracy"] * found["coverage"]}
 
 
 def measured(method: str, epsilon: float, choice: str, model: Any, split: Any) -> Iterator[dict[str, Any]]:
@@ -187,16 +176,9 @@ def points(made: Any, split: Any, seed: int, epsilons: tuple[float, ...], **trai
 def summarise(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Average over seeds."""
     keys = ("method", "epsilon", "choice", "idp3")
-    rows = []
-    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in found):
-        mine = [point for point in found if tuple(point[k] for k in keys) == key]
-        row: dict[str, Any] = dict(zip(keys, key, strict=True))
-        row["epsilon_certified"] = max(point["epsilon_certified"] for point in mine)
-        row["neighbours"] = mine[0]["neighbours"]
-        for name in ("accuracy", "disparity", "coverage", "correct"):
-            row[name] = common.summary([point[name] for point in mine])
-        rows.append(row)
-    return rows
+    neighbours = {point["method"]: point["neighbours"] for point in found}
+    rows = common.averaged(found, keys, ("accuracy", "disparity", "coverage", "correct"))
+    return [row | {"neighbours": neighbours[row["method"]]} for row in rows]
 
 
 def table_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -309,7 +291,6 @@ def run(arguments: argparse.Namespace) -> None:
 
     from skfairdp.datasets import data_file
 
-    started = time.perf_counter()
     common.quiet_fairness()
     torch.set_num_threads(arguments.threads)
     data = arguments.data or ("digits" if arguments.quick or data_file("mnist") is None else "mnist")
@@ -320,7 +301,7 @@ def run(arguments: argparse.Namespace) -> None:
         made, split = colored(data, arguments.size, seed)
         stated.append(made.disparity)
         found += points(made, split, seed, epsilons, epochs=epochs)
-        print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows")
+        common.tell_split(seed, split)
     rows = summarise(found)
     picked = table_one(rows)
     vote = published_vote()
@@ -356,33 +337,27 @@ def run(arguments: argparse.Namespace) -> None:
     )
     common.save(
         arguments,
-        {
-            "data": data,
-            "image_shape": list(made.image_shape),
-            "seeds": common.seeds_of(arguments),
-            "n_private": len(split.y),
-            "n_public": len(split.y_public),
-            "n_test": len(split.y_test),
-            "delta": DELTA,
-            "label_disparity": common.summary(stated),
-            "components": COMPONENTS,
-            "channels": list(CHANNELS),
-            "gate": GATE,
-            "sgd": SGD | {"epochs": epochs, "public_batch_size": 250},
-            "grid": {
-                "epsilon": list(epsilons),
-                "gamma": list(GAMMAS),
-                "idp3_gamma": list(IDP3_GAMMAS),
-                "pate_lam": list(PATE_LAMS),
-                "sgd_lam": list(SGD_LAMS),
-            },
-            "threads": arguments.threads,
-            "table": picked,
-            "rows": rows,
-            "times": timed,
-            "published_vote": vote,
+        data=data,
+        image_shape=list(made.image_shape),
+        **common.sizes(split),
+        delta=DELTA,
+        label_disparity=common.summary(stated),
+        components=COMPONENTS,
+        channels=list(CHANNELS),
+        gate=GATE,
+        sgd=SGD | {"epochs": epochs, "public_batch_size": 250},
+        grid={
+            "epsilon": list(epsilons),
+            "gamma": list(GAMMAS),
+            "idp3_gamma": list(IDP3_GAMMAS),
+            "pate_lam": list(PATE_LAMS),
+            "sgd_lam": list(SGD_LAMS),
         },
-        started=started,
+        threads=arguments.threads,
+        table=picked,
+        rows=rows,
+        times=timed,
+        published_vote=vote,
     )
 
 

@@ -157,7 +157,6 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, default=40.0)
     parser.add_argument("--classes", type=int, nargs="+", default=[10, 2], help="one table row block each")
     arguments = parser.parse_args()
-    started = time.perf_counter()
     n_queries = 200 if arguments.quick else arguments.queries
     orders = np.arange(2.0, 2.0 + arguments.orders)
     run(100, 3, arguments.teachers, arguments.sigma, orders, seed=0)  # imports and first calls
@@ -204,16 +203,12 @@ def main() -> None:
         )
     common.save(
         arguments,
-        {
-            "seeds": common.seeds_of(arguments),
-            "n_queries": n_queries,
-            "n_orders": int(orders.size),
-            "n_teachers": arguments.teachers,
-            "sigma": arguments.sigma,
-            "cases": cases,
-            "to_reach": {"votes_to_bound_against_the_public_way": TO_REACH},
-        },
-        started=started,
+        n_queries=n_queries,
+        n_orders=int(orders.size),
+        n_teachers=arguments.teachers,
+        sigma=arguments.sigma,
+        cases=cases,
+        to_reach={"votes_to_bound_against_the_public_way": TO_REACH},
     )
 
 

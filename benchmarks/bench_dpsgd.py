@@ -91,7 +91,6 @@ def main() -> None:
     rounds, steps = (2, 2) if arguments.quick else (arguments.rounds, arguments.steps)
     torch.set_num_threads(arguments.threads)
     warnings.simplefilter("ignore")
-    started = time.perf_counter()
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(BATCH, FEATURES, generator=generator)
     y = torch.randint(0, 2, (BATCH,), generator=generator)
@@ -146,17 +145,14 @@ def main() -> None:
     common.print_table(["ratio", ""], [[name, f"{value:.2f}"] for name, value in ratios.items()])
     common.save(
         arguments,
-        {
-            "network": [FEATURES, HIDDEN, 2],
-            "batch_size": BATCH,
-            "public_rows": PUBLIC,
-            "threads": arguments.threads,
-            "seconds_per_step": best,
-            "seconds_per_poisson_draw": sampling,
-            "ratios": ratios,
-            "to_reach": TARGETS,
-        },
-        started=started,
+        network=[FEATURES, HIDDEN, 2],
+        batch_size=BATCH,
+        public_rows=PUBLIC,
+        threads=arguments.threads,
+        seconds_per_step=best,
+        seconds_per_poisson_draw=sampling,
+        ratios=ratios,
+        to_reach=TARGETS,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import _common as common
 import numpy as np
-from bench_utility import CLASSES, DELTA, measure, refused, summarise
+from bench_utility import CLASSES, DELTA, refused, summarise
 
 EPSILONS = (1.0,)
 LAMS = {"public rows": (0.1, 0.2, 0.5, 1.0, 2.0), "private rows": (0.1, 0.2, 0.3, 0.5, 2.0)}
@@ -51,7 +51,7 @@ def private_points(split: Any, seed: int, epsilons: tuple[float, ...], lams: dic
                 "idp3": None,
                 "seconds": time.perf_counter() - started,
             }
-            yield point | measure(model.predict(split.X_test), split)
+            yield point | common.measure(model.predict(split.X_test), split)
             for gamma in IDP3_GAMMAS:
                 yield point | {"idp3": gamma} | refused(model, split, gamma)
 
@@ -69,13 +69,13 @@ def peer_points(split: Any, seed: int) -> Iterator[dict]:
         "idp3": None,
         "seconds": time.perf_counter() - started,
     }
-    yield point | {"method": "Opacus"} | measure(model.predict(split.X_test), split)
+    yield point | {"method": "Opacus"} | common.measure(model.predict(split.X_test), split)
     adjusted = ThresholdOptimizer(
         estimator=model, constraints="demographic_parity", prefit=True, predict_method="predict_proba"
     )
     adjusted.fit(split.X_public, split.y_public, sensitive_features=split.sensitive_features_public)
     predicted = adjusted.predict(split.X_test, sensitive_features=split.sensitive_features_test, random_state=seed)
-    yield point | {"method": "Opacus + ThresholdOptimizer"} | measure(predicted, split)
+    yield point | {"method": "Opacus + ThresholdOptimizer"} | common.measure(predicted, split)
 
 
 def opacus_network(split: Any, seed: int) -> tuple[Any, float]:
@@ -161,12 +161,10 @@ def bars_reached(table: list[dict]) -> list[dict]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "fair_dpsgd", seeds=5, first_seed=100)
-    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser = common.parser(__doc__, "fair_dpsgd", seeds=5, first_seed=100, data=True)
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--no-peers", action="store_true", help="leave out Opacus and ThresholdOptimizer")
     arguments = parser.parse_args()
-    started = time.perf_counter()
     common.quiet_fairness()
     warnings.filterwarnings("ignore", module="fairlearn|opacus|torch")
     warnings.filterwarnings("ignore", "Full backward hook is firing")
@@ -184,10 +182,7 @@ def main() -> None:
             except ImportError:
                 print("opacus or fairlearn is not installed: the peers are left out")
         points += [{"seed": seed, **point} for point in made]
-        print(
-            f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
-            flush=True,
-        )
+        common.tell_split(seed, split)
     table = summarise(points)
     print()
     common.print_table(
@@ -209,19 +204,13 @@ def main() -> None:
         print(f"bar, {line['bar']}: {'met' if line['met'] else 'NOT met'}; best within it: {line['best']}")
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "n_private": len(split.y),
-            "n_public": len(split.y_public),
-            "n_test": len(split.y_test),
-            "delta": DELTA,
-            "protects": "record (replace one record by a null record)",
-            "rows": table,
-            "bars": bars,
-        },
-        started=started,
         name=f"fair_dpsgd_{data}",
+        data=data,
+        **common.sizes(split),
+        delta=DELTA,
+        protects="record (replace one record by a null record)",
+        rows=table,
+        bars=bars,
     )
 
 

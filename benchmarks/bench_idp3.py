@@ -98,7 +98,6 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rows, arguments.repeats = 20_000, 1
-    started = time.perf_counter()
     engines = ["python", "numba"] if find_spec("numba") else ["python"]
     first_call = None
     if "numba" in engines:
@@ -138,18 +137,14 @@ def main() -> None:
         print(f"\nfirst call of the compiled loop in this process (import and load, or compile): {first_call:.1f} s")
     common.save(
         arguments,
-        {
-            "gamma": GAMMA,
-            "min_count": 50,
-            "rows": arguments.rows,
-            "repeats": arguments.repeats,
-            "seeds": common.seeds_of(arguments),
-            "numba": version("numba") if "numba" in engines else None,
-            "numba_first_call_seconds": first_call,
-            "decisions_per_second": rates,
-            "linearity": linear,
-        },
-        started=started,
+        gamma=GAMMA,
+        min_count=50,
+        rows=arguments.rows,
+        repeats=arguments.repeats,
+        numba=version("numba") if "numba" in engines else None,
+        numba_first_call_seconds=first_call,
+        decisions_per_second=rates,
+        linearity=linear,
     )
 
 

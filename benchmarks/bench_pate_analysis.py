@@ -7,7 +7,6 @@ gap over λ and over the number of teachers, hard beside soft labels, Spearman c
 analysis reads raw votes of rows that anyone may see here; nothing of it is private.
 """
 
-import time
 from typing import Any
 
 import _common as common
@@ -62,7 +61,6 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=common.DATA, default=None, help="default: those with a file")
     parser.add_argument("--repeats", type=int, default=30)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     chosen = arguments.data or (
         ["synthetic"] if common.default_data() == "synthetic" else ["credit", "adult-race", "bank", "parkinsons"]
     )
@@ -133,17 +131,7 @@ def main() -> None:
             flush=True,
         )
         common.save(  # after each data set, so that a run that is cut off leaves what it has
-            arguments,
-            {
-                "seeds": common.seeds_of(arguments),
-                "repeats": repeats,
-                "sigma": SIGMA,
-                "lam": LAM,
-                "n_teachers": K,
-                "n_public": PUBLIC,
-                "rows": rows,
-            },
-            started=started,
+            arguments, repeats=repeats, sigma=SIGMA, lam=LAM, n_teachers=K, n_public=PUBLIC, rows=rows
         )
 
 

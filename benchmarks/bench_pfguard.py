@@ -118,23 +118,12 @@ def scores_of(model: Any, X: Any, y: Any, test: dict[str, Any]) -> dict[str, flo
 
 def summarise(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Average over seeds."""
-    keys = list(dict.fromkeys((point["method"], point["learner"]) for point in measured))
-    rows = []
-    for method, learner in keys:
-        mine = [point for point in measured if (point["method"], point["learner"]) == (method, learner)]
-        row: dict[str, Any] = {"method": method, "learner": learner}
-        row["epsilon_certified"] = max((p["epsilon_certified"] for p in mine if p["epsilon_certified"]), default=None)
-        for name in (*MEASURES, "kl", "distribution_disparity", "fit_seconds"):
-            if name in mine[0]:
-                row[name] = common.summary([point[name] for point in mine])
-        row["by_seed"] = {name: [round(point[name], 5) for point in mine] for name in MEASURES}
-        rows.append(row)
-    return rows
+    names = (*MEASURES, "kl", "distribution_disparity", "fit_seconds")
+    return common.averaged(measured, ("method", "learner"), names, by_seed=MEASURES)
 
 
 def tables(arguments: argparse.Namespace, data: str) -> None:
     """Measure one data set."""
-    started = time.perf_counter()
     share = 0.1 if arguments.quick else 1.0
     n_synthetic = 2000 if arguments.quick else N_SYNTHETIC
     networks = data == "adult" and not arguments.quick and not arguments.no_networks
@@ -165,20 +154,16 @@ def tables(arguments: argparse.Namespace, data: str) -> None:
         print(f"{line['learner']}: {'met' if line['met'] else 'NOT met'} {line}")
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "epsilon": EPSILON,
-            "delta": DELTA,
-            "protects": "record (replace one record)",
-            "n_synthetic": n_synthetic,
-            "rows": rows,
-            "target": TARGET,
-            "target_reached": reached,
-            "published": PUBLISHED if data == "adult" else None,
-        },
-        started=started,
         name=f"pfguard_{data}",
+        data=data,
+        epsilon=EPSILON,
+        delta=DELTA,
+        protects="record (replace one record)",
+        n_synthetic=n_synthetic,
+        rows=rows,
+        target=TARGET,
+        target_reached=reached,
+        published=PUBLISHED if data == "adult" else None,
     )
 
 
@@ -239,7 +224,6 @@ def baseline_points(data: str, seed: int, share: float) -> Iterator[dict[str, An
 
 def baselines(arguments: argparse.Namespace, data: str) -> None:
     """Measure the private classifiers that the paper compares with."""
-    started = time.perf_counter()
     measured: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
         measured += [{"seed": seed, **p} for p in baseline_points(data, seed, 0.1 if arguments.quick else 1.0)]
@@ -258,16 +242,12 @@ def baselines(arguments: argparse.Namespace, data: str) -> None:
     )
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "epsilon": EPSILON,
-            "delta": DELTA,
-            "protects": "record (add or remove one record)",
-            "rows": rows,
-        },
-        started=started,
         name=f"pfguard_baselines_{data}",
+        data=data,
+        epsilon=EPSILON,
+        delta=DELTA,
+        protects="record (add or remove one record)",
+        rows=rows,
     )
 
 
@@ -358,7 +338,6 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
 
 def speed(arguments: argparse.Namespace, data: str) -> None:
     """Measure fit, sampling, a step of the discriminators, and what fair batches cost."""
-    started = time.perf_counter()
     n = 20_000 if arguments.quick else 1_000_000
     payload = {
         "data": data,
@@ -377,7 +356,7 @@ def speed(arguments: argparse.Namespace, data: str) -> None:
             ["fit with fair batches over without", f"{payload['overhead']['ratio']:.3f} x"],
         ],
     )
-    common.save(arguments, payload, started=started, name="pfguard_speed")
+    common.save(arguments, name="pfguard_speed", **payload)
 
 
 def main() -> None:

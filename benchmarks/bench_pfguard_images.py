@@ -258,18 +258,14 @@ def class_points(
 
 def summaries(measured: list[dict[str, Any]], keys: tuple[str, ...], names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Average over seeds."""
-    rows = []
-    for key in dict.fromkeys(tuple(point[k] for k in keys) for point in measured):
-        mine = [point for point in measured if tuple(point[k] for k in keys) == key]
-        row = dict(zip(keys, key, strict=True))
-        row["epsilon_certified"] = max(point["epsilon_certified"] for point in mine)
-        row.update({name: common.summary([point[name] for point in mine]) for name in names})
+    rows = common.averaged(measured, keys, names)
+    for row in rows:
+        mine = [point for point in measured if all(point[k] == row[k] for k in keys)]
         if "downstream" in mine[0]:
             row["downstream"] = {
                 learner: {m: common.summary([point["downstream"][learner][m] for point in mine]) for m in DOWNSTREAM}
                 for learner in mine[0]["downstream"]
             }
-        rows.append(row)
     return rows
 
 
@@ -289,7 +285,6 @@ def main() -> None:
     parser = common.parser(__doc__, "pfguard_images", seeds=2, first_seed=100)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    started = time.perf_counter()
     groups: list[dict[str, Any]] = []
     classes: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
@@ -313,17 +308,13 @@ def main() -> None:
     print_classes(levels)
     common.save(
         arguments,
-        {
-            "data": "mnist",
-            "seeds": common.seeds_of(arguments),
-            "epsilon": EPSILON,
-            "delta": DELTA,
-            "protects": "record (replace one record)",
-            "rows": rows,
-            "classes": levels,
-            "rare": RARE,
-        },
-        started=started,
+        data="mnist",
+        epsilon=EPSILON,
+        delta=DELTA,
+        protects="record (replace one record)",
+        rows=rows,
+        classes=levels,
+        rare=RARE,
     )
 
 

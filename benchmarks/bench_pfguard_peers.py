@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,7 +220,6 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     data = arguments.data or common.default_data()
-    started = time.perf_counter()
     measured: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
         measured += [{"seed": seed, **point} for point in points_of(arguments, data, seed)]
@@ -247,19 +245,15 @@ def main() -> None:
     )
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "epsilon": ours.EPSILON,
-            "delta": ours.DELTA,
-            "n_cells": N_CELLS,
-            "max_model_size": arguments.max_model_size,
-            "iterations": MODELS,
-            "peer_version": whole[0]["version"] if whole else None,
-            "rows": rows,
-            "failed": [point for point in measured if "failed" in point],
-        },
-        started=started,
+        data=data,
+        epsilon=ours.EPSILON,
+        delta=ours.DELTA,
+        n_cells=N_CELLS,
+        max_model_size=arguments.max_model_size,
+        iterations=MODELS,
+        peer_version=whole[0]["version"] if whole else None,
+        rows=rows,
+        failed=[point for point in measured if "failed" in point],
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import _common as common
 import numpy as np
-from bench_utility import CLASSES, DELTA, FAIREST, measure, summarise
+from bench_utility import CLASSES, DELTA, FAIREST, summarise
 
 EPSILONS = (0.5, 1.0, 3.0)
 LAMS = (0.1, 0.25, 0.5, 5.0)
@@ -114,7 +114,7 @@ def points_of(
             "idp3": None,
             "seconds": time.perf_counter() - started,
         }
-        return point | measure(model.predict(split.X_test), split)
+        return point | common.measure(model.predict(split.X_test), split)
 
     def ours(epsilon: float | None, lam: float, **settings: Any) -> Any:
         model = estimator(epsilon, lam, groups, seed, **settings).fit(split.X, split.y, **given)
@@ -169,12 +169,10 @@ def hypervolumes(points: list[dict], majority: dict[int, float]) -> list[dict]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "pfld", seeds=5, first_seed=100)
-    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser = common.parser(__doc__, "pfld", seeds=5, first_seed=100, data=True)
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--gradients", action="store_true", help="also release a gradient per primal step (slow)")
     arguments = parser.parse_args()
-    started = time.perf_counter()
     common.quiet_fairness()
     warnings.filterwarnings("ignore", module="fairlearn")
     data = arguments.data or common.default_data()
@@ -188,10 +186,7 @@ def main() -> None:
         split = common.load_split(data, seed, share=share)
         majority[seed] = float(max(np.mean(np.asarray(split.y_test) == label) for label in CLASSES))
         points += [{"seed": seed, **point} for point in points_of(split, seed, epsilons, lams, bounds, gradients)]
-        print(
-            f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows",
-            flush=True,
-        )
+        common.tell_split(seed, split)
     table = summarise(points)
     volumes = hypervolumes(points, majority)
     print()
@@ -215,20 +210,14 @@ def main() -> None:
     )
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "n_private": len(split.y),
-            "n_public": len(split.y_public),
-            "n_test": len(split.y_test),
-            "delta": DELTA,
-            "protects": "sensitive attribute (change the group of one record)",
-            "rows": table,
-            "hypervolumes": volumes,
-            "hypervolume_reference": {"accuracy": common.summary(list(majority.values())), "fairness": FAIREST},
-        },
-        started=started,
         name=f"pfld_{data}",
+        data=data,
+        **common.sizes(split),
+        delta=DELTA,
+        protects="sensitive attribute (change the group of one record)",
+        rows=table,
+        hypervolumes=volumes,
+        hypervolume_reference={"accuracy": common.summary(list(majority.values())), "fairness": FAIREST},
     )
 
 

@@ -11,7 +11,7 @@ import time
 import _common as common
 import numpy as np
 from bench_pfld import estimator, hypervolumes
-from bench_utility import CLASSES, DELTA, measure, summarise
+from bench_utility import CLASSES, DELTA, summarise
 
 LAMS = (0.2, 0.5, 5.0)
 VARIANTS = {
@@ -29,11 +29,9 @@ VARIANTS = {
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "pfld_ablation", seeds=3, first_seed=200)
-    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser = common.parser(__doc__, "pfld_ablation", seeds=3, first_seed=200, data=True)
     parser.add_argument("--epsilon", type=float, default=0.5)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     common.quiet_fairness()
     data = arguments.data or common.default_data()
     share, lams, shorter = (0.05, LAMS[-1:], {"epochs": 1, "dual_steps": 2}) if arguments.quick else (1.0, LAMS, {})
@@ -58,7 +56,7 @@ def main() -> None:
                         "gamma": lam,
                         "idp3": None,
                         "seconds": time.perf_counter() - begun,
-                        **measure(model.predict(split.X_test), split),
+                        **common.measure(model.predict(split.X_test), split),
                     }
                 )
         print(f"seed {seed} done", flush=True)
@@ -80,16 +78,12 @@ def main() -> None:
     )
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "delta": DELTA,
-            "epsilon": arguments.epsilon,
-            "lams": list(lams),
-            "protects": "sensitive attribute (change the group of one record)",
-            "rows": [{**row, "hypervolume": volumes[row["method"]]} for row in table],
-        },
-        started=started,
+        data=data,
+        delta=DELTA,
+        epsilon=arguments.epsilon,
+        lams=list(lams),
+        protects="sensitive attribute (change the group of one record)",
+        rows=[{**row, "hypervolume": volumes[row["method"]]} for row in table],
     )
 
 

@@ -83,7 +83,6 @@ def main() -> None:
     parser = common.parser(__doc__, "pfld_speed")
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     n_rows, repeats, epochs = (2000, 1, 0.2) if arguments.quick else (N_ROWS, arguments.repeats, 1.0)
     rows = []
     for n_layers in (2, 10):
@@ -115,7 +114,7 @@ def main() -> None:
                     }
                 )
                 print(rows[-1], flush=True)
-    common.save(arguments, {"rows": rows, "n_rows": n_rows, "n_features": N_FEATURES, "width": WIDTH}, started=started)
+    common.save(arguments, rows=rows, n_rows=n_rows, n_features=N_FEATURES, width=WIDTH)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,6 @@ def main() -> None:
     if arguments.task:
         print(json.dumps(run(json.loads(arguments.task))))
         return
-    started = time.perf_counter()
     sizes = [2000, 4000] if arguments.quick else sorted(arguments.sizes)
     measured = []
     for seed in common.seeds_of(arguments):
@@ -115,15 +114,11 @@ def main() -> None:
         print(f"peak at {sizes[-1]:,} rows: {table[-1]['gib_peak']:.2f} GiB (to reach: below 6)")
     common.save(
         arguments,
-        {
-            "seeds": common.seeds_of(arguments),
-            "voting": arguments.voting,
-            "n_features": arguments.features,
-            "rows": table,
-            "exponents": exponents,
-            "to_reach": {"exponent": 1.0, "gib_peak": MEMORY_BAR / 2**30},
-        },
-        started=started,
+        voting=arguments.voting,
+        n_features=arguments.features,
+        rows=table,
+        exponents=exponents,
+        to_reach={"exponent": 1.0, "gib_peak": MEMORY_BAR / 2**30},
     )
 
 

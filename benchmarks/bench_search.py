@@ -52,7 +52,6 @@ def run(data: str, seed: int, n_jobs: int, n_teachers: int, share: float) -> dic
 
 
 def main() -> None:
-    started = time.perf_counter()
     parser = common.parser(__doc__, "search", seeds=3)
     parser.add_argument("--data", choices=common.DATA, default=common.default_data())
     parser.add_argument("--teachers", type=int, default=200)
@@ -66,14 +65,19 @@ def main() -> None:
         [[r["seed"], r["candidates"], r["releases"], *(f"{r[k]:.2f}" for k in COLUMNS)] for r in rows],
     )
     total = common.summary([row["seconds"] for row in rows])
-    print(f"a search of {rows[0]['candidates']} candidates in {FOLDS} folds takes {common.plus_minus(total, 1)} s; "
-          f"to reach: at most {BAR:g}")  # fmt: skip
+    print(
+        f"a search of {rows[0]['candidates']} candidates in {FOLDS} folds takes {common.plus_minus(total, 1)} s; "
+        f"to reach: at most {BAR:g}"
+    )
     common.save(
         arguments,
-        {"data": arguments.data, "teachers": teachers, "n_jobs": arguments.n_jobs, "seconds": total, "to_reach": BAR,
-         "rows": rows},
-        started=started,
-    )  # fmt: skip
+        data=arguments.data,
+        teachers=teachers,
+        n_jobs=arguments.n_jobs,
+        seconds=total,
+        to_reach=BAR,
+        rows=rows,
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 
 import _common as common
 import numpy as np
-from bench_utility import CLASSES, FAIREST, measure
+from bench_utility import CLASSES, FAIREST
 
 EPSILONS = (0.5, 1.0)
 DELTA = 1e-4
@@ -55,7 +55,12 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
         )
     if method == PFLD:
         return PFLDClassifier(
-            epsilon=epsilon, delta=DELTA, constraint=constraint, groups=groups, classes=list(CLASSES), random_state=seed
+            epsilon=epsilon,
+            delta=DELTA,
+            constraints=constraint,
+            groups=groups,
+            classes=list(CLASSES),
+            random_state=seed,
         )
     as_published = {"voting": "gnmax", "student_rows": ROWS, "n_teachers": 300} if "paper" in method else {}
     return SFPATEClassifier(
@@ -101,7 +106,7 @@ def point(key: Key, split: Any, seed: int) -> dict[str, Any]:
     model.fit(split.X, split.y, sensitive_features=split.sensitive_features)
     seconds = time.process_time() - started
     scores = model.predict_proba(split.X_test)[:, 1]
-    found = measure(model.predict(split.X_test), split)
+    found = common.measure(model.predict(split.X_test), split)
     majority = float(max(np.mean(np.asarray(split.y_test) == label) for label in CLASSES))
     return found | {
         "wasserstein": wasserstein_disparity(None, scores, sensitive_features=split.sensitive_features_test),
@@ -167,14 +172,12 @@ def found_in(arguments: argparse.Namespace, data: str, settings: dict[str, Any])
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "sfpate", seeds=20, first_seed=100)
-    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser = common.parser(__doc__, "sfpate", seeds=20, first_seed=100, data=True)
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--anew", action="store_true", help="measure again what the file holds")
     arguments = parser.parse_args()
     data = arguments.data or common.default_data()
     warnings.simplefilter("ignore")
-    started = time.perf_counter()
     keys = plan((1.0,) if arguments.quick else tuple(arguments.epsilons), quick=arguments.quick)
     settings = settings_of(data)
     points = found_in(arguments, data, settings)
@@ -187,20 +190,17 @@ def main() -> None:
             points.setdefault(key, {})[seed] = point(key, split, seed)
         common.save(
             arguments,
-            {
-                "data": data,
-                "seeds": sorted({seed for by_seed in points.values() for seed in by_seed}),
-                "n_private": len(split.y),
-                "n_test": len(split.y_test),
-                "delta": DELTA,
-                "student_rows": ROWS,
-                "hypervolume_reference": {"accuracy": "majority class of the test rows", "fairness": FAIREST},
-                "protects": "sensitive attribute (change the group of one record)",
-                "rows": table_of(points),
-                "settings": settings,
-            },
-            started=started,
             name=f"sfpate_{data}",
+            data=data,
+            seeds=sorted({seed for by_seed in points.values() for seed in by_seed}),
+            n_private=len(split.y),
+            n_test=len(split.y_test),
+            delta=DELTA,
+            student_rows=ROWS,
+            hypervolume_reference={"accuracy": "majority class of the test rows", "fairness": FAIREST},
+            protects="sensitive attribute (change the group of one record)",
+            rows=table_of(points),
+            settings=settings,
         )
         print(f"seed {seed}: {len(split.y):,} private, {len(split.y_test):,} test rows", flush=True)
     common.print_table(

@@ -53,7 +53,6 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3, help="medians of so many (default: 3)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    started = time.perf_counter()
     chosen = arguments.data or (
         ["synthetic"] if common.default_data() == "synthetic" else ["bank", "parkinsons", "adult-race", "credit"]
     )
@@ -81,16 +80,13 @@ def main() -> None:
         common.print_table(["data", *METHODS], [[data, *(f"{rows[-1]['ratios'][m]:.2f}" for m in METHODS)]])
         common.save(  # after each data set, so that a run that is cut off leaves what it has
             arguments,
-            {
-                "epochs": epochs,
-                "turns": turns,
-                "batch_size": BATCH,
-                "hidden": list(HIDDEN),
-                "n_teachers": TEACHERS,
-                "to_reach": {"SFS on bank, of one network": 3.0, "SFS": "faster than M"},
-                "rows": rows,
-            },
-            started=started,
+            epochs=epochs,
+            turns=turns,
+            batch_size=BATCH,
+            hidden=list(HIDDEN),
+            n_teachers=TEACHERS,
+            to_reach={"SFS on bank, of one network": 3.0, "SFS": "faster than M"},
+            rows=rows,
         )
 
 

@@ -36,7 +36,6 @@ def run(data: str, seed: int, n_gammas: int, epsilon: float, share: float) -> di
 
 
 def main() -> None:
-    started = time.perf_counter()
     parser = common.parser(__doc__, "sweep", seeds=5)
     parser.add_argument("--data", choices=common.DATA, default=common.default_data())
     parser.add_argument("--gammas", type=int, default=50, help="values of γ in the sweep (default: 50)")
@@ -56,15 +55,12 @@ def main() -> None:
     print(f"a sweep of {arguments.gammas} γ costs {common.plus_minus(ratio, 2)} fits; to reach: at most {BAR:g}")
     common.save(
         arguments,
-        {
-            "data": arguments.data,
-            "epsilon": arguments.epsilon,
-            "gammas": arguments.gammas,
-            "sweep_over_fit": ratio,
-            "to_reach": BAR,
-            "rows": rows,
-        },
-        started=started,
+        data=arguments.data,
+        epsilon=arguments.epsilon,
+        gammas=arguments.gammas,
+        sweep_over_fit=ratio,
+        to_reach=BAR,
+        rows=rows,
     )
 
 

@@ -304,13 +304,12 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.teachers, args.rows, args.epochs, args.repeats, args.features = 8, 40, 2, 1, 10
-    started = time.perf_counter()
     runs = {"mlp": bench_mlp, "logistic": bench_logistic, "dask": bench_dask}
     results = [r for part in args.parts for r in runs[part](args)]
     print_results(results)
     kept = ("teachers", "rows", "features", "epochs", "repeats", "scaled")
     settings = {name: getattr(args, name) for name in kept} | SETTINGS | {"hidden": [64, 64]}
-    common.save(args, {"seeds": [args.seed], "settings": settings, "rows": results}, started=started)
+    common.save(args, seeds=[args.seed], settings=settings, rows=results)
 
 
 if __name__ == "__main__":

@@ -36,21 +36,6 @@ def estimator(voting: str, epsilon: float, gamma: float | None, seed: int) -> An
     )
 
 
-def measure(predicted: Any, split: Any, reject_label: Any = None) -> dict[str, float]:
-    """Measure on the test rows; refused ones count for coverage only."""
-    from skfairdp import metrics
-
-    truth, groups = np.asarray(split.y_test), split.sensitive_features_test
-    label = -1 if reject_label is None else reject_label
-    fairness = {"sensitive_features": groups, "reject_label": label}
-    return {
-        "accuracy": metrics.selective_accuracy(truth, predicted, reject_label=label),
-        "disparity": metrics.demographic_disparity(None, predicted, classes=list(CLASSES), **fairness),
-        "eo_disparity": metrics.equalized_odds_disparity(truth, predicted, **fairness),
-        "coverage": metrics.coverage_score(None, predicted, reject_label=label),
-    }
-
-
 def refused(model: Any, split: Any, gamma: float) -> dict[str, float]:
     """Measure the model behind IDP3, which reads the group of each test row in turn."""
     from sklearn.frozen import FrozenEstimator
@@ -60,7 +45,7 @@ def refused(model: Any, split: Any, gamma: float) -> dict[str, float]:
     idp = IDP3(FrozenEstimator(model), gamma=gamma)
     idp.fit(split.X_public, sensitive_features=split.sensitive_features_public)
     predicted = idp.predict(split.X_test, sensitive_features=split.sensitive_features_test)
-    return measure(predicted, split, idp.reject_label_)
+    return common.measure(predicted, split, idp.reject_label_)
 
 
 def private_points(split: Any, seed: int, epsilons: tuple[float, ...], votings: tuple[str, ...]) -> Iterator[dict]:
@@ -88,7 +73,7 @@ def private_points(split: Any, seed: int, epsilons: tuple[float, ...], votings: 
                     "teachers": model.n_teachers_,
                     "seconds": seconds,
                 }
-                yield point | measure(model.predict(split.X_test), split)
+                yield point | common.measure(model.predict(split.X_test), split)
                 if gamma in SHOWN:
                     yield point | {"idp3": IDP3_GAMMA} | refused(model, split, IDP3_GAMMA)
 
@@ -128,7 +113,7 @@ def public_points(split: Any, seed: int) -> Iterator[dict]:
             "gamma": gamma,
             "idp3": None,
             "seconds": time.perf_counter() - started,
-            **measure(predicted, split),
+            **common.measure(predicted, split),
         }
 
 
@@ -143,20 +128,11 @@ def memory_of(task: dict[str, Any]) -> dict[str, int]:
 
 def summarise(points: list[dict]) -> list[dict]:
     """Average over seeds."""
-    keys = ("method", "epsilon", "gamma", "idp3")
-    order = list(dict.fromkeys(tuple(point[key] for key in keys) for point in points))
-    rows = []
-    for key in order:
-        mine = [point for point in points if tuple(point[k] for k in keys) == key]
-        row: dict[str, Any] = dict(zip(keys, key, strict=True))
-        row["epsilon_certified"] = max((p["epsilon_certified"] for p in mine if p["epsilon_certified"]), default=None)
-        for name in ("accuracy", "disparity", "eo_disparity", "coverage", "seconds", "answered", "queries", "teachers"):
-            if name in mine[0]:
-                row[name] = common.summary([point[name] for point in mine])
-        row["largest_disparity"] = max(point["disparity"] for point in mine)
-        row["by_seed"] = {name: [round(p[name], 5) for p in mine] for name in ("accuracy", "disparity", "coverage")}
-        rows.append(row)
-    return rows
+    names = ("accuracy", "disparity", "eo_disparity", "coverage", "seconds", "answered", "queries", "teachers")
+    rows = common.averaged(
+        points, ("method", "epsilon", "gamma", "idp3"), names, by_seed=("accuracy", "disparity", "coverage")
+    )
+    return [row | {"largest_disparity": max(row["by_seed"]["disparity"])} for row in rows]
 
 
 def hypervolumes(points: list[dict], majority: dict[int, float]) -> list[dict]:
@@ -179,8 +155,7 @@ def hypervolumes(points: list[dict], majority: dict[int, float]) -> list[dict]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "utility", seeds=5, first_seed=100)
-    parser.add_argument("--data", choices=common.DATA, default=None, help="default: adult where found, else synthetic")
+    parser = common.parser(__doc__, "utility", seeds=5, first_seed=100, data=True)
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--voting", nargs="+", choices=VOTING, default=list(VOTING))
     parser.add_argument("--no-baselines", action="store_true", help="leave out the models without privacy")
@@ -189,7 +164,6 @@ def main() -> None:
     if arguments.task:
         print(json.dumps(memory_of(json.loads(arguments.task))))
         return
-    started = time.perf_counter()
     common.quiet_fairness()
     warnings.filterwarnings("ignore", module="fairlearn")
     data = arguments.data or common.default_data()
@@ -206,7 +180,7 @@ def main() -> None:
         if not arguments.no_baselines:
             made += public_points(split, seed)
         points += [{"seed": seed, **point} for point in made]
-        print(f"seed {seed}: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} test rows")
+        common.tell_split(seed, split)
     memory = {
         voting: common.in_new_process(
             __file__, {"data": data, "seed": arguments.first_seed, "share": share, "voting": voting}
@@ -235,22 +209,16 @@ def main() -> None:
         )
     common.save(
         arguments,
-        {
-            "data": data,
-            "seeds": common.seeds_of(arguments),
-            "n_private": len(split.y),
-            "n_public": len(split.y_public),
-            "n_test": len(split.y_test),
-            "delta": DELTA,
-            "protects": "record (replace one record)",
-            "rows": table,
-            "hypervolumes": volumes,
-            "hypervolume_reference": {"accuracy": common.summary(list(majority.values())), "fairness": FAIREST},
-            "memory": memory,
-            "floor": floor,
-        },
-        started=started,
         name=f"utility_{data}",
+        data=data,
+        **common.sizes(split),
+        delta=DELTA,
+        protects="record (replace one record)",
+        rows=table,
+        hypervolumes=volumes,
+        hypervolume_reference={"accuracy": common.summary(list(majority.values())), "fairness": FAIREST},
+        memory=memory,
+        floor=floor,
     )
 
 

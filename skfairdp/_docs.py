@@ -50,9 +50,9 @@ groups : list, default=None
 sensitive_columns : str, int or list of them, default=None
     Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.""",
     "public_size": """\
-public_size : float or int, default={default}
-    Rows at the end of X that are declared public and held out, as a share or a number, where no ``X_public`` is
-    given.""",
+public_size : float, default={default}
+    Share of X, in (0, 1), that is declared public where no ``X_public`` is given: *nothing protects these rows*. Their
+    positions follow ``random_state``.""",
     "random_state": """\
 random_state : int, RandomState, Generator or None, default=None
     Public randomness, such as initial weights and the order of rows. Never noise, and never what is sampled in
