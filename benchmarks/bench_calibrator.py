@@ -14,14 +14,16 @@ from typing import Any
 import _common as common
 import numpy as np
 
+from skfairdp.postprocessing import Thresholds
+
 EPSILON, DELTA = 1.0, 1e-5
 CLASSES = (0, 1)
-SETTINGS: dict[str, dict[str, Any]] = {
-    "fine_tune": {"method": "fine_tune"},
-    "threshold": {"method": "threshold"},
-    "threshold, group at prediction": {"method": "threshold", "group_at_prediction": True},
+METHODS: dict[str, Any] = {
+    "fine_tune": "fine_tune",
+    "threshold": "threshold",
+    "threshold, group at prediction": Thresholds(group_at_prediction=True),
 }
-TRADES: tuple[dict[str, float], ...] = ({"lam": 0.3}, {"lam": 1.0}, {"gamma": 0.05})
+TRADES: tuple[dict[str, float], ...] = ({"gap_weight": 0.3}, {"gap_weight": 1.0}, {"gamma": 0.05})
 
 
 def models(split: Any, seed: int) -> Iterator[tuple[str, Any, float]]:
@@ -53,16 +55,16 @@ def points(split: Any, seed: int) -> Iterator[dict[str, Any]]:
         public = demographic_disparity(
             None, model.predict(split.X_public), classes=list(CLASSES), sensitive_features=public_groups
         )
-        plain = {"model": name, "calibration": None, "lam": None, "gamma": None}
+        plain = {"model": name, "calibration": None, "gap_weight": None, "gamma": None}
         certified = {"epsilon_certified": model.privacy_.epsilon}
         before = measured(model.predict(split.X_test))
         yield plain | certified | before | {"public_disparity": public, "agreement": 1.0, "seconds": seconds}
-        for calibration, settings in SETTINGS.items():
+        for calibration, method in METHODS.items():
             if calibration == "fine_tune" and not hasattr(model, "net_"):
                 continue
             for trade in TRADES:
                 started = time.perf_counter()
-                calibrator = FairnessCalibrator(model, **settings, **trade)
+                calibrator = FairnessCalibrator(model, method=method, **trade)
                 calibrator.fit(split.X_public, sensitive_features=public_groups)
                 seconds = time.perf_counter() - started
                 assert calibrator.privacy_ == model.privacy_
@@ -90,18 +92,18 @@ def main() -> None:
         common.tell_split(seed, split)
     table = common.averaged(
         found,
-        ("model", "calibration", "lam", "gamma"),
+        ("model", "calibration", "gap_weight", "gamma"),
         ("accuracy", "disparity", "public_disparity", "agreement", "seconds"),
         by_seed=("accuracy", "disparity"),
     )
     print()
     common.print_table(
-        ["model", "calibration", "λ", "γ", "ε", "public gap", "gap", "accuracy", "agreement", "seconds"],
+        ["model", "calibration", "gap weight", "γ", "ε", "public gap", "gap", "accuracy", "agreement", "seconds"],
         [
             [
                 row["model"],
                 row["calibration"] or "none",
-                "–" if row["lam"] is None else f"{row['lam']:g}",
+                "–" if row["gap_weight"] is None else f"{row['gap_weight']:g}",
                 "–" if row["gamma"] is None else f"{row['gamma']:g}",
                 f"{row['epsilon_certified']:.3f}",
                 *(common.plus_minus(row[name]) for name in ("public_disparity", "disparity", "accuracy", "agreement")),

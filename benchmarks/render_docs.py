@@ -255,7 +255,7 @@ def calibrator(record: Record) -> str:
         [
             row["model"],
             f"`{row['calibration']}`" if row["calibration"] else "none",
-            "–" if row["lam"] is None else f"{row['lam']:g}",
+            "–" if row["gap_weight"] is None else f"{row['gap_weight']:g}",
             "–" if row["gamma"] is None else f"{row['gamma']:g}",
             *(value(row[name]) for name in ("public_disparity", "disparity", "accuracy", "agreement")),
             f"{row['seconds']['mean']:.1f}",
@@ -277,7 +277,7 @@ def calibrator(record: Record) -> str:
             "from 24 to 15 % for less than 2 % of accuracy (its Figure 10).",
         ),
         table(
-            ["model", "calibration", "λ", "γ", "public gap", "gap", "accuracy", "agreement", "seconds"],
+            ["model", "calibration", "gap weight", "γ", "public gap", "gap", "accuracy", "agreement", "seconds"],
             rows,
         ),
         provenance(record),

@@ -20,6 +20,7 @@ import numpy as np
 from skfairdp import FairnessCalibrator, PATEClassifier
 from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
 from skfairdp.metrics import demographic_disparity
+from skfairdp.postprocessing import Thresholds
 from skfairdp.preprocessing import make_tabular_encoder
 
 if data_file("adult") is not None:
@@ -46,8 +47,8 @@ print("before: gap {:.3f}, accuracy {:.3f}".format(*before))
 # %%
 # Calibrate on public rows
 # ------------------------
-# There are no labels, so the model's own probabilities say what a change costs. ``lam`` is how much expected accuracy
-# one unit of gap is worth; ``gamma`` asks for the least change that meets a bound instead.
+# There are no labels, so the model's own probabilities say what a change costs. ``gap_weight`` is how much
+# expected accuracy one unit of gap is worth; ``gamma`` asks for the least change that meets a bound instead.
 calibrator = FairnessCalibrator(model, gamma=0.05)
 calibrator.fit(split.X_public, sensitive_features=split.sensitive_features_public)
 print(f"public rows: gap {calibrator.gap_before_:.3f} -> {calibrator.gap_after_:.3f}", end=", ")
@@ -66,8 +67,8 @@ trades = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 curves = {}
 for aware in (False, True):
     points = []
-    for lam in trades:
-        fitted = FairnessCalibrator(model, lam=lam, group_at_prediction=aware)
+    for gap_weight in trades:
+        fitted = FairnessCalibrator(model, method=Thresholds(group_at_prediction=aware), gap_weight=gap_weight)
         fitted.fit(split.X_public, sensitive_features=split.sensitive_features_public)
         points.append(measure(fitted.predict(split.X_test, sensitive_features=groups)))
     curves["group read at prediction" if aware else "without the group"] = points

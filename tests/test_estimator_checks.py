@@ -34,6 +34,7 @@ from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
+from skfairdp.postprocessing import FineTuning
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
 from tests._tools.estimators import (
@@ -317,8 +318,9 @@ def fitted_examples(rows):
     yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"threshold": [0.6]}, scoring="accuracy", cv=2).fit(
         rows.X, rows.y, X_public=rows.X_public)  # fmt: skip
     yield PrivateSearchCV(PATEClassifier(n_teachers=2), {"n_teachers": [2]}).fit(rows.X, rows.y, X_public=rows.X_public)
-    for model in (LogisticRegression().fit(rows.X, rows.y), fit(make(FairDPSGDClassifier, {}), rows)):
-        yield FairnessCalibrator(model, steps=2).fit(rows.X_public, sensitive_features=rows.groups_public)
+    private = fit(make(FairDPSGDClassifier, {}), rows)
+    for model, method in ((LogisticRegression().fit(rows.X, rows.y), "auto"), (private, FineTuning(steps=2))):
+        yield FairnessCalibrator(model, method=method).fit(rows.X_public, sensitive_features=rows.groups_public)
 
 
 def test_every_public_fitted_attribute_is_documented(rows):

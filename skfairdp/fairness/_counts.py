@@ -22,9 +22,7 @@ def tally(groups: NDArray[np.int64], labels: NDArray[np.int64], shape: tuple[int
     -------
     ndarray of int of shape (n_groups, n_classes)
     """
-    counts = np.zeros(shape, dtype=np.int64)
-    np.add.at(counts, (groups, labels), 1)
-    return counts
+    return np.bincount(groups * shape[1] + labels, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def rejection_rates(

@@ -1,6 +1,8 @@
 """Post-processing of predictions: refusing what would widen the fairness gap, and calibrating on public rows."""
 
 from skfairdp.postprocessing._calibrator import FairnessCalibrator
+from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._idp3 import IDP3
+from skfairdp.postprocessing._thresholding import Thresholds
 
-__all__ = ["IDP3", "FairnessCalibrator"]
+__all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "Thresholds"]

@@ -1,32 +1,27 @@
 """Public-data calibration: a fitted classifier's demographic disparity, lowered on unlabelled public rows."""
 
-import warnings
 from collections.abc import Hashable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.postprocessing._fine_tuning import FineTuning
+from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fitted_classifier, network_of
 from skfairdp.postprocessing._inputs import public_groups, shape_of, split_rows
-from skfairdp.postprocessing._models import attribute_of, chosen_method, fitted_classifier, probabilities
-from skfairdp.postprocessing._multipliers import (
-    contrast,
-    fit_group_estimator,
-    group_probabilities,
-    own_threshold,
-    search_multipliers,
-)
-from skfairdp.postprocessing._networks import fine_tuned, network_view
-from skfairdp.postprocessing._thresholding import Choice
+from skfairdp.postprocessing._thresholding import Thresholds
+from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.privacy import StatesPrivacy
-from skfairdp.utils import as_groups, encode_labels
+from skfairdp.utils import as_groups, encode_labels, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["FairnessCalibrator"]
@@ -37,7 +32,9 @@ _FITTED = {"estimator_", "method_", "multipliers_", "group_estimator_", "privacy
 
 
 def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
-    return getattr(calibrator, "method_", None) == "fine_tune" and hasattr(calibrator.estimator_, "predict_proba")
+    return isinstance(getattr(calibrator, "method_", None), FineTuning) and hasattr(
+        calibrator.estimator_, "predict_proba"
+    )
 
 
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
@@ -53,43 +50,29 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
     Every row is answered.
 
     *Accuracy.* There are no labels, so the model's own probabilities say what a change costs: with c the accuracy it
-    expects to lose, the predictions with the smallest ``c + lam * gap`` are kept, or with ``gamma``, those with the
-    smallest c whose gap is at most ``gamma``. Where the model is badly calibrated, so is that price.
+    expects to lose, the predictions with the smallest ``c + gap_weight * gap`` are kept, or with ``gamma``, those with
+    the smallest c whose gap is at most ``gamma``. Where the model is badly calibrated, so is that price.
 
-    Two methods make the candidates. ``"fine_tune"`` trains the model's network further (a copy; all rows at once, no
-    randomness): near its own soft predictions, with a rising weight on a differentiable disparity. ``"threshold"``
-    serves any classifier with scores: it answers ``argmax_k p_k(x) - Σ_z μ_zk (q_z(x)/π_z - (1 - q_z(x))/(1 - π_z))``,
-    the form of the most accurate classifier under parity, where p are the model's probabilities, π_z is the share of
-    group z, and q_z(x) is 0 or 1 where the group is given at prediction time, else its probability from the features.
-    **Without the group it is thus estimated from the features**, by a model fitted on the public rows.
+    Two methods make the candidates: :class:`FineTuning` trains the model's network further, and :class:`Thresholds`
+    corrects the scores of any classifier by the group, which is given at prediction or **estimated from the features**.
 
     Parameters
     ----------
     estimator : classifier
         Fitted already, also as the last step of a Pipeline. Wrap it in ``sklearn.frozen.FrozenEstimator`` where the
         calibrator is cloned, as searches do. It is not changed.
-    method : {"auto", "fine_tune", "threshold"}, default="auto"
-        "auto" fine-tunes a model with a torch network in ``net_`` (:class:`~skfairdp.FairDPSGDClassifier`), unless
-        ``group_at_prediction``, and thresholds all others.
-    lam : float, default=1.0
-        λ >= 0, the expected accuracy given for one unit of gap: 0.5 gives half a point for each point. 0 changes
-        nothing. Not used with ``gamma``.
+    method : {"auto", "fine_tune", "threshold"}, FineTuning or Thresholds, default="auto"
+        "fine_tune" and "threshold" stand for :class:`FineTuning` and :class:`Thresholds` with their default parameters.
+        "auto" fine-tunes a model with a torch network (:class:`~skfairdp.FairDPSGDClassifier`, a skorch net), and
+        moves the thresholds of all others.
+    gap_weight : float or None, default=None
+        The expected accuracy, at least 0, given for one unit of gap: 0.5 gives half a point for each point, 0 changes
+        nothing. None means 1. Give this or ``gamma``, not both.
     gamma : float or None, default=None
-        Largest gap wanted on the public rows. If no candidate meets it, the smallest gap found is kept, with a
+        γ, the largest gap wanted on the public rows. If no candidate meets it, the smallest gap found is kept, with a
         ``FairnessWarning``.
-    group_at_prediction : bool, default=False
-        Let ``predict`` and ``score`` read the group of each row (``"threshold"`` only).
-    group_estimator : classifier or None, default=None
-        Cloned and fitted to estimate the group from the features, for ``"threshold"`` without the group at prediction.
-        None: a regularised logistic regression, on one-hot names too where X is a DataFrame.
-    gap : {"others", "overall", "between"}, default="others"
+    disparity : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
-    temperature : float, default=0.1
-        Softness of the disparity in ``"fine_tune"``, in units of the median lead of the network's largest logit.
-    steps : int, default=200
-        Steps of ``"fine_tune"``, over all rows each.
-    lr : float, default=0.01
-        Step size of ``"fine_tune"`` (Adam).
     groups : list of labels or None, default=None
         All groups; intersections are tuples. None takes those of the rows given to ``fit``.
     sensitive_columns : name, index or list of them, default=None
@@ -100,7 +83,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
     ----------
     estimator_ : classifier
         What predicts: the estimator, with the fine-tuned network where there is one.
-    method_ : {"fine_tune", "threshold"}
+    method_ : FineTuning or Thresholds
         The method used.
     classes_ : ndarray of shape (n_classes,)
         Labels, from the estimator.
@@ -113,10 +96,11 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
         Whether ``gap_after_`` is at most ``gamma``; True without ``gamma``.
-    multipliers_ : ndarray of shape (n_groups, n_classes)
-        μ; all zero where nothing is changed (``"threshold"`` only).
+    multipliers_ : ndarray of shape (n_groups, 1, n_classes)
+        μ, one for each group, the one cell that holds all rows, and each class; all zero where nothing is changed
+        (:class:`Thresholds` only).
     group_estimator_ : classifier
-        The estimator of the group (``"threshold"`` without the group at prediction only).
+        The estimator of the group (:class:`Thresholds` without the group at prediction only).
     privacy_ : PrivacySpent
         The estimator's own report, where it has one: calibration adds nothing to it.
     n_features_in_ : int
@@ -149,15 +133,10 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
-        "method": [StrOptions({"auto", "fine_tune", "threshold"})],
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "method": [StrOptions({"auto", "fine_tune", "threshold"}), FineTuning, Thresholds],
+        "gap_weight": [Interval(Real, 0, None, closed="left"), None],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "group_at_prediction": ["boolean"],
-        "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
-        "gap": [StrOptions({"others", "overall", "between"})],
-        "temperature": [Interval(Real, 0, None, closed="neither")],
-        "steps": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
+        "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
     }
@@ -166,28 +145,18 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         self,
         estimator: Any,
         *,
-        method: str = "auto",
-        lam: float = 1.0,
+        method: str | FineTuning | Thresholds = "auto",
+        gap_weight: float | None = None,
         gamma: float | None = None,
-        group_at_prediction: bool = False,
-        group_estimator: Any = None,
-        gap: str = "others",
-        temperature: float = 0.1,
-        steps: int = 200,
-        lr: float = 0.01,
+        disparity: str = "others",
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
-        self.lam = lam
+        self.gap_weight = gap_weight
         self.gamma = gamma
-        self.group_at_prediction = group_at_prediction
-        self.group_estimator = group_estimator
-        self.gap = gap
-        self.temperature = temperature
-        self.steps = steps
-        self.lr = lr
+        self.disparity = disparity
         self.groups = groups
         self.sensitive_columns = sensitive_columns
 
@@ -221,27 +190,25 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
             ``gamma`` is not met; a group has fewer than 30 public rows.
         """
         self._validate_params()
-        model = self._fitted_estimator()
-        method = chosen_method(self.method, model, self.group_at_prediction, owner=_OWNER)
-        features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
-        domain, codes = public_groups(groups, self.groups, shape_of(X)[0], owner=_OWNER)
+        model = fitted_classifier(self.estimator, owner=_OWNER)
+        method = self._method(model)
+        rows, self.groups_ = self._read(X, model, sensitive_features)
         for name in _FITTED & vars(self).keys():
             delattr(self, name)
-        self.classes_, self.groups_ = np.asarray(model.classes_), domain
-        before = self._codes(model.predict(features))
-        if method == "fine_tune":
-            choice = self._fine_tune(model, features, before, codes)
-        else:
-            choice = self._threshold(model, features, table, before, codes)
+        self.classes_ = rows.classes
+        self._calibrated: Any
+        self._calibrated, choice = method.calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
         self.method_ = method
-        after = self._predicted_codes(features, table, codes)
+        for name, value in self._calibrated.attributes().items():
+            setattr(self, name, value)
+        after = self._calibrated.answer(rows.features, rows.table, rows.groups)
         self.gap_before_, self.gap_after_ = choice.gap_before, choice.gap_of(after)
-        self.agreement_ = float(np.mean(after == before))
+        self.agreement_ = float(np.mean(after == rows.before))
         self.satisfied_ = self.gamma is None or self.gap_after_ <= self.gamma
         report = attribute_of(model, "privacy_")
         if report is not None:
             self.privacy_ = report
-        self._warn(int(np.bincount(codes).min()))
+        self._warn(int(np.bincount(rows.groups).min()))
         return self
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -251,8 +218,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
-            Group of each row; required with ``group_at_prediction`` (unless ``sensitive_columns`` names them), and not
-            read without.
+            Group of each row; required with ``Thresholds(group_at_prediction=True)`` (unless ``sensitive_columns``
+            names them), and not read without.
 
         Returns
         -------
@@ -264,18 +231,22 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
             Groups that are needed are missing, unseen or of another length. Unfitted: ``NotFittedError``.
         """
         check_is_fitted(self, "method_")
-        given = sensitive_features if self.group_at_prediction else None
+        reads_groups = self._calibrated.reads_groups
+        given = sensitive_features if reads_groups else None
         features, table, groups = self._split(X, self.estimator_, reset=False, sensitive_features=given)
         codes = None
-        if self.group_at_prediction:
+        if reads_groups:
             if groups is None:
-                raise ValueError(f"{_OWNER} with group_at_prediction=True needs sensitive_features to predict.")
-            codes = self._group_codes(groups, shape_of(X)[0])
-        return self.classes_[self._predicted_codes(features, table, codes)]
+                raise ValueError(
+                    f"{_OWNER} with Thresholds(group_at_prediction=True) needs sensitive_features to predict."
+                )
+            values = as_groups(groups, shape_of(X)[0], owner=_OWNER)
+            codes = encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
+        return self.classes_[self._calibrated.answer(features, table, codes)]
 
     @available_if(_has_tuned_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities of the fine-tuned model (``"fine_tune"`` only: thresholds have none).
+        """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).
 
         Parameters
         ----------
@@ -320,53 +291,37 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
             tags.input_tags.sparse = False
         return tags
 
-    # ------------------------------------------------------------------ the two methods
+    def _method(self, model: Any) -> FineTuning | Thresholds:
+        """The method as a part of its own, with everything checked that a parameter or the model can be wrong in."""
+        if self.gap_weight is not None and self.gamma is not None:
+            raise ValueError(f"{_OWNER} got both 'gap_weight' and 'gamma', a price and a bound. Leave one of them out.")
+        method: FineTuning | Thresholds
+        if isinstance(self.method, str):
+            tunes = self.method == "fine_tune" or (self.method == "auto" and network_of(model) is not None)
+            method = FineTuning() if tunes else Thresholds()
+        else:
+            method = clone(self.method)
+        method.check(model, _OWNER)
+        return method
 
-    def _fine_tune(self, model: Any, features: Any, before: NDArray[np.int64], groups: NDArray[np.int64]) -> Choice:
-        rows, utility = network_view(model, features, len(before), len(self.classes_), owner=_OWNER)
-        choice = self._choice(utility, before, groups)
-        settings = {"steps": self.steps, "lr": self.lr, "temperature": self.temperature}
-        self.estimator_ = fine_tuned(model, rows, choice, **settings)
-        if choice.gap_of(self._codes(self.estimator_.predict(features))) > choice.gap_before:
-            self.estimator_ = model  # it turns logits into labels in a way of its own
-        return choice
+    def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, NDArray[np.object_]]:
+        """The public rows with what the model says of them, and the groups."""
+        features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
+        domain, codes = public_groups(groups, self.groups, shape_of(X)[0], owner=_OWNER)
+        classes = np.asarray(model.classes_)
+        before = class_codes(model.predict(features), classes, owner=_OWNER)
+        return CalibrationRows(features, table, codes, len(domain), classes, before), domain
 
-    def _threshold(
-        self, model: Any, features: Any, table: Any, before: NDArray[np.int64], groups: NDArray[np.int64]
-    ) -> Choice:
-        utility = probabilities(model, features, len(self.classes_), owner=_OWNER)
-        self._utility_shift = own_threshold(utility, before)
-        choice = self._choice(utility + self._utility_shift, before, groups)
-        if not self.group_at_prediction:
-            self.group_estimator_ = fit_group_estimator(self.group_estimator, table, groups, owner=_OWNER)
-        self._shares = np.bincount(groups, minlength=len(self.groups_)) / len(groups)
-        self.multipliers_ = search_multipliers(choice, self._contrasts(table, groups))
-        self.estimator_ = model
-        return choice
-
-    def _choice(self, utility: NDArray[np.float64], before: NDArray[np.int64], groups: NDArray[np.int64]) -> Choice:
-        return Choice(groups, len(self.groups_), utility, before, lam=self.lam, gamma=self.gamma, gap=self.gap)
-
-    def _contrasts(self, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
-        if self.group_at_prediction:
-            return contrast(np.eye(len(self.groups_))[groups], self._shares)
-        membership = group_probabilities(self.group_estimator_, table, len(self.groups_), owner=_OWNER)
-        return contrast(membership, self._shares)
-
-    def _predicted_codes(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        if self.method_ == "fine_tune" or not self.multipliers_.any():
-            return self._codes(self.estimator_.predict(features))
-        utility = probabilities(self.estimator_, features, len(self.classes_), owner=_OWNER) + self._utility_shift
-        return (utility - self._contrasts(table, groups) @ self.multipliers_).argmax(axis=1)
-
-    # ------------------------------------------------------------------ rows
-
-    def _fitted_estimator(self) -> Any:
-        return fitted_classifier(self.estimator, owner=_OWNER)
-
-    def _group_codes(self, groups: Any, rows: int) -> NDArray[np.int64]:
-        values = as_groups(groups, rows, owner=_OWNER)
-        return encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
+    def _trade_off(self, rows: CalibrationRows, utility: NDArray[np.float64]) -> TradeOff:
+        return TradeOff(
+            rows.groups,
+            rows.n_groups,
+            utility,
+            rows.before,
+            gap_weight=1.0 if self.gap_weight is None else self.gap_weight,
+            gamma=self.gamma,
+            disparity=self.disparity,
+        )
 
     def _split(self, X: Any, model: Any, *, reset: bool, sensitive_features: Any = None) -> tuple[Any, Any, Any]:
         """Return what the model reads, what the estimator of the group reads, and the groups (None: not given)."""
@@ -374,21 +329,16 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         whole = self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == shape_of(X)[1]
         return (X if whole else table), table, groups
 
-    def _codes(self, predicted: Any) -> NDArray[np.int64]:
-        return encode_labels(np.asarray(predicted), self.classes_, owner=_OWNER, name="y_pred", parameter="estimator")
-
     def _warn(self, smallest: int) -> None:
         if smallest < _FEW_ROWS:
-            warnings.warn(
+            warn_caller(
                 f"The smallest group has {smallest} public rows: the gap on other rows can be far from that on these. "
                 f"{_OWNER} wants {_FEW_ROWS} and more of each.",
                 FairnessWarning,
-                stacklevel=3,
             )
         if not self.satisfied_:
-            warnings.warn(
+            warn_caller(
                 f"The smallest gap that {_OWNER} found on the public rows is {self.gap_after_:.3g}, above gamma="
-                f"{self.gamma:g}. Give more public rows, or try group_at_prediction=True.",
+                f"{self.gamma:g}. Give more public rows, or try method=Thresholds(group_at_prediction=True).",
                 FairnessWarning,
-                stacklevel=3,
             )

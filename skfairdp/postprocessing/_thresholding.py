@@ -1,81 +1,228 @@
-"""Which of many candidates is kept: one trade-off between the gap and what the model itself expects to get right."""
+"""Re-thresholding by Lagrange multipliers: the corrections that lower the gap at the least expected cost."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skfairdp.fairness import largest_disparity
+from skfairdp.fairness import disparities, largest_disparity, tally
+from skfairdp.postprocessing._fitted_models import class_codes, probabilities
+from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
+from skfairdp.utils._sklearn import HasMethods
 
-__all__ = ["Choice", "count_table"]
+__all__ = ["MovedThresholds", "Thresholds", "contrast", "search_multipliers"]
+
+Array = NDArray[np.float64]
+
+_LEVELS = 10
+_STEPS = 40
 
 
-def count_table(groups: NDArray[np.int64], codes: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Return how many members of each group were given each class."""
-    return np.bincount(groups * shape[1] + codes, minlength=shape[0] * shape[1]).reshape(shape)
+class Thresholds(BaseEstimator):
+    """Calibrate any classifier with scores by moving its thresholds: ``method="threshold"`` of FairnessCalibrator.
 
-
-class Choice:
-    """Keeps the best set of predictions it was offered; the unchanged ones are the first.
-
-    No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises.
+    Answers ``argmax_k p_k(x) - Σ_z μ_zk (q_z(x)/π_z - (1 - q_z(x))/(1 - π_z))``, the form of the most accurate
+    classifier under parity, where p are the model's probabilities, π_z is the share of group z, and q_z(x) is 0 or 1
+    where the group is given at prediction time, else its probability from the features.
 
     Parameters
     ----------
-    groups : ndarray of int of shape (n_rows,)
-    n_groups : int
-    utility : ndarray of shape (n_rows, n_classes)
-        What the model itself expects of each answer: the probability that it is right.
-    before : ndarray of int of shape (n_rows,)
-        Unchanged predictions.
-    lam : float
-        Expected accuracy that is given for one unit of gap; not read with ``gamma``.
-    gamma : float or None
-        Largest gap wanted. The candidate of largest utility that meets it is kept, or the one with the smallest gap.
-    gap : {"others", "overall", "between"}
+    group_at_prediction : bool, default=False
+        Let ``predict`` and ``score`` read the group of each row. Without it, **the group is estimated from the
+        features**, by a model fitted on the public rows.
+    group_estimator : classifier or None, default=None
+        Cloned and fitted to estimate the group from the features, where it is not given at prediction. None: a
+        regularised logistic regression, on one-hot names too where X is a DataFrame.
+
+    Examples
+    --------
+    >>> from skfairdp import FairnessCalibrator
+    >>> from skfairdp.postprocessing import Thresholds
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> calibrator = FairnessCalibrator(LogisticRegression(), method=Thresholds(group_at_prediction=True))
+    >>> calibrator.set_params(method__group_at_prediction=False).method
+    Thresholds()
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "group_at_prediction": ["boolean"],
+        "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
+    }
+
+    def __init__(self, *, group_at_prediction: bool = False, group_estimator: Any = None) -> None:
+        self.group_at_prediction = group_at_prediction
+        self.group_estimator = group_estimator
+
+    def check(self, model: Any, owner: str) -> None:
+        """Raise a ValueError where a parameter is wrong; any classifier will do."""
+        self._validate_params()
+        if self.group_at_prediction and self.group_estimator is not None:
+            raise ValueError(
+                f"The 'group_estimator' parameter of Thresholds of {owner} is not used with group_at_prediction=True. "
+                "Leave one of them out."
+            )
+
+    def calibrate(
+        self, model: Any, rows: CalibrationRows, trade_off: Callable[[Array], TradeOff], *, owner: str
+    ) -> tuple["MovedThresholds", TradeOff]:
+        """Search for multipliers on public rows; see :class:`FairnessCalibrator`."""
+        utility = probabilities(model, rows.features, len(rows.classes), owner=owner)
+        shift = own_threshold(utility, rows.before)
+        choice = trade_off(utility + shift)
+        shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
+        group_estimator = None
+        if not self.group_at_prediction:
+            group_estimator = fit_group_estimator(self.group_estimator, rows.table, rows.groups, owner=owner)
+        moved = MovedThresholds(model, rows.classes, shift, shares, group_estimator, owner)
+        moved.multipliers = search_multipliers(choice, moved.contrasts(rows.table, rows.groups))
+        return moved, choice
+
+
+class MovedThresholds:
+    """A model whose scores are corrected by the group before the largest is taken."""
+
     def __init__(
-        self,
-        groups: NDArray[np.int64],
-        n_groups: int,
-        utility: NDArray[np.float64],
-        before: NDArray[np.int64],
-        *,
-        lam: float,
-        gamma: float | None,
-        gap: str,
+        self, estimator: Any, classes: NDArray[Any], shift: Array, shares: Array, group_estimator: Any, owner: str
     ) -> None:
-        self.groups, self.utility, self.before = groups, utility, before
-        self.shape = (n_groups, utility.shape[1])
-        self.lam, self.gamma, self.gap = lam, gamma, gap
-        self.gap_before = self.gap_of(before)
-        self._best = self._rank(before, self.gap_before)
+        self.estimator, self.classes, self.owner = estimator, classes, owner
+        self.shift, self.shares = shift, shares
+        self.group_estimator = group_estimator
+        self.multipliers: Array = np.zeros((len(shares), len(classes)))
 
-    def gap_of(self, codes: NDArray[np.int64]) -> float:
-        """Return the largest disparity of these predictions."""
-        return largest_disparity(count_table(self.groups, codes, self.shape), self.gap)
+    @property
+    def reads_groups(self) -> bool:
+        """Whether an answer needs the group of its row."""
+        return self.group_estimator is None
 
-    def is_settled(self) -> bool:
-        """Whether nothing is asked for that the best predictions so far do not give: further search would be idle."""
-        if self.gamma is None:
-            return self.lam == 0 or self.gap_before == 0
-        return self._best[0] == 0.0
+    def attributes(self) -> dict[str, Any]:
+        """What the calibrator shows of it."""
+        shown = {"estimator_": self.estimator, "multipliers_": self.multipliers[:, None, :]}
+        return shown if self.reads_groups else {**shown, "group_estimator_": self.group_estimator}
 
-    def keep(self, codes: NDArray[np.int64], gap: float | None = None) -> bool:
-        """Say whether these predictions are better than all before them; the caller then stores what made them.
+    def contrasts(self, table: Any, groups: NDArray[np.int64] | None) -> Array:
+        """Return how much an answer to each row moves each group's disparity."""
+        if self.reads_groups:
+            return contrast(np.eye(len(self.shares))[groups], self.shares)
+        membership = group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
+        return contrast(membership, self.shares)
 
-        ``gap`` is their largest disparity, where the caller has it already.
-        """
-        gap = self.gap_of(codes) if gap is None else gap
-        if gap > self.gap_before:
-            return False
-        rank = self._rank(codes, gap)
-        if rank <= self._best:
-            return False
-        self._best = rank
-        return True
+    def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Return the code of each row's class."""
+        if not self.multipliers.any():
+            return class_codes(self.estimator.predict(features), self.classes, owner=self.owner)
+        utility = probabilities(self.estimator, features, len(self.classes), owner=self.owner) + self.shift
+        return (utility - self.contrasts(table, groups) @ self.multipliers).argmax(axis=1)
 
-    def _rank(self, codes: NDArray[np.int64], gap: float) -> tuple[float, float]:
-        utility = float(self.utility[np.arange(len(codes)), codes].mean())
-        if self.gamma is None:
-            return utility - self.lam * gap, -gap
-        return (0.0, utility) if gap <= self.gamma else (-gap, utility)
+
+def contrast(membership: Array, shares: Array) -> Array:
+    """Return how much an answer to each row moves Γ(z, ·), times the number of rows; shape (n_rows, n_groups).
+
+    Parameters
+    ----------
+    membership : ndarray of shape (n_rows, n_groups)
+        Probability of each group: 0 or 1 where the group is known.
+    shares : ndarray of shape (n_groups,)
+        Share of each group among the public rows; each in (0, 1).
+    """
+    return membership / shares - (1 - membership) / (1 - shares)
+
+
+def search_multipliers(trade_off: TradeOff, contrasts: Array) -> Array:
+    """Return multipliers of shape (n_groups, n_classes); zeros where nothing is better than no change.
+
+    The best classifier under parity constraints Γ(z, k) <= t answers ``argmax_k utility_k - Σ_z μ_zk contrast_z`` for
+    some μ >= 0. μ is found by dual ascent on the disparities measured on the public rows, while t goes down from the
+    present gap to 0 (with ``gamma``, until it is met); every iterate is offered to ``trade_off``.
+
+    Parameters
+    ----------
+    trade_off : TradeOff
+    contrasts : ndarray of shape (n_rows, n_groups)
+    """
+    shares = np.bincount(trade_off.groups, minlength=trade_off.shape[0]) / len(trade_off.groups)
+    rate = 0.4 * (shares * (1 - shares))[:, None]  # a step then moves scores alike for groups of any size
+    multipliers = np.zeros(trade_off.shape)
+    best = multipliers
+    for target in _targets(trade_off.gap_before, trade_off.gamma):
+        if trade_off.is_settled():
+            break
+        for t in range(_STEPS):
+            codes = (trade_off.utility - contrasts @ multipliers).argmax(axis=1)
+            table = tally(trade_off.groups, codes, trade_off.shape)
+            disparity = disparities(table)
+            kind = trade_off.disparity
+            gap = float(disparity.max()) if kind == "others" else largest_disparity(table, kind)
+            if multipliers.any() and trade_off.keep(codes, gap):
+                best = multipliers
+            multipliers = np.maximum(0.0, multipliers + rate / np.sqrt(1 + t) * (disparity - target))
+    return best
+
+
+def _targets(gap: float, gamma: float | None) -> Array:
+    if gamma is None or gamma >= gap:
+        return np.linspace(gap, 0.0, _LEVELS + 1)[1:]
+    return np.concatenate([np.linspace(gap, gamma, _LEVELS + 1)[1:], np.linspace(gamma, 0.0, _LEVELS + 1)[1:]])
+
+
+def own_threshold(utility: Array, before: NDArray[np.int64]) -> Array:
+    """Return what to add to the probabilities so that the largest is what a two-class model predicts.
+
+    A model may have a threshold of its own (``TunedThresholdClassifierCV``); it is kept, and moved from there.
+    """
+    shift = np.zeros(utility.shape[1])
+    if len(shift) == 2 and 0 < before.sum() < len(before) and (utility.argmax(axis=1) != before).any():
+        difference = utility[:, 1] - utility[:, 0]
+        shift[1] = -(difference[before == 0].max() + difference[before == 1].min()) / 2
+    return shift
+
+
+def fit_group_estimator(estimator: Any, X: Any, groups: NDArray[np.int64], *, owner: str) -> Any:
+    """Return a clone fitted to give the probability of each group; None: a logistic regression.
+
+    Raises
+    ------
+    ValueError
+        The logistic regression cannot read the features.
+    """
+    if estimator is not None:
+        return clone(estimator).fit(X, groups)
+    try:
+        return _logistic_regression(X).fit(X, groups)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{owner} cannot estimate the group from these features by logistic regression ({error}). Give a "
+            "classifier that reads them with the 'group_estimator' parameter of Thresholds, or set its "
+            "group_at_prediction=True."
+        ) from error
+
+
+def group_probabilities(estimator: Any, X: Any, n_groups: int, *, owner: str) -> Array:
+    """Return the probability of each group, shape (n_rows, n_groups), or raise a ValueError."""
+    found = np.asarray(estimator.predict_proba(X), dtype=float)
+    if found.ndim != 2 or found.shape[1] != n_groups or not np.isfinite(found).all():
+        raise ValueError(
+            f"The 'group_estimator' of {owner} must give one probability for each of the {n_groups} groups, all "
+            f"finite. Got an array of shape {found.shape}."
+        )
+    return found
+
+
+def _logistic_regression(X: Any) -> Pipeline:
+    """Return a regularised logistic regression on tables of numbers, and of names where X is a frame."""
+    numeric = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(with_mean=not issparse(X)))
+    encoder: Any = numeric
+    if isinstance(X, pd.DataFrame):
+        numbers = make_column_selector(dtype_include=["number", "bool"])
+        names = make_column_selector(dtype_exclude=["number", "bool"])
+        one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=10)
+        encoder = make_column_transformer((numeric, numbers), (one_hot, names))
+    return make_pipeline(encoder, LogisticRegression(C=0.1, max_iter=1000))

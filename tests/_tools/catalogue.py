@@ -42,6 +42,7 @@ from skfairdp.generative import (
     PATEGANBackend,
     TableCodec,
 )
+from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.utils import public_generator
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
@@ -401,7 +402,7 @@ def _calibrated(**options: Any) -> Callable[[Any, Rows], Any]:
 
 
 def _fine_tuned(model: Any, rows: Rows) -> Any:
-    calibrator = FairnessCalibrator(model.fit(rows.X, rows.y), method="fine_tune", lam=0.5, steps=5)
+    calibrator = FairnessCalibrator(model.fit(rows.X, rows.y), method=FineTuning(steps=5), gap_weight=0.5)
     return calibrator.fit(rows.X_public, sensitive_features=rows.groups_public)
 
 
@@ -435,7 +436,7 @@ def _plain_fits() -> list[Fit]:
         of("IDP3-between-local", idp(gap="between", gate="local", reject_label=9), probe=_streamed),
         of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
         of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
-           _calibrated(gamma=0.05, group_at_prediction=True), answers_with_groups),
+           _calibrated(gamma=0.05, method=Thresholds(group_at_prediction=True)), answers_with_groups),
         Fit("IDP3-over-dpsgd", lambda **given: IDP3(dpsgd(lam=0.0)(**given), groups=[0, 1], gamma=0.1, min_count=3),
             with_private_groups, answers_with_groups, NULL, ("X", "y", "groups")),
         Fit("Calibrator-fine-tuned", dpsgd(lam=0.0), _fine_tuned, answers, NULL, ("X", "y")),

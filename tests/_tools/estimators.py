@@ -26,6 +26,7 @@ from skfairdp import (
 )
 from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
+from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
@@ -158,8 +159,10 @@ def fast_instances():
             cv=ShuffleSplit(2, test_size=0.25, random_state=0),
         ),
         PrivateSearchCV(PATEClassifier(**SEEDED), {"n_teachers": [2, 3]}, score_epsilon=1e4),
-        of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), lam=0.3),
-        of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), gamma=0.1, group_at_prediction=True),
+        of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), gap_weight=0.3),
+        of_column_zero(FairnessCalibratorOfItsRows)(
+            LogisticRegression(), gamma=0.1, method=Thresholds(group_at_prediction=True)
+        ),
     ]
 
 
@@ -193,7 +196,9 @@ def slow_instances():
         of_column_zero(PFLDClassifier)(**PFLD),
         of_column_zero(PFLDClassifier)(**PFLD, primal="gradient", primal_steps=5, constraints="equalized_odds"),
         of_column_zero(PFLDClassifier)(**PFLD, primal="gradient", sampling="poisson", sampling_probability=0.5),
-        of_column_zero(FairnessCalibratorOfItsRows)(FairDPSGDClassifier(**DPSGD, lam=0.0), lam=0.1, steps=20),
+        of_column_zero(FairnessCalibratorOfItsRows)(
+            FairDPSGDClassifier(**DPSGD, lam=0.0), gap_weight=0.1, method=FineTuning(steps=20)
+        ),
     ]
 
 

@@ -25,19 +25,22 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from skorch import NeuralNetClassifier
 
 from skfairdp import FairDPSGDClassifier, FairnessCalibrator, FairPATEClassifier, PrivacyLedger
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.metrics import demographic_disparity
-from skfairdp.postprocessing._multipliers import contrast, search_multipliers
-from skfairdp.postprocessing._thresholding import Choice
+from skfairdp.postprocessing import FineTuning, Thresholds
+from skfairdp.postprocessing._thresholding import contrast, search_multipliers
+from skfairdp.postprocessing._trade_off import TradeOff
 
 METHODS = [
     pytest.param({"method": "fine_tune"}, id="fine_tune"),
     pytest.param({"method": "threshold"}, id="threshold"),
-    pytest.param({"method": "threshold", "group_at_prediction": True}, id="group-at-prediction"),
+    pytest.param({"method": Thresholds(group_at_prediction=True)}, id="group-at-prediction"),
 ]
+AWARE = Thresholds(group_at_prediction=True)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
@@ -111,7 +114,10 @@ def test_gap_on_the_public_rows_is_never_above_the_uncalibrated(method, seed, m,
     X = rng.normal(size=(n, 3)) + 1.5 * np.eye(4, 3)[groups]
     model = linear_net(scale * rng.normal(size=(k, 3)), scale * rng.normal(size=k), [f"c{j}" for j in range(k)])
     model.rule = rule
-    calibrator = FairnessCalibrator(model, **method, lam=lam, gamma=gamma, gap=gap, steps=20)
+    price = {"gap_weight": lam} if gamma is None else {"gamma": gamma}
+    if method["method"] == "fine_tune":
+        method = {"method": FineTuning(steps=20)}
+    calibrator = FairnessCalibrator(model, **method, **price, disparity=gap)
     calibrator.fit(X, sensitive_features=groups)
 
     def measured(predicted):
@@ -150,7 +156,7 @@ def test_models_whose_labels_do_not_follow_their_scores_are_left_alone_rather_th
     by_proxy = linear_net(np.array([[0.0, 0, 0], [4.0, 1, 0]]), np.array([0.0, -2.0]), (0, 1)).net_
     hardly = linear_net(np.array([[0.0, 0, 0], [0.2, 1, 0]]), np.array([0.0, -0.1]), (0, 1)).net_
     model = kind(by_proxy if kind is ByAnotherColumn else hardly).fit(X)
-    calibrator = FairnessCalibrator(model, **method, lam=0.05 if kind is ByAnotherColumn else 5.0)
+    calibrator = FairnessCalibrator(model, **method, gap_weight=0.05 if kind is ByAnotherColumn else 5.0)
     calibrator.fit(X, sensitive_features=groups)
     predicted = calibrator.predict(X, sensitive_features=groups)
     assert 0 < calibrator.gap_before_ < 0.2
@@ -173,10 +179,10 @@ def test_gap_falls_to_a_third_on_new_rows_for_little_accuracy(biased, method):
 
 
 @every_method
-def test_lam_is_the_price_of_the_gap_and_gamma_a_bound_on_it(biased, method):
+def test_gap_weight_is_the_price_of_the_gap_and_gamma_a_bound_on_it(biased, method):
     model = biased.net if method["method"] == "fine_tune" else biased.regression
     X, z = biased.split.X_public, biased.groups
-    by_lam = [FairnessCalibrator(model, **method, lam=lam).fit(X, sensitive_features=z) for lam in (0, 0.25, 5)]
+    by_lam = [FairnessCalibrator(model, **method, gap_weight=w).fit(X, sensitive_features=z) for w in (0, 0.25, 5)]
     assert by_lam[0].agreement_ == 1 and by_lam[0].gap_after_ == by_lam[0].gap_before_
     assert by_lam[0].gap_after_ > by_lam[1].gap_after_ > by_lam[2].gap_after_
     assert by_lam[1].agreement_ > by_lam[2].agreement_
@@ -208,7 +214,7 @@ def test_thresholds_lose_hardly_more_expected_accuracy_than_any_randomised_class
         A_eq=one_answer,
         b_eq=np.ones(n),
     )
-    choice = Choice(groups, m, utility, utility.argmax(1), lam=0.0, gamma=gamma, gap="others")
+    choice = TradeOff(groups, m, utility, utility.argmax(1), gap_weight=0.0, gamma=gamma, disparity="others")
     multipliers = search_multipliers(choice, contrast(np.eye(m)[groups], share))
     codes = (utility - contrast(np.eye(m)[groups], share) @ multipliers).argmax(1)
     assert choice.gap_before > 0.2 and choice.gap_of(codes) <= gamma
@@ -221,7 +227,7 @@ def test_group_at_prediction_needs_no_informative_features():
     groups = rng.integers(2, size=2000)
     X = np.column_stack([rng.normal(size=2000) + groups, rng.normal(size=2000)])
     model = LogisticRegression().fit(X, X[:, 0] + 0.5 * rng.normal(size=2000) > 0.5)
-    aware = FairnessCalibrator(model, group_at_prediction=True).fit(X, sensitive_features=groups)
+    aware = FairnessCalibrator(model, method=AWARE).fit(X, sensitive_features=groups)
     assert aware.gap_before_ > 0.25 and aware.gap_after_ < 0.01
     assert not hasattr(aware, "group_estimator_")
     swapped = aware.predict(X, sensitive_features=1 - groups)
@@ -253,15 +259,15 @@ def private(biased):
     }
 
 
-@pytest.mark.parametrize(("name", "method"), [("dpsgd", "fine_tune"), ("pate", "threshold")])
+@pytest.mark.parametrize(("name", "method"), [("dpsgd", FineTuning), ("pate", Thresholds)])
 def test_private_models_keep_their_epsilon_and_lose_most_of_their_gap(biased, private, name, method):
     split, model = biased.split, private[name]
     calibrator = FairnessCalibrator(model).fit(split.X_public, sensitive_features=biased.groups)
-    assert calibrator.method_ == method
+    assert isinstance(calibrator.method_, method)
     assert calibrator.privacy_ is model.privacy_
     assert calibrator.gap_after_ < 0.3 * calibrator.gap_before_
     assert gap_on_test(calibrator.predict(split.X_test), split) < 0.6 * gap_on_test(model.predict(split.X_test), split)
-    assert hasattr(calibrator, "predict_proba") == (method == "fine_tune")
+    assert hasattr(calibrator, "predict_proba") == (method is FineTuning)
 
 
 def test_no_ledger_is_charged(biased):
@@ -291,6 +297,24 @@ def test_pickles_predict_the_same(biased, private, name):
     assert other.privacy_ == calibrator.privacy_
 
 
+def test_a_skorch_net_is_fine_tuned_bare_or_in_net_(biased):
+    split = biased.split
+    rows, public = (np.asarray(table, dtype=np.float32) for table in (split.X, split.X_public))
+    bare = NeuralNetClassifier(torch.nn.Linear(10, 2), criterion=torch.nn.CrossEntropyLoss, lr=0.5, verbose=0,
+                               train_split=None).fit(rows, np.asarray(split.y, dtype=np.int64))  # fmt: skip
+    held = Net().fit(public)
+    held.net_ = bare
+    held._logits = lambda X: bare.predict_proba(np.asarray(X, dtype=np.float32))
+    before = pickle.dumps(bare.module_.state_dict())
+    for model in (bare, held):
+        calibrator = FairnessCalibrator(model).fit(public, sensitive_features=biased.groups)
+        assert isinstance(calibrator.method_, FineTuning) and calibrator.gap_after_ <= calibrator.gap_before_
+        tuned = getattr(calibrator.estimator_, "net_", calibrator.estimator_)
+        assert tuned is not bare and hasattr(tuned, "save_params")
+        assert pickle.dumps(bare.module_.state_dict()) == before
+    assert FairnessCalibrator(bare).fit(public, sensitive_features=biased.groups).gap_after_ < 0.02
+
+
 # ---- any classifier ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "model",
@@ -300,7 +324,7 @@ def test_pickles_predict_the_same(biased, private, name):
 def test_any_classifier_with_scores_can_be_calibrated(biased, model):
     split = biased.split
     model = clone(model).fit(split.X, split.y)
-    calibrator = FairnessCalibrator(model, lam=5).fit(split.X_public, sensitive_features=biased.groups)
+    calibrator = FairnessCalibrator(model, gap_weight=5).fit(split.X_public, sensitive_features=biased.groups)
     assert calibrator.gap_after_ < 0.5 * calibrator.gap_before_
 
 
@@ -337,8 +361,8 @@ def test_frames_with_names_and_string_labels_behind_a_pipeline(biased, with_net)
     model = make_pipeline(encoder, last).fit(X, labels)
     groups = names(split.sensitive_features_public)
     for fitted in (model, FrozenEstimator(model)):
-        calibrator = FairnessCalibrator(fitted, lam=3).fit(public, sensitive_features=groups)
-        assert calibrator.method_ == ("fine_tune" if with_net else "threshold")
+        calibrator = FairnessCalibrator(fitted, gap_weight=3).fit(public, sensitive_features=groups)
+        assert isinstance(calibrator.method_, FineTuning if with_net else Thresholds)
         assert hasattr(calibrator, "privacy_") is with_net
         assert list(calibrator.groups_) == [("f", 0), ("f", 1), ("m", 0), ("m", 1)]
         assert set(calibrator.predict(public)) == {"no", "yes"}
@@ -350,10 +374,10 @@ def test_frames_with_names_and_string_labels_behind_a_pipeline(biased, with_net)
 
 def test_groups_may_be_columns_of_X(biased):
     split = biased.split
-    direct = FairnessCalibrator(biased.regression, group_at_prediction=True)
+    direct = FairnessCalibrator(biased.regression, method=AWARE)
     direct.fit(split.X_public, sensitive_features=biased.groups)
     last = np.column_stack([split.X_public, biased.groups])
-    dropped = FairnessCalibrator(biased.regression, group_at_prediction=True, sensitive_columns=10).fit(last)
+    dropped = FairnessCalibrator(biased.regression, method=AWARE, sensitive_columns=10).fit(last)
     np.testing.assert_array_equal(
         dropped.predict(last), direct.predict(split.X_public, sensitive_features=biased.groups)
     )
@@ -375,27 +399,28 @@ def test_groups_may_be_columns_of_X(biased):
 
 def test_a_given_group_estimator_is_cloned_and_used(biased):
     given_one = GaussianNB()
-    calibrator = FairnessCalibrator(biased.regression, group_estimator=given_one, lam=3)
+    calibrator = FairnessCalibrator(biased.regression, method=Thresholds(group_estimator=given_one), gap_weight=3)
     calibrator.fit(biased.split.X_public, sensitive_features=biased.groups)
     assert isinstance(calibrator.group_estimator_, GaussianNB) and not hasattr(given_one, "classes_")
     assert calibrator.gap_after_ < 0.3 * calibrator.gap_before_
 
 
 # ---- scikit-learn --------------------------------------------------------------------------------------------
-def test_search_over_lam_keeps_the_frozen_model(biased):
+def test_search_over_gap_weight_keeps_the_frozen_model(biased):
     split = biased.split
     public = np.column_stack([split.X_public, biased.groups])
     calibrator = FairnessCalibrator(FrozenEstimator(biased.regression), sensitive_columns=-1)
-    search = GridSearchCV(calibrator, {"lam": [0.0, 1.0]}, cv=KFold(2)).fit(public, split.y_public)
-    assert search.best_params_ == {"lam": 0.0}  # what it wins in parity it pays in accuracy
+    search = GridSearchCV(calibrator, {"gap_weight": [0.0, 1.0]}, cv=KFold(2)).fit(public, split.y_public)
+    assert search.best_params_ == {"gap_weight": 0.0}  # what it wins in parity it pays in accuracy
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.usefixtures("routing")
 def test_groups_are_routed_by_a_search(biased):
     split = biased.split
-    calibrator = FairnessCalibrator(FrozenEstimator(biased.regression), group_at_prediction=True)
-    search = GridSearchCV(calibrator, {"lam": [0.0, 1.0]}, cv=KFold(2))
+    calibrator = FairnessCalibrator(FrozenEstimator(biased.regression), method=Thresholds())
+    grid = {"gap_weight": [0.0, 1.0], "method__group_at_prediction": [True]}
+    search = GridSearchCV(calibrator, grid, cv=KFold(2))
     search.fit(split.X_public, split.y_public, sensitive_features=biased.groups)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     model = search.best_estimator_
@@ -408,22 +433,26 @@ def test_repr_clone_and_parameters():
     calibrator = FairnessCalibrator(LogisticRegression(C=2.0), gamma=0.1)
     assert repr(calibrator) == "FairnessCalibrator(estimator=LogisticRegression(C=2.0), gamma=0.1)"
     assert clone(calibrator).get_params()["estimator__C"] == 2.0
+    parts = FairnessCalibrator(LogisticRegression(), method=FineTuning(steps=7))
+    assert clone(parts).get_params()["method__steps"] == 7 and clone(parts).method is not parts.method
     with pytest.raises(TypeError, match="positional"):
         FairnessCalibrator(LogisticRegression(), "threshold")
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------
 BAD_PARAMETERS = [
-    ({"lam": -1}, "'lam' parameter of FairnessCalibrator"),
-    ({"lam": np.inf}, "'lam' parameter"),
+    ({"gap_weight": -1}, "'gap_weight' parameter of FairnessCalibrator"),
+    ({"gap_weight": np.inf}, "'gap_weight' parameter"),
+    ({"gap_weight": 1.0, "gamma": 0.1}, "both 'gap_weight' and 'gamma'"),
     ({"gamma": -0.1}, "'gamma' parameter"),
     ({"method": "magic"}, "'method' parameter"),
-    ({"gap": "widest"}, "'gap' parameter"),
-    ({"steps": 0}, "'steps' parameter"),
-    ({"lr": 0}, "'lr' parameter"),
-    ({"temperature": 0}, "'temperature' parameter"),
-    ({"group_at_prediction": "yes"}, "'group_at_prediction' parameter"),
-    ({"group_estimator": RidgeClassifier()}, "'group_estimator' parameter"),
+    ({"disparity": "widest"}, "'disparity' parameter"),
+    ({"method": FineTuning(steps=0)}, "'steps' parameter of FineTuning"),
+    ({"method": FineTuning(lr=0)}, "'lr' parameter"),
+    ({"method": FineTuning(temperature=0)}, "'temperature' parameter"),
+    ({"method": Thresholds(group_at_prediction="yes")}, "'group_at_prediction' parameter of Thresholds"),
+    ({"method": Thresholds(group_estimator=RidgeClassifier())}, "'group_estimator' parameter"),
+    ({"method": Thresholds(group_at_prediction=True, group_estimator=GaussianNB())}, "not used with"),
     ({"estimator": None}, "'estimator' parameter"),
     ({"method": "fine_tune"}, "torch network in net_; LogisticRegression has none. Use method='threshold'"),
     ({"groups": [0]}, "only one group in the groups parameter"),
@@ -486,10 +515,13 @@ def test_what_cannot_be_calibrated_is_refused_with_the_reason(biased):
     refused = [
         (StandardScaler().fit(X), {}, "'estimator' parameter of FairnessCalibrator"),
         (NoScores().fit(X, y), {}, "needs an estimator with predict_proba or decision_function; NoScores has neither"),
-        (biased.net, {"method": "fine_tune", "group_at_prediction": True}, "does not read the group at prediction"),
         (OneLogit(torch.nn.Linear(10, 1)).fit(X), {}, "one logit for each of the 2 classes"),
         (Net(Frozen(biased.net.net_)).fit(X), {}, "no trainable parameter"),
-        (biased.regression, {"group_estimator": OneClass()}, "one probability for each of the 2 groups"),
+        (
+            biased.regression,
+            {"method": Thresholds(group_estimator=OneClass())},
+            "one probability for each of the 2 groups",
+        ),
     ]
     for model, parameters, message in refused:
         with pytest.raises(ValueError, match=message):
@@ -529,9 +561,9 @@ class Frozen(torch.nn.Module):
 
 def test_group_at_prediction_asks_for_groups_it_knows(biased):
     X = biased.split.X_public
-    calibrator = FairnessCalibrator(biased.regression, group_at_prediction=True)
+    calibrator = FairnessCalibrator(biased.regression, method=AWARE)
     calibrator.fit(X, sensitive_features=biased.groups)
-    with pytest.raises(ValueError, match="group_at_prediction=True needs sensitive_features to predict"):
+    with pytest.raises(ValueError, match=r"group_at_prediction=True\) needs sensitive_features to predict"):
         calibrator.predict(X)
     with pytest.raises(ValueError, match="not in 'groups'"):
         calibrator.predict(X, sensitive_features=np.full(len(X), "new"))
@@ -546,7 +578,8 @@ def test_warnings_name_a_small_group_and_a_bound_out_of_reach(biased):
             np.concatenate([X[z == 0], X[z == 1][:5]]), sensitive_features=np.concatenate([z[z == 0], z[z == 1][:5]])
         )
     nothing_known = DummyClassifier(strategy="prior")
-    calibrator = FairnessCalibrator(biased.regression, gamma=0.01, group_estimator=nothing_known)
+    blind = Thresholds(group_estimator=nothing_known)
+    calibrator = FairnessCalibrator(biased.regression, gamma=0.01, method=blind)
     with pytest.warns(FairnessWarning, match=r"smallest gap that FairnessCalibrator .* above gamma=0\.01") as caught:
         calibrator.fit(X, sensitive_features=z)
     assert not calibrator.satisfied_ and calibrator.agreement_ == 1 and not calibrator.multipliers_.any()

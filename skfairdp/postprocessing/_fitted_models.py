@@ -1,5 +1,6 @@
 """A fitted classifier from outside: what it can do, its probabilities and its privacy report."""
 
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,17 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["attribute_of", "chosen_method", "fitted_classifier", "probabilities"]
+from skfairdp.utils import encode_labels
+
+__all__ = [
+    "attribute_of",
+    "class_codes",
+    "fitted_classifier",
+    "network_of",
+    "network_view",
+    "probabilities",
+    "with_network",
+]
 
 
 def fitted_classifier(estimator: Any, *, owner: str) -> Any:
@@ -32,24 +43,6 @@ def fitted_classifier(estimator: Any, *, owner: str) -> Any:
             f"Got {type(estimator).__name__} instead."
         )
     return estimator
-
-
-def chosen_method(method: str, model: Any, group_at_prediction: bool, *, owner: str) -> str:
-    """Return "fine_tune" or "threshold", or raise a ValueError where the model cannot be calibrated that way."""
-    has_net = attribute_of(model, "net_") is not None
-    if method == "auto":
-        return "fine_tune" if has_net and not group_at_prediction else "threshold"
-    if method == "fine_tune" and not has_net:
-        raise ValueError(
-            f"method='fine_tune' of {owner} needs an estimator with a torch network in net_; "
-            f"{type(model).__name__} has none. Use method='threshold'."
-        )
-    if method == "fine_tune" and group_at_prediction:
-        raise ValueError(
-            f"method='fine_tune' of {owner} does not read the group at prediction. Use method='threshold' with "
-            "group_at_prediction=True."
-        )
-    return method
 
 
 def attribute_of(model: Any, name: str) -> Any:
@@ -74,7 +67,7 @@ def probabilities(model: Any, X: Any, n_classes: int, *, owner: str) -> NDArray[
         found = softmax(np.column_stack([np.zeros(len(found)), found]) if found.ndim == 1 else found, axis=1)
     else:
         raise ValueError(
-            f"method='threshold' of {owner} needs an estimator with predict_proba or decision_function; "
+            f"Thresholds of {owner} needs an estimator with predict_proba or decision_function; "
             f"{type(model).__name__} has neither."
         )
     if found.ndim != 2 or found.shape[1] != n_classes:
@@ -85,3 +78,52 @@ def probabilities(model: Any, X: Any, n_classes: int, *, owner: str) -> NDArray[
     if not np.isfinite(found).all():
         raise ValueError(f"The scores of {type(model).__name__} given to {owner} are not all finite.")
     return found
+
+
+def class_codes(predicted: Any, classes: NDArray[Any], *, owner: str) -> NDArray[np.int64]:
+    """Return the position of each predicted label in ``classes``."""
+    return encode_labels(np.asarray(predicted), classes, owner=owner, name="y_pred", parameter="estimator")
+
+
+def network_of(model: Any) -> Any:
+    """Return the torch module of a fitted classifier (of a skorch net, or in ``net_``); None where there is none."""
+    net = attribute_of(model, "net_")
+    return attribute_of(model, "module_") if net is None else getattr(net, "module_", net)
+
+
+def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str) -> tuple[Any, NDArray[np.float64]]:
+    """Return the rows that the network reads when the model predicts X, and its probabilities for them.
+
+    Raises
+    ------
+    ValueError
+        The network does not give one logit for each class and row.
+    """
+    from skfairdp._networks import predict_logits, rows_read_by
+
+    net = network_of(model)
+    rows = rows_read_by(net, lambda: model.predict(X))
+    logits = predict_logits(net, rows.numpy())
+    if logits.shape != (n_rows, n_classes):
+        raise ValueError(
+            f"FineTuning of {owner} needs a network that gives one logit for each of the {n_classes} classes "
+            f"and each row: shape ({n_rows}, {n_classes}). Got {logits.shape} instead."
+        )
+    return rows, softmax(logits, axis=1)
+
+
+def with_network(model: Any, module: Any) -> Any:
+    """Return a copy of a classifier (frozen, or at the end of a pipeline) that holds another network."""
+    if hasattr(model, "module_"):
+        net = deepcopy(model)
+        net.module_.load_state_dict(module.state_dict())
+        return net
+    other = copy(model)
+    if isinstance(model, FrozenEstimator):
+        other.estimator = with_network(model.estimator, module)
+    elif isinstance(model, Pipeline):
+        name, last = model.steps[-1]
+        other.steps = [*model.steps[:-1], (name, with_network(last, module))]
+    else:
+        other.net_ = with_network(model.net_, module) if hasattr(model.net_, "module_") else module
+    return other

@@ -1,0 +1,105 @@
+"""Which of many candidates is kept: one trade-off between the gap and what the model itself expects to get right."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.fairness import largest_disparity, tally
+
+__all__ = ["CalibrationRows", "TradeOff"]
+
+
+@dataclass(frozen=True)
+class CalibrationRows:
+    """Public rows of a calibration, and what the model says of them before it.
+
+    Parameters
+    ----------
+    features : table of shape (n_rows, n_features)
+        As the model reads them.
+    table : table of shape (n_rows, ...)
+        As an estimator of the group reads them.
+    groups : ndarray of int of shape (n_rows,)
+    n_groups : int
+    classes : ndarray of shape (n_classes,)
+    before : ndarray of int of shape (n_rows,)
+        Codes of the model's predictions.
+    """
+
+    features: Any
+    table: Any
+    groups: NDArray[np.int64]
+    n_groups: int
+    classes: NDArray[Any]
+    before: NDArray[np.int64]
+
+
+class TradeOff:
+    """Keeps the best set of predictions it was offered; the unchanged ones are the first.
+
+    No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises.
+
+    Parameters
+    ----------
+    groups : ndarray of int of shape (n_rows,)
+    n_groups : int
+    utility : ndarray of shape (n_rows, n_classes)
+        What the model itself expects of each answer: the probability that it is right.
+    before : ndarray of int of shape (n_rows,)
+        Unchanged predictions.
+    gap_weight : float
+        Expected accuracy that is given for one unit of gap; not read with ``gamma``.
+    gamma : float or None
+        Largest gap wanted. The candidate of largest utility that meets it is kept, or the one with the smallest gap.
+    disparity : {"others", "overall", "between"}
+        What a group's rate is compared with.
+    """
+
+    def __init__(
+        self,
+        groups: NDArray[np.int64],
+        n_groups: int,
+        utility: NDArray[np.float64],
+        before: NDArray[np.int64],
+        *,
+        gap_weight: float,
+        gamma: float | None,
+        disparity: str,
+    ) -> None:
+        self.groups, self.utility, self.before = groups, utility, before
+        self.shape = (n_groups, utility.shape[1])
+        self.gap_weight, self.gamma, self.disparity = gap_weight, gamma, disparity
+        self.gap_before = self.gap_of(before)
+        self._best = self._rank(before, self.gap_before)
+
+    def gap_of(self, codes: NDArray[np.int64]) -> float:
+        """Return the largest disparity of these predictions."""
+        return largest_disparity(tally(self.groups, codes, self.shape), self.disparity)
+
+    def is_settled(self) -> bool:
+        """Whether nothing is asked for that the best predictions so far do not give: further search would be idle."""
+        if self.gamma is None:
+            return self.gap_weight == 0 or self.gap_before == 0
+        return self._best[0] == 0.0
+
+    def keep(self, codes: NDArray[np.int64], gap: float | None = None) -> bool:
+        """Say whether these predictions are better than all before them; the caller then stores what made them.
+
+        ``gap`` is their largest disparity, where the caller has it already.
+        """
+        gap = self.gap_of(codes) if gap is None else gap
+        if gap > self.gap_before:
+            return False
+        rank = self._rank(codes, gap)
+        if rank <= self._best:
+            return False
+        self._best = rank
+        return True
+
+    def _rank(self, codes: NDArray[np.int64], gap: float) -> tuple[float, float]:
+        utility = float(self.utility[np.arange(len(codes)), codes].mean())
+        if self.gamma is None:
+            return utility - self.gap_weight * gap, -gap
+        return (0.0, utility) if gap <= self.gamma else (-gap, utility)
