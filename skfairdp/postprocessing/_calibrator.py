@@ -190,7 +190,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
             ``gamma`` is not met; a group has fewer than 30 public rows.
         """
         self._validate_params()
-        model = fitted_classifier(self.estimator, owner=_OWNER)
+        model = self._fitted_estimator()
         method = self._method(model)
         rows, self.groups_ = self._read(X, model, sensitive_features)
         for name in _FITTED & vars(self).keys():
@@ -290,6 +290,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         if self.sensitive_columns is not None:
             tags.input_tags.sparse = False
         return tags
+
+    def _fitted_estimator(self) -> Any:
+        return fitted_classifier(self.estimator, owner=_OWNER)
 
     def _method(self, model: Any) -> FineTuning | Thresholds:
         """The method as a part of its own, with everything checked that a parameter or the model can be wrong in."""
