@@ -1,4 +1,4 @@
-"""The frontier people look at."""
+"""Draws the frontier of accuracy, fairness and privacy from a table of operating points."""
 
 import os
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
-from skfairdp.inspection._frontier_sources import frame_of_estimators, frame_of_searches, joined_frames
 from skfairdp.inspection._frontier_surface import draw_surface
 from skfairdp.inspection._html import write_frontier_page
+from skfairdp.model_selection import join_frontiers, measure_estimators
 
 __all__ = ["ParetoFrontierDisplay"]
 
@@ -107,7 +107,7 @@ class ParetoFrontierDisplay:
         -------
         ParetoFrontierDisplay
         """
-        given = frame if isinstance(frame, pd.DataFrame) else joined_frames([check_frame(part) for part in frame])
+        given = frame if isinstance(frame, pd.DataFrame) else join_frontiers([check_frame(part) for part in frame])
         return cls(given, x=x, y=y).plot(ax=ax)
 
     @classmethod
@@ -127,7 +127,7 @@ class ParetoFrontierDisplay:
         -------
         ParetoFrontierDisplay
         """
-        return cls(frame_of_searches(search), x=x, y=y).plot(ax=ax)
+        return cls(join_frontiers(search), x=x, y=y).plot(ax=ax)
 
     @classmethod
     def from_estimators(
@@ -159,7 +159,7 @@ class ParetoFrontierDisplay:
         -------
         ParetoFrontierDisplay
         """
-        frame = frame_of_estimators(estimators, X, y_true, sensitive_features, dataset=dataset)
+        frame = measure_estimators(estimators, X, y_true, sensitive_features=sensitive_features, dataset=dataset)
         return cls(frame, x=x, y=y).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "ParetoFrontierDisplay":

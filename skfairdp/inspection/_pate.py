@@ -7,6 +7,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
+
 __all__ = ["NonPrivateDiagnostic", "SmoothSensitivityRelease", "pate_data_dependent_epsilon"]
 
 
@@ -121,7 +124,7 @@ def pate_data_dependent_epsilon(
     NonPrivateDiagnostic(epsilon=0.479..., delta=1e-05, n_queries=1000; computed from raw votes: not ...)
     """
     # Imported here: drawing a frontier needs no accountant.
-    from skfairdp.privacy import RDP_ORDERS, data_dependent_rdp, gdp_epsilon, log_q, rdp_to_epsilon
+    from skfairdp.privacy import RDP_ORDERS, gdp_epsilon, rdp_to_epsilon
 
     if not 0 < delta < 1:
         raise ValueError(f"delta must be a float in the range (0.0, 1.0). Got {delta!r} instead.")
@@ -147,14 +150,7 @@ def pate_data_dependent_epsilon(
 def _release(
     votes: ArrayLike, sigma_gnmax: float, delta: float, order: float, beta: float, sigma_ss: float
 ) -> SmoothSensitivityRelease:
-    from skfairdp.privacy import (
-        data_dependent_rdp,
-        log_q,
-        rdp_to_epsilon,
-        smooth_sensitivity,
-        smooth_sensitivity_release,
-        smooth_sensitivity_release_cost,
-    )
+    from skfairdp.privacy import rdp_to_epsilon, smooth_sensitivity_release, smooth_sensitivity_release_cost
 
     cost = smooth_sensitivity_release_cost(order, beta, sigma_ss)
     scale = sigma_ss * smooth_sensitivity(votes, sigma_gnmax, order, beta)

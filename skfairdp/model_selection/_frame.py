@@ -1,13 +1,15 @@
-"""The table of operating points that frontier(), the searches and the display share: its columns and its frontier."""
+"""The table of operating points that frontier(), the searches and the display share."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from skfairdp.model_selection._pareto import pareto_frontier
+from skfairdp.privacy import PrivacySpent
 
-__all__ = ["COLUMNS", "as_gamma", "guarantee_record", "mark_non_dominated", "parity_weight"]
+__all__ = ["COLUMNS", "as_gamma", "guarantee_record", "join_frontiers", "mark_non_dominated", "parity_weight"]
 
 COLUMNS = [
     "dataset",
@@ -60,3 +62,104 @@ def guarantee_record(protects: Any, relation: Any, delta: float, epsilon: float,
 def as_gamma(value: float | None) -> float:
     """γ as a column holds it: NaN where there is none."""
     return math.nan if value is None else float(value)
+
+
+def join_frontiers(tables: Any) -> pd.DataFrame:
+    """Join tables of operating points into one, and judge anew which points are not dominated.
+
+    No private row is read and nothing is spent. Fitted searches that ran on the same private rows are composed, so that
+    the ε of publishing all of them is known. Of plain frames with the same kind of guarantee it is not, and stays NaN:
+    ε of different frames are never added.
+
+    Parameters
+    ----------
+    tables : DataFrame or fitted ParetoSearchCV, list of them, or dict of name → one
+        Frames as :func:`frontier` returns them. Names replace the column ``estimator``.
+
+    Returns
+    -------
+    DataFrame
+        All rows, with ``attrs["guarantees"]`` as for :func:`frontier`. A single table is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        Something that has no table: of a PrivateSearchCV only the winner may be seen.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skfairdp.model_selection import join_frontiers
+    >>> points = pd.DataFrame({
+    ...     "dataset": "", "epsilon": 1.0, "protects": "record", "neighboring_relation": "replace one record",
+    ...     "disparity": [0.03, 0.10], "accuracy": [0.80, 0.82], "coverage": 1.0})
+    >>> joined = join_frontiers({"first": points, "second": points.assign(accuracy=[0.79, 0.84])})
+    >>> joined["non_dominated"].tolist(), joined["estimator"].tolist()
+    ([True, False, False, True], ['first', 'first', 'second', 'second'])
+    """
+    named = dict(tables) if isinstance(tables, Mapping) else None
+    listed = list(named.values()) if named else list(tables) if isinstance(tables, list | tuple) else [tables]
+    frames = [getattr(table, "pareto_table_", table) for table in listed]
+    if not listed or not all(isinstance(frame, pd.DataFrame) for frame in frames):
+        raise ValueError(
+            "join_frontiers needs frames of frontier(), or searches with a pareto_table_, as a fitted ParetoSearchCV; "
+            "of a PrivateSearchCV only the winner may be seen."
+        )
+    if len(frames) == 1 and named is None:
+        return frames[0]
+    if named is not None:
+        frames = [_named(frame, name) for name, frame in zip(named, frames, strict=True)]
+    return _joined(frames, [getattr(table, "privacy_", None) for table in listed])
+
+
+def _named(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    copy = frame.assign(estimator=name)
+    copy.attrs = frame.attrs
+    return copy
+
+
+def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]) -> pd.DataFrame:
+    # Columns without a value say nothing about the type of the others.
+    plain = [pd.DataFrame(frame).dropna(axis=1, how="all") for frame in frames]
+    columns = list(dict.fromkeys(column for frame in frames for column in frame.columns))
+    for part in plain:
+        part.attrs = {}
+    joined = pd.concat(plain, ignore_index=True).reindex(columns=columns)
+    joined["non_dominated"] = mark_non_dominated(joined)
+    joined.attrs["guarantees"] = _joined_records(frames, spent)
+    scored = {frame.attrs.get("scored_on") for frame in frames}
+    if len(scored) == 1:
+        joined.attrs["scored_on"] = scored.pop()
+    return joined
+
+
+def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]) -> list[dict[str, Any]]:
+    """One record for each kind of guarantee: composed where all tables with it say what they spent."""
+    found: dict[tuple[str, str], list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
+    for frame, privacy in zip(frames, spent, strict=True):
+        for record in frame.attrs.get("guarantees", []):
+            found.setdefault((record["protects"], record["neighboring_relation"]), []).append((record, privacy))
+    return [
+        dict(records[0][0])
+        if len(records) == 1
+        else guarantee_record(
+            *kind,
+            max(record["delta"] for record, _ in records),
+            _composed([privacy for _, privacy in records]),
+            sum(record["n_fits"] for record, _ in records),
+        )
+        for kind, records in found.items()
+    ]
+
+
+def _composed(spent: Sequence[PrivacySpent | None]) -> float:
+    known = [privacy for privacy in spent if privacy is not None]
+    if len(known) < len(spent):
+        return math.nan
+    total = known[0]
+    try:
+        for privacy in known[1:]:
+            total = total + privacy
+    except ValueError:  # unlike δ: no total is certified
+        return math.nan
+    return total.epsilon

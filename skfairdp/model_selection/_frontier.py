@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skfairdp.model_selection._composed_epsilon import Totals, counting_ledger, expression
 from skfairdp.model_selection._frame import COLUMNS, as_gamma, mark_non_dominated, parity_weight
-from skfairdp.model_selection._test_set import TestSet
+from skfairdp.model_selection._test_set import EvaluationSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent
 from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
 
@@ -130,7 +130,7 @@ def frontier(
         public = PublicData(public.X, sensitive_features_public)
     sweep = _Sweep(epsilons, gammas, lams, idp3)
     delta = _common_delta(named)
-    test = TestSet(X_test, y_test, sensitive_features_test)
+    test = EvaluationSet(X_test, y_test, sensitive_features_test)
     totals = Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
@@ -224,7 +224,7 @@ _Spent = tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]  # what a fit says,
 _Row = tuple[dict[str, Any], _Spent | None]  # what was spent stands beside the first row of its release
 
 
-def _measured(fits: list[_Fit], data: tuple[Any, ...], test: TestSet, n_jobs: int | None) -> Iterator[_Row]:
+def _measured(fits: list[_Fit], data: tuple[Any, ...], test: EvaluationSet, n_jobs: int | None) -> Iterator[_Row]:
     """Every point of every fit, in order; where fits run in parallel, a fit at a time."""
     if n_jobs in (None, 1):
         return (row for fit in fits for row in _points_of(fit, data, test))
@@ -236,7 +236,7 @@ def _list_of_points(*args: Any) -> list[_Row]:
     return list(_points_of(*args))
 
 
-def _points_of(fit: _Fit, data: tuple[Any, ...], test: TestSet) -> Iterator[_Row]:
+def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterator[_Row]:
     """One release, then every point from it."""
     released, spent = _release(fit.estimator, data)
     students: list[tuple[dict[str, Any], Any]] = []

@@ -1,19 +1,24 @@
-"""Accuracy, fairness gap and coverage of a fitted classifier on test rows."""
+"""Accuracy, fairness gap and coverage of fitted classifiers on test rows."""
 
+import inspect
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp.fairness import largest_disparity
+from skfairdp.model_selection._frame import as_gamma, guarantee_record, mark_non_dominated
 from skfairdp.postprocessing import IDP3
+from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain
 
-__all__ = ["TestSet"]
+__all__ = ["EvaluationSet", "measure_estimators"]
 
 
-class TestSet:
+class EvaluationSet:
     """Rows to measure on."""
 
     def __init__(self, X: Any, y: Any, sensitive_features: Any) -> None:
@@ -54,3 +59,106 @@ class TestSet:
             "disparity": largest_disparity(counts),
             "coverage": float(answered.mean()),
         }
+
+
+def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: Any, dataset: str = "") -> pd.DataFrame:
+    """Measure accuracy, fairness gap and coverage of fitted estimators on the same rows.
+
+    Estimators that were fitted on the same private rows are composed: ``attrs["guarantees"]`` holds the ε of publishing
+    all of them. Nothing is spent here, and no ε covers the rows to measure on: they have to be public, or the figures
+    are for your eyes only.
+
+    Parameters
+    ----------
+    estimators : dict of name → estimator, or list of estimators
+        Fitted, on the same private rows. Each has ``privacy_``, or post-processes one that has it
+        (:class:`~skfairdp.postprocessing.IDP3`).
+    X, y, sensitive_features
+        Rows to measure on, their labels and groups.
+    dataset : str, default=""
+        Name for the column ``dataset``.
+
+    Returns
+    -------
+    DataFrame
+        One row for each estimator, with columns as of :func:`frontier`.
+
+    Raises
+    ------
+    ValueError
+        An estimator without ``privacy_``, or lengths that do not match.
+
+    Examples
+    --------
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> from skfairdp.model_selection import measure_estimators
+    >>> rows = make_biased_classification(2000, disparity=0.2, random_state=0)
+    >>> split = train_private_public_test_split(*rows, random_state=0)
+    >>> model = PATEClassifier(classes=[0, 1]).fit(split.X, split.y, X_public=split.public)
+    >>> table = measure_estimators(
+    ...     {"PATE": model}, split.X_test, split.y_test, sensitive_features=split.sensitive_features_test)
+    >>> table["estimator"].tolist(), table["coverage"].tolist(), round(table.attrs["guarantees"][0]["epsilon_total"], 2)
+    (['PATE'], [1.0], 1.0)
+    """
+    test = EvaluationSet(X, y, sensitive_features)
+    rows: list[dict[str, Any]] = []
+    spent: dict[tuple[str, str], PrivacySpent] = {}
+    n_fits: dict[tuple[str, str], int] = {}
+    counted: set[int] = set()
+    for name, estimator in _by_name(estimators).items():
+        privacy = _privacy_of(name, estimator)
+        kind = privacy.protects, privacy.neighboring_relation
+        if id(privacy) not in counted:  # students of one release, and what post-processes a model, share its report
+            counted.add(id(privacy))
+            spent[kind] = spent[kind] + privacy if kind in spent else privacy
+            n_fits[kind] = n_fits.get(kind, 0) + 1
+        rows.append({"dataset": dataset, "estimator": name, **_point(estimator, privacy, test)})
+    frame = pd.DataFrame(rows)
+    frame["non_dominated"] = mark_non_dominated(frame)
+    frame.attrs["n_test"] = len(frame) and len(test.y)
+    frame.attrs["guarantees"] = [
+        guarantee_record(*kind, total.delta, total.epsilon, n_fits[kind]) for kind, total in spent.items()
+    ]
+    return frame
+
+
+def _by_name(estimators: Any) -> dict[str, Any]:
+    if isinstance(estimators, Mapping):
+        return dict(estimators)
+    listed = list(estimators)
+    named = {type(estimator).__name__: estimator for estimator in listed}
+    if len(named) == len(listed):
+        return named
+    return {f"{type(estimator).__name__} {j + 1}": estimator for j, estimator in enumerate(listed)}
+
+
+def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[str, Any]:
+    gamma = as_gamma(estimator.get_params(deep=False).get("gamma"))
+    refuses = "sensitive_features" in inspect.signature(estimator.predict).parameters
+    asked = {"sensitive_features": test.groups} if refuses else {}
+    return {
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "protects": privacy.protects,
+        "neighboring_relation": privacy.neighboring_relation,
+        "gamma": gamma,
+        "student_gamma": gamma,
+        "idp3": refuses,
+        **test.measure_predictions(estimator.predict(test.X, **asked), estimator.classes_),
+    }
+
+
+def _privacy_of(name: str, estimator: Any) -> PrivacySpent:
+    """Of an estimator, or of the one it post-processes."""
+    inner = estimator
+    while inner is not None:
+        if hasattr(inner, "privacy_"):
+            spent: PrivacySpent = inner.privacy_
+            return spent
+        inner = getattr(inner, "estimator_", getattr(inner, "estimator", None))
+        if isinstance(inner, FrozenEstimator):
+            inner = inner.estimator
+    raise ValueError(
+        f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. Leave it out."
+    )

@@ -34,7 +34,6 @@ from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
-from skfairdp.privacy._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.privacy._plan import Plan, ReleasePlan
 from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
@@ -42,12 +41,7 @@ from skfairdp.privacy._public_facts import PublicFact, PublicReads, public_facts
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._relations import NeighboringRelation, Protects, relation_for
 from skfairdp.privacy._report import PerformedRelease, PrivacySpent
-from skfairdp.privacy._smooth_sensitivity import (
-    check_conditions,
-    smooth_sensitivity,
-    smooth_sensitivity_release,
-    smooth_sensitivity_release_cost,
-)
+from skfairdp.privacy._smooth_release import smooth_sensitivity_release, smooth_sensitivity_release_cost
 from skfairdp.privacy._spending import Spending
 from skfairdp.privacy._states_privacy import StatesPrivacy
 
@@ -95,10 +89,8 @@ __all__ = [
     "bit_deltas",
     "bit_rdp",
     "calibrate_noise",
-    "check_conditions",
     "check_event",
     "compose",
-    "data_dependent_rdp",
     "epsilon_of",
     "event_from_dict",
     "event_to_dict",
@@ -107,14 +99,12 @@ __all__ = [
     "gdp_epsilon",
     "gdp_mu",
     "group_privacy",
-    "log_q",
     "planned_entry",
     "public_facts",
     "rdp_of",
     "rdp_to_epsilon",
     "relation_for",
     "repeat",
-    "smooth_sensitivity",
     "smooth_sensitivity_release",
     "smooth_sensitivity_release_cost",
 ]

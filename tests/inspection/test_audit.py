@@ -15,17 +15,18 @@ from skfairdp.inspection import (
     noise_scale_interval,
     pate_data_dependent_epsilon,
 )
+from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
 from skfairdp.privacy import (
     GaussianMechanism,
     GNMax,
     NoiseSource,
     bit_deltas,
-    data_dependent_rdp,
     gdp_epsilon,
-    log_q,
-    smooth_sensitivity,
+    smooth_sensitivity_release,
     smooth_sensitivity_release_cost,
 )
+from tests._tools.sources import recording_noise
 
 DELTA = 1e-5
 # The two-world audit of GNMax: 200 answers, sigma 40, votes (51, 50) against (50, 51).
@@ -318,28 +319,34 @@ def test_diagnostic_is_the_summed_bound_converted_at_its_best_order():
     assert diagnostic.epsilon < diagnostic.epsilon_certified
 
 
-def test_release_adds_noise_of_the_declared_scale_and_states_its_cost(monkeypatch):
-    votes, sigma, order, beta, sigma_ss = [[18, 2], [20, 0]], 5.0, 3.0, 0.1, 12.0
-    smooth = smooth_sensitivity(votes, sigma, order, beta)
-    true = data_dependent_rdp(log_q(votes, sigma), sigma, order).sum()
-    # The same votes 600 times: the sensitivity is computed once.
-    known = {(sigma, order, beta): smooth}
-    monkeypatch.setattr("skfairdp.privacy.smooth_sensitivity", lambda _, *parameters: known[parameters])
-    asked = {"delta": DELTA, "orders": [order], "order": order, "beta": beta, "sigma_ss": sigma_ss}
-    releases = [pate_data_dependent_epsilon(votes, sigma_gnmax=sigma, **asked).release for _ in range(600)]
-    assert {release.rdp_cost for release in releases} == {smooth_sensitivity_release_cost(order, beta, sigma_ss)}
-    draws = (np.array([release.rdp for release in releases]) - true) / (sigma_ss * smooth)
-    assert len(np.unique(draws)) == len(draws)  # fresh noise every time
+RELEASE = {"order": 3.0, "beta": 0.1, "sigma_ss": 12.0}
+
+
+def test_the_diagnostic_releases_its_sum_with_noise_of_the_smooth_sensitivity():
+    votes, sigma = [[18, 2], [20, 0]], 5.0
+    smooth = smooth_sensitivity(votes, sigma, RELEASE["order"], RELEASE["beta"])
+    true = data_dependent_rdp(log_q(votes, sigma), sigma, RELEASE["order"]).sum()
+    with recording_noise(1):
+        release = pate_data_dependent_epsilon(votes, sigma_gnmax=sigma, delta=DELTA, **RELEASE).release
+    assert release.rdp == pytest.approx(true + RELEASE["sigma_ss"] * smooth, abs=2.0**-40)
+    assert release.rdp_cost == smooth_sensitivity_release_cost(RELEASE["order"], RELEASE["beta"], RELEASE["sigma_ss"])
+    total, order = max(release.rdp, 0.0) + release.rdp_cost, RELEASE["order"]
+    expected = total + math.log1p(-1 / order) - math.log(DELTA * order) / (order - 1)
+    assert release.epsilon_estimate == pytest.approx(expected, rel=1e-9)
+    fresh = {pate_data_dependent_epsilon(votes, sigma_gnmax=sigma, delta=DELTA, **RELEASE).release.rdp for _ in "123"}
+    assert len(fresh) == 3  # noise from the operating system, every time
+
+
+def test_release_adds_noise_of_the_declared_scale():
+    true, scale = 0.25, 0.004
+    draws = (np.array([smooth_sensitivity_release(true, scale) for _ in range(600)]) - true) / scale
+    assert len(np.unique(draws)) == len(draws)
     # Noise from the operating system: a confidence at which a right scale fails once in 10^9 runs.
     low, high = noise_scale_interval(draws, confidence=1 - 1e-9)
     assert low <= 1.0 <= high
     for wrong in (2 / 3, 3 / 2):
         low, high = noise_scale_interval(wrong * draws, confidence=1 - 1e-9)
         assert not low <= 1.0 <= high
-    for release in releases[:20]:
-        total = max(release.rdp, 0.0) + release.rdp_cost
-        expected = total + math.log1p(-1 / order) - math.log(DELTA * order) / (order - 1)
-        assert release.epsilon_estimate == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from skfairdp.privacy import (
-    check_conditions,
-    data_dependent_rdp,
-    log_q,
-    smooth_sensitivity,
-    smooth_sensitivity_release_cost,
-)
-from skfairdp.privacy._smooth_sensitivity import _local_sensitivities
+from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.inspection._smooth_sensitivity import _local_sensitivities, check_conditions, smooth_sensitivity
+from skfairdp.privacy import smooth_sensitivity_release_cost
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "pate_bounds.json").read_text())
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.pate import _aggregate, _base_pate, _plan
 from skfairdp.privacy import (
     ArgmaxBit,
@@ -15,8 +16,6 @@ from skfairdp.privacy import (
     ThresholdBit,
     _accountants,
     calibrate_noise,
-    data_dependent_rdp,
-    log_q,
     repeat,
 )
 from skfairdp.privacy._mechanisms import _Noise

@@ -1,4 +1,4 @@
-"""Smooth sensitivity of the data-dependent GNMax bound, and what its release costs (Papernot et al. 2018)."""
+"""Smooth sensitivity of the data-dependent GNMax bound (Papernot et al. 2018)."""
 
 import math
 from functools import lru_cache
@@ -7,17 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from skfairdp.privacy._noise import open_source
-from skfairdp.privacy._pate_bounds import _check_sigma, data_dependent_rdp, log_q
+from skfairdp.inspection._pate_bounds import check_sigma, data_dependent_rdp, log_q
 
-__all__ = ["check_conditions", "smooth_sensitivity", "smooth_sensitivity_release", "smooth_sensitivity_release_cost"]
+__all__ = ["check_conditions", "smooth_sensitivity"]
 
 Array = NDArray[np.float64]
 
 _GRID_POINTS = 4001
 # Rounding of a bound is about 1e-14 relative, a true violation of C5 or C6 on the grid far above this.
 _SLACK = 1e-9
-_GRID = 2.0**-40
 # Where q < exp(-700) the bound is below 1e-300: its shape there can move no sensitivity.
 _LOG_Q_NEGLIGIBLE = -700.0
 
@@ -52,7 +50,7 @@ def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float
 
     Examples
     --------
-    >>> from skfairdp.privacy import smooth_sensitivity
+    >>> from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
     >>> round(smooth_sensitivity([[230, 20], [200, 50]], sigma=40, order=8, beta=0.05), 8)
     0.00016769
     """
@@ -79,63 +77,6 @@ def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float
     return float((np.exp(-beta * np.arange(by_distance.size)) * by_distance).max())
 
 
-def smooth_sensitivity_release(value: float, scale: float) -> float:
-    """Return ``value + N(0, scale²)`` on a grid that does not follow the scale, which is private here.
-
-    Parameters
-    ----------
-    value : float
-    scale : float
-        The smooth sensitivity times a public factor.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import smooth_sensitivity_release
-    >>> abs(smooth_sensitivity_release(1.0, 1e-6) - 1.0) < 1e-4
-    True
-    """
-    return round((value + scale * float(open_source().normal(1)[0])) / _GRID) * _GRID
-
-
-def smooth_sensitivity_release_cost(order: float, beta: float, sigma: float) -> float:
-    """Rényi cost of publishing a value plus ``smooth sensitivity * N(0, sigma²)`` (Theorem 23).
-
-    Parameters
-    ----------
-    order : float
-        In ``(1, 1/(2 beta))``.
-    beta : float
-        Smoothness of the sensitivity, at least 0.
-    sigma : float
-        Noise scale in units of the smooth sensitivity.
-
-    Returns
-    -------
-    float
-        ``order e^(2 beta)/sigma² + (beta order - ln(1 - 2 order beta)/2)/(order - 1)``.
-
-    Raises
-    ------
-    ValueError
-        Order outside its range, beta negative or sigma not positive.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import smooth_sensitivity_release_cost
-    >>> round(smooth_sensitivity_release_cost(order=8, beta=0.02, sigma=12), 9)
-    0.108227284
-    """
-    _check_sigma(sigma)
-    if not (beta >= 0 and math.isfinite(beta)):
-        raise ValueError(f"beta must be at least 0 and finite. Got {beta!r} instead.")
-    limit = math.inf if beta == 0 else 1 / (2 * beta)
-    if not 1 < order < limit:
-        raise ValueError(f"order must lie in (1, 1/(2 beta)) = (1, {limit:g}). Got {order!r}; lower beta.")
-    shift = order * math.exp(2 * beta) / sigma**2
-    scale = (beta * order - math.log1p(-2 * order * beta) / 2) / (order - 1)
-    return shift + scale
-
-
 @lru_cache(maxsize=256)
 def check_conditions(sigma: float, n_classes: int, order: float) -> bool:
     """Check numerically what Algorithms 4 and 5 assume about the bound as a function of q.
@@ -159,11 +100,11 @@ def check_conditions(sigma: float, n_classes: int, order: float) -> bool:
 
     Examples
     --------
-    >>> from skfairdp.privacy import check_conditions
+    >>> from skfairdp.inspection._smooth_sensitivity import check_conditions
     >>> check_conditions(sigma=20, n_classes=10, order=25), check_conditions(sigma=30, n_classes=10, order=25)
     (False, True)
     """
-    _check_sigma(sigma)
+    check_sigma(sigma)
     _check_order(order)
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2. Got {n_classes!r} instead.")

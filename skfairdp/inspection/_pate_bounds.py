@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-__all__ = ["data_dependent_rdp", "log_q"]
+__all__ = ["check_sigma", "data_dependent_rdp", "log_q"]
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
 
     Examples
     --------
-    >>> from skfairdp.privacy import log_q
+    >>> from skfairdp.inspection._pate_bounds import log_q
     >>> log_q([[230, 20], [126, 124]], sigma=40).round(6)
     array([-9.183817, -0.721756])
     """
@@ -55,7 +55,7 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
             "votes must be a finite numeric array of shape (n_queries, n_classes). "
             f"Got shape {votes.shape} and type {votes.dtype} instead."
         )
-    _check_sigma(sigma)
+    check_sigma(sigma)
     n_queries, n_classes = votes.shape
     if n_classes == 1:
         return np.full(n_queries, -np.inf)
@@ -107,7 +107,7 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Arr
 
     Examples
     --------
-    >>> from skfairdp.privacy import data_dependent_rdp, log_q
+    >>> from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
     >>> q = log_q([[230, 20], [126, 124]], sigma=40)
     >>> data_dependent_rdp(q, 40, [2, 10]).round(6)
     array([[3.40e-05, 5.00e-05],
@@ -119,7 +119,7 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Arr
         raise ValueError("log_q must be one-dimensional: logarithms of probabilities, none above 0 or NaN.")
     if orders.ndim != 1 or not (orders > 1).all() or not np.isfinite(orders).all():
         raise ValueError("orders must be a one-dimensional array of finite numbers greater than 1.")
-    _check_sigma(sigma)
+    check_sigma(sigma)
     sigma = float(sigma)
     # Equal votes cost equally; and sorted by q, the queries to which the theorem applies come first.
     levels, query = np.unique(log_q, return_inverse=True)
@@ -181,6 +181,6 @@ def _log1mexp(x: Array) -> Array:
     return np.where(x > -0.6931, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
 
 
-def _check_sigma(sigma: float) -> None:
+def check_sigma(sigma: float) -> None:
     if not (sigma > 0 and math.isfinite(sigma)):
         raise ValueError(f"sigma must be positive and finite. Got {sigma!r} instead.")
