@@ -110,7 +110,7 @@ def points(data: str, seed: int, share: float, networks: bool, n_synthetic: int)
 def scores_of(model: Any, X: Any, y: Any, test: dict[str, Any]) -> dict[str, float]:
     from skfairdp.metrics import downstream_scores
 
-    if len(set(y)) < 2:  # a balanced law of one label would teach nothing
+    if len(set(y)) < 2:  # rows of one label would teach nothing
         return dict.fromkeys(MEASURES, float("nan"))
     scores = downstream_scores(model, X, y, **test)
     return {name: scores[name] for name in MEASURES}

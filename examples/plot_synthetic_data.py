@@ -34,20 +34,20 @@ split = train_private_public_test_split(*rows, random_state=0)
 groups = sorted(set(rows[2]))
 
 # %%
-# One release, several laws
+# One release, several balances
 # -------------------------
 # The public 5 % of the rows give each column its cells. The private rows are counted in these cells by group and label,
 # and the counts get noise. Balance and label rates choose what is sampled from the model: each generator below is a fit
 # of its own, and the ledger says what publishing all of them comes to.
 ledger = PrivacyLedger(delta=1e-5)
-laws = {
+balances = {
     "as it is": {"balance": None, "label_rates": None},
     "groups": {"balance": "group", "label_rates": None},
     "groups and labels": {"label_rates": None},
     "fair (default)": {},
 }
 generators = {}
-for name, settings in laws.items():
+for name, settings in balances.items():
     generator = PFGuardGenerator(epsilon=1.0, classes=[0, 1], groups=groups, ledger=ledger, random_state=0, **settings)
     generators[name] = generator.fit(
         split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public
@@ -79,7 +79,7 @@ plt.show()
 # %%
 # Rows of one kind
 # ----------------
-# Conditions are part of the law, so they are free as well.
+# Conditions only choose which rates are sampled, so they are free as well.
 X, y = generators["fair (default)"].sample_labels(5, conditions={"sensitive_features": groups[0], "y": 1})
 print(X.iloc[:, :5].to_string())
 

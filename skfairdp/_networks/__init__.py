@@ -3,13 +3,17 @@
 This private room imports torch when it is imported; the others load it on first use.
 """
 
-from skfairdp._networks._adversarial import AdversarialTraining
+from skfairdp._networks._adversarial import (
+    AdversarialTraining,
+    GeneratorNet,
+    StackedDiscriminators,
+    StudentDiscriminator,
+)
 from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._fair_fit import fit_with_parity
 from skfairdp._networks._fine_tune import fine_tune_for_parity, rows_read_by
-from skfairdp._networks._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows
 from skfairdp._networks._group_clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -37,7 +41,6 @@ from skfairdp._networks._stacked import (
     resolve_device,
     train_stacked,
 )
-from skfairdp._networks._stacked_gan import StackedDiscriminators
 from skfairdp._networks._training import (
     Network,
     build_mlp,
@@ -83,7 +86,6 @@ __all__ = [
     "fitted_net",
     "fused_layers",
     "group_contrasts",
-    "one_hot_rows",
     "predict_logits",
     "predict_stacked",
     "predict_stacked_proba",

@@ -1,4 +1,8 @@
-"""A generator and stacked discriminators in one training: what each of them sees, and how the generator moves."""
+"""A generator and stacked discriminators in one training: what each of them sees, and how the generator moves.
+
+No operation mixes two discriminators, their batches have one width, and all of them step at every call. So what a
+discriminator knows depends on its own rows and on the fakes that all are shown, and on nothing that is drawn in secret.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,30 +10,250 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from skfairdp._networks._generator_net import GeneratorNet, StudentDiscriminator, one_hot_rows, one_hot_strata
+from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._stacked import resolve_device
-from skfairdp._networks._stacked_gan import StackedDiscriminators
 from skfairdp.utils import child_seeds
 
-__all__ = ["AdversarialTraining"]
+__all__ = ["AdversarialTraining", "GeneratorNet", "StackedDiscriminators", "StudentDiscriminator"]
+
+_CHUNK = 65_536
+_CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and under noise
 
 
+# ---- networks ----------------------------------------------------------------------------------------------------
+def _one_hot_rows(codes: NDArray[np.integer], n_codes: Sequence[int]) -> torch.Tensor:
+    """Codes (n_rows, n_columns) as the blocks of a one-hot row (n_rows, sum(n_codes))."""
+    starts = np.cumsum([0, *n_codes[:-1]])
+    out = torch.zeros(len(codes), int(np.sum(n_codes)))
+    out.scatter_(1, torch.as_tensor(codes.astype(np.int64) + starts), 1.0)
+    return out
+
+
+def _one_hot_cells(cells: torch.Tensor, n_cells: int) -> torch.Tensor:
+    """Cells as networks see them, generators and discriminators alike."""
+    return _CONDITION * nn.functional.one_hot(cells, n_cells).float()
+
+
+class GeneratorNet(nn.Module):
+    """Noise and cell (group and label) in, a row out: one block per column of codes, or units in [−1, 1].
+
+    Parameters
+    ----------
+    n_cells : int
+    n_codes : sequence of int
+        Codes of each column; empty for units.
+    n_units : int
+        Numbers of a row of units.
+    allowed : ndarray of bool of shape (sum(n_codes),)
+        Codes that may be sampled.
+    hidden : sequence of int
+    latent : int
+    seed : int
+        Public; of the initial weights.
+    """
+
+    def __init__(
+        self,
+        n_cells: int,
+        n_codes: Sequence[int],
+        n_units: int,
+        allowed: NDArray[np.bool_],
+        hidden: Sequence[int],
+        latent: int,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.n_cells, self.n_codes, self.latent = n_cells, tuple(n_codes), latent
+        width = int(np.sum(n_codes)) if self.n_codes else n_units
+        layers: list[nn.Module] = []
+        fan_in = latent + n_cells
+        for size in hidden:
+            layers += [nn.Linear(fan_in, size), nn.LayerNorm(size), nn.LeakyReLU(0.2)]
+            fan_in = size
+        layers.append(nn.Linear(fan_in, width))
+        self.layers = nn.Sequential(*layers)
+        self.register_buffer("forbidden", torch.as_tensor(~allowed))
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for layer in self.layers:
+                if isinstance(layer, nn.Linear):
+                    layer.reset_parameters()
+
+    def forward(self, noise: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
+        out = self.layers(torch.cat([noise, _one_hot_cells(cells, self.n_cells)], dim=1))
+        return out.masked_fill(self.forbidden, -1e9) if self.n_codes else torch.tanh(out)
+
+    def fakes(self, cells: NDArray[np.int64], rng: np.random.Generator) -> torch.Tensor:
+        """Rows that gradients flow through: units as they are, codes one-hot by the straight-through Gumbel trick."""
+        device = next(self.parameters()).device
+        noise = torch.as_tensor(rng.normal(size=(len(cells), self.latent)).astype(np.float32), device=device)
+        out = self(noise, torch.as_tensor(cells, device=device))
+        if not self.n_codes:
+            return out
+        uniform = torch.as_tensor(rng.random(tuple(out.shape)).astype(np.float32), device=device).clamp_(1e-9, 1 - 1e-7)
+        blocks = []
+        for block in (out - torch.log(-torch.log(uniform))).split(self.n_codes, dim=1):
+            soft = torch.softmax(block / 0.5, dim=1)
+            hard = nn.functional.one_hot(block.argmax(dim=1), block.shape[1]).to(soft.dtype)
+            blocks.append(hard - soft.detach() + soft)
+        return torch.cat(blocks, dim=1)
+
+    @torch.no_grad()
+    def rows(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.floating | np.integer]:
+        """Codes (n_rows, n_columns) or units (n_rows, n_units)."""
+        parts = []
+        for start in range(0, len(cells), _CHUNK):
+            out = self.fakes(cells[start : start + _CHUNK], rng)
+            if self.n_codes:
+                out = torch.stack([block.argmax(dim=1) for block in out.split(self.n_codes, dim=1)], dim=1)
+            parts.append(out.cpu().numpy())
+        return np.concatenate(parts)
+
+
+class StudentDiscriminator(nn.Module):
+    """A perceptron with one score, which only ever sees generated rows and released labels."""
+
+    def __init__(self, n_features: int, hidden: Sequence[int], seed: int) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            layers: list[nn.Module] = []
+            for size in hidden:
+                layers += [nn.Linear(n_features, size), nn.LeakyReLU(0.2)]
+                n_features = size
+            self.layers = nn.Sequential(*layers, nn.Linear(n_features, 1))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layers(rows)[:, 0]
+
+
+class StackedDiscriminators:
+    """Perceptrons with one score each, trained to score real rows high and fakes low.
+
+    Parameters
+    ----------
+    n_features : int
+    hidden : sequence of int
+    seeds : sequence of int
+        One per discriminator; public.
+    loss : {"logistic", "wasserstein"}
+        ``"wasserstein"`` holds the slope of a score between real and fake rows close to one (Gulrajani et al. 2017).
+    lr : float
+        Step size of Adam.
+    penalty : float, default=10.0
+        On slopes other than one.
+    device : torch.device or str, default="cpu"
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import StackedDiscriminators
+    >>> teachers = StackedDiscriminators(3, (8,), seeds=range(5), loss="logistic", lr=0.01)
+    >>> teachers.step(torch.randn(5, 16, 3) + 2, torch.randn(5, 16, 3))
+    >>> teachers.scores(torch.zeros(4, 3)).shape
+    torch.Size([5, 4])
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden: Sequence[int],
+        seeds: Sequence[int],
+        *,
+        loss: str,
+        lr: float,
+        penalty: float = 10.0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.net = StackedMLP(n_features, tuple(hidden), 1)
+        self.loss, self.penalty, self.device = loss, penalty, device
+        initial = [p.to(device) for p in self.net.initial(list(seeds))]
+        # The optimizer sees one long vector, the networks see views of it.
+        self._vector = torch.cat([p.ravel() for p in initial])
+        self._vector.grad = torch.zeros_like(self._vector)
+        lengths = [p.numel() for p in initial]
+        self.params, self._gradients = (
+            [part.view_as(p) for part, p in zip(vector.split(lengths), initial, strict=True)]
+            for vector in (self._vector, self._vector.grad)
+        )
+        betas = (0.5, 0.9) if loss == "wasserstein" else (0.5, 0.999)
+        self._optimizer = torch.optim.Adam([self._vector], lr=lr, betas=betas, fused=True)
+        # Where between a real and a fake row slopes are looked at: public, and shared by all.
+        self._between = torch.Generator().manual_seed(int(seeds[0]))
+
+    @torch.no_grad()
+    def step(
+        self, real: torch.Tensor, fake: torch.Tensor, *, gold: bool = False, weights: torch.Tensor | None = None
+    ) -> None:
+        """Train every discriminator on its own real rows and on fakes.
+
+        Parameters
+        ----------
+        real : Tensor of shape (n_discriminators, n_rows, n_features)
+        fake : Tensor of shape (n_discriminators, n_rows, n_features) or (n_rows, n_features)
+        gold : bool, default=False
+            Weigh real rows by the ratio of densities that the discriminator itself estimates, ``exp(score)`` within
+            [1/5, 5], so that rows which the generator misses count more (GOLD, Mo et al. 2019).
+        weights : Tensor of shape (n_discriminators, n_rows), default=None
+            Of real rows in the loss; each line counts by its shares of the sum.
+        """
+        n_rows = real.shape[1]
+        both = torch.cat([real, fake.expand(real.shape[0], *fake.shape[-2:])], dim=1)
+        activations, scores = self.net.forward(self.params, both)
+        weight = torch.full_like(scores, 1.0 / n_rows)
+        if gold or weights is not None:
+            ratio = scores[:, :, :n_rows].clamp(-1.6094379, 1.6094379).exp() if gold else torch.ones(())
+            ratio = ratio if weights is None else ratio * weights[:, None, :]
+            weight[:, :, :n_rows] = ratio / ratio.sum(dim=2, keepdim=True)
+        if self.loss == "wasserstein":
+            signal = torch.ones_like(scores)
+            signal[:, :, :n_rows] = -1.0
+        else:
+            signal = scores.sigmoid()
+            signal[:, :, :n_rows] -= 1.0
+        self.net.backpropagate(self.params, self._gradients, activations, signal.mul_(weight))
+        if self.loss == "wasserstein":
+            at = torch.rand((n_rows, 1), generator=self._between).to(self.device)
+            self.net.penalise_slopes(self.params, self._gradients, torch.lerp(real, fake, at), self.penalty)
+        self._optimizer.step()
+
+    @torch.no_grad()
+    def scores(self, rows: torch.Tensor) -> torch.Tensor:
+        """Scores (n_discriminators, n_rows) of rows (n_rows, n_features) that all are shown."""
+        return self.net.logits(self.params, rows)[:, :, 0]
+
+    def input_gradients(self, rows: torch.Tensor, which: int | None = None) -> torch.Tensor:
+        """How each row would have to change to look more real: (n_discriminators, n_rows, n_features).
+
+        Derivatives of ``log D`` for the logistic loss, of the score for Wasserstein. Each row's derivative is that of
+        its own score. ``which`` asks one discriminator only, for (n_rows, n_features).
+        """
+        params = [p if which is None else p[which : which + 1] for p in self.params]
+        with torch.no_grad():
+            activations, scores = self.net.forward(params, rows.expand(params[-1].shape[0], *rows.shape))
+            slope = torch.ones_like(scores) if self.loss == "wasserstein" else torch.sigmoid(-scores)
+            signal = self.net.signals(params, activations, slope)[-1]
+        return signal if which is None else signal[0]
+
+
+# ---- their training ----------------------------------------------------------------------------------------------
 class AdversarialTraining:
     """Discriminators hold private rows; the generator moves by what its caller lets out of them.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_columns)
-        Private: cells, or units in [−1, 1].
-    strata : ndarray of int of shape (n_rows,)
+        Private: codes, or units in [−1, 1].
+    cells : ndarray of int of shape (n_rows,)
         Private: the group and label of each row as one number.
-    law : ndarray of shape (n_strata,)
-        Strata that generated rows are drawn from.
-    n_cells : sequence of int
+    rates : ndarray of shape (n_cells,)
+        Cells that generated rows are drawn from.
+    n_codes : sequence of int
         Of each column; empty for units.
-    allowed : ndarray of bool of shape (sum(n_cells),)
+    allowed : ndarray of bool of shape (sum(n_codes),)
     batches : callable
         Number of rows → positions (n_discriminators, n_rows), a line for each discriminator's own rows.
     n_discriminators : int
@@ -44,15 +268,15 @@ class AdversarialTraining:
     device : str
     owner : str
     rng : Generator
-        Public randomness: initial weights, noise that rows start from, strata.
+        Public randomness: initial weights, noise that rows start from, cells.
     """
 
     def __init__(
         self,
         values: NDArray[Any],
-        strata: NDArray[np.int64],
-        law: NDArray[np.float64],
-        n_cells: Sequence[int],
+        cells: NDArray[np.int64],
+        rates: NDArray[np.float64],
+        n_codes: Sequence[int],
         allowed: NDArray[np.bool_],
         batches: Callable[[int], NDArray[np.int64]],
         n_discriminators: int,
@@ -71,14 +295,16 @@ class AdversarialTraining:
         rng: np.random.Generator,
     ) -> None:
         self.device = resolve_device(device, owner=owner)
-        self._law, self._rng, self._batches = law / law.sum(), rng, batches
+        self._rates, self._rng, self._batches = rates / rates.sum(), rng, batches
         self._batch_size, self._teacher_steps, self._gold = batch_size, teacher_steps, gold
-        rows = one_hot_rows(values, n_cells) if n_cells else torch.as_tensor(values, dtype=torch.float32)
+        rows = _one_hot_rows(values, n_codes) if n_codes else torch.as_tensor(values, dtype=torch.float32)
         self.width, self._hidden, self._lr = int(rows.shape[1]), hidden, lr
-        self._real = torch.cat([rows, one_hot_strata(torch.as_tensor(strata), len(law))], dim=1).to(self.device)
+        self._real = torch.cat([rows, _one_hot_cells(torch.as_tensor(cells), len(rates))], dim=1).to(self.device)
         self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)
         seeds = child_seeds(rng, n_discriminators + 2)
-        self.net = GeneratorNet(len(law), n_cells, self.width, allowed, hidden, latent, int(seeds[-1])).to(self.device)
+        self.net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1])).to(
+            self.device
+        )
         self._optimizer = torch.optim.Adam(self.net.parameters(), lr=lr, betas=(0.5, 0.9))
         self.teachers = StackedDiscriminators(
             self._real.shape[1], hidden, seeds[:-2].tolist(), loss=loss, lr=teacher_lr, device=self.device
@@ -87,14 +313,14 @@ class AdversarialTraining:
         self._student_seed = int(seeds[-2])
 
     def fakes(self, n_rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Generated rows of strata drawn from the law, and the same with their strata, as discriminators see them."""
-        strata = self._rng.choice(len(self._law), size=n_rows, p=self._law)
-        values = self.net.fakes(strata, self._rng)
-        condition = one_hot_strata(torch.as_tensor(strata, device=self.device), len(self._law))
+        """Generated rows of cells drawn from the rates, and the same with their cells, as discriminators see them."""
+        cells = self._rng.choice(len(self._rates), size=n_rows, p=self._rates)
+        values = self.net.fakes(cells, self._rng)
+        condition = _one_hot_cells(torch.as_tensor(cells, device=self.device), len(self._rates))
         return values, torch.cat([values, condition], dim=1)
 
-    def strata(self, shown: torch.Tensor) -> NDArray[np.int64]:
-        """Public: the stratum of each shown row."""
+    def cells(self, shown: torch.Tensor) -> NDArray[np.int64]:
+        """Public: the cell of each shown row."""
         return np.asarray(shown[:, self.width :].argmax(dim=1).cpu().numpy())
 
     def teach(self) -> None:

@@ -106,7 +106,7 @@ class Model(ABC):
         return None
 
     def __repr__(self) -> str:
-        """The kind of model. The default would show an address, which no two runs share and nobody needs."""
+        """The kind of model. The default would show an address, which no two runs share."""
         return f"{type(self).__name__}()"
 
 

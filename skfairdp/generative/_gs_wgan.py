@@ -200,7 +200,7 @@ class GSWGANPlan(AdversarialPlan):
         rule = self._rule(n_groups)
 
         def release(shown: Any) -> NDArray[np.float64]:
-            groups = training.strata(shown) // (self.layout.n_cells // n_groups)
+            groups = training.cells(shown) // (self.layout.n_cells // n_groups)
             counts = self.counts_at(scale, tuple(np.bincount(groups, minlength=n_groups).tolist()))
             gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)
             norms = np.linalg.norm(gradients.astype(np.float64), axis=2)
