@@ -1,12 +1,11 @@
 """IDP3: refuse the predictions that would break γ-demographic parity at inference time."""
 
-import warnings
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -16,16 +15,27 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.fairness import FairnessGate
+from skfairdp.fairness import FairnessGate, tally
 from skfairdp.postprocessing._gated import admitted
-from skfairdp.postprocessing._inputs import label_codes, read_classes, read_groups, reject_label, shape_of, split_rows
-from skfairdp.utils import as_groups, encode_labels
+from skfairdp.postprocessing._inputs import (
+    group_codes,
+    label_codes,
+    read_classes,
+    read_groups,
+    reject_label,
+    shape_of,
+    split_rows,
+)
+from skfairdp.utils import warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["IDP3"]
 
 
+@shared_docs
 class IDP3(ClassifierMixin, BaseEstimator):
     """Inference-time demographic-parity post-processor: answers a stream of predictions, or refuses to.
 
@@ -55,7 +65,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
     min_count : int, default=50
         M, the answers each group gets unconditionally. Keep γ(M + 1) above 2, or above 1/2 for two classes: below, the
         counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when).
-    gap : {"others", "overall", "between"}, default="others"
+    disparity : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
     gate : {"excess", "local"}, default="excess"
         The rule above, or the paper's check of the answered pair alone, which lets other pairs drift beyond γ; see
@@ -66,9 +76,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
     groups : list of labels or None, default=None
         All groups; intersections are tuples. None takes those among the rows given to ``fit``; where those rows are
         private, that reveals which groups occur, so give the list.
-    sensitive_columns : name, index or list of them, default=None
-        Columns of X that hold the groups. They are dropped from the features (and still counted in
-        ``n_features_in_``); ``sensitive_features`` is then not passed to ``fit``, ``predict`` and ``score``.
+    {sensitive_columns}
 
     Attributes
     ----------
@@ -111,8 +119,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
     0.8445
     """
 
-    # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by
-    # accident.
+    # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
@@ -122,7 +129,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "gamma": [Interval(Real, 0, np.inf, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
-        "gap": [StrOptions({"others", "overall", "between"})],
+        "disparity": [StrOptions({"others", "overall", "between"})],
         "gate": [StrOptions({"excess", "local"})],
         "reject_label": "no_validation",
         "groups": "no_validation",
@@ -135,7 +142,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         *,
         gamma: float | None = 0.05,
         min_count: int = 50,
-        gap: str = "others",
+        disparity: str = "others",
         gate: str = "excess",
         reject_label: Hashable | None = None,
         groups: Sequence[Hashable] | None = None,
@@ -144,7 +151,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.gamma = gamma
         self.min_count = min_count
-        self.gap = gap
+        self.disparity = disparity
         self.gate = gate
         self.reject_label = reject_label
         self.groups = groups
@@ -179,17 +186,16 @@ class IDP3(ClassifierMixin, BaseEstimator):
             Groups are inferred from the rows on which an estimator with a privacy guarantee is fitted.
         """
         self._validate_params()
-        classes = read_classes(y) if self.estimator is None else None
-        features, groups_ = self._read(X, y, sensitive_features)
+        features, domain = self._read(X, y, sensitive_features)
         if self.estimator is not None:
             self.estimator_ = clone(self.estimator).fit(features, y, **self._routed_to_estimator(sensitive_features))
             self._warn_of_leak()
-            classes = getattr(self.estimator_, "classes_", None)
-        classes = read_classes(y) if classes is None else np.asarray(classes)
+        known = None if self.estimator is None else getattr(self.estimator_, "classes_", None)
+        classes = read_classes(y) if known is None else np.asarray(known)
         self.reject_label_ = reject_label(self.reject_label, classes)
-        self.classes_, self.groups_ = classes, groups_
-        self.counts_ = np.zeros((len(groups_), len(classes)), dtype=np.int64)
-        self.rejected_counts_ = np.zeros(len(groups_), dtype=np.int64)
+        self.classes_, self.groups_ = classes, domain
+        self.counts_ = np.zeros((len(domain), len(classes)), dtype=np.int64)
+        self.rejected_counts_ = np.zeros(len(domain), dtype=np.int64)
         self._gate()  # its checks of the parameters, before anything is predicted
         for name in ("coverage_", "rejection_rate_by_group_"):
             if hasattr(self, name):
@@ -224,7 +230,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         if self.estimator is None:
             raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
         features, groups = split_rows(self, X, sensitive_features, reset=False)
-        codes = self._group_codes(groups, shape_of(X)[0])
+        codes = group_codes(groups, self.groups_, shape_of(X)[0])
         return self._answer(label_codes(self.estimator_.predict(features), self._codebook(), "y_pred"), codes)
 
     @available_if(lambda self: self.estimator is None)
@@ -250,8 +256,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
             As for :meth:`predict`, where it also warns; labels outside ``classes_``; no rows.
         """
         check_is_fitted(self, "counts_")
-        labels = label_codes(y_pred, self._codebook(), "y_pred")
-        return self._answer(labels, self._group_codes(sensitive_features, len(labels)))
+        return self._answer(*self._codes(y_pred, sensitive_features, "y_pred"))
 
     def reject_mask(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return which of these predictions would be refused. Changes nothing.
@@ -266,8 +271,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,), bool
         """
         check_is_fitted(self, "counts_")
-        labels = label_codes(y_pred, self._codebook(), "y_pred")
-        groups = self._group_codes(sensitive_features, len(labels))
+        labels, groups = self._codes(y_pred, sensitive_features, "y_pred")
         return ~admitted(self._gate(), groups, labels)
 
     def update(self, y_answered: ArrayLike, *, sensitive_features: Any = None) -> Self:
@@ -290,15 +294,12 @@ class IDP3(ClassifierMixin, BaseEstimator):
             As for :meth:`transform`; nothing is committed then.
         """
         check_is_fitted(self, "counts_")
-        labels = label_codes(y_answered, self._codebook(), "y_answered")
-        groups = self._group_codes(sensitive_features, len(labels))
-        answered = labels < len(self.classes_)
-        counts = self.counts_.copy()
-        np.add.at(counts, (groups[answered], labels[answered]), 1)
-        self.counts_ = counts
-        self.rejected_counts_ = self.rejected_counts_ + np.bincount(groups[~answered], minlength=len(self.groups_))
-        rows = counts.sum(axis=1) + self.rejected_counts_
-        self.coverage_ = float(counts.sum() / rows.sum())
+        labels, groups = self._codes(y_answered, sensitive_features, "y_answered")
+        answers = tally(groups, labels, (len(self.groups_), len(self.classes_) + 1))  # the last column is refusals
+        self.counts_ = self.counts_ + answers[:, :-1]
+        self.rejected_counts_ = self.rejected_counts_ + answers[:, -1]
+        rows = self.counts_.sum(axis=1) + self.rejected_counts_
+        self.coverage_ = float(self.counts_.sum() / rows.sum())
         self.rejection_rate_by_group_ = {
             group: float(refused / n) if n else float("nan")
             for group, refused, n in zip(self.groups_.tolist(), self.rejected_counts_, rows, strict=True)
@@ -379,18 +380,27 @@ class IDP3(ClassifierMixin, BaseEstimator):
     def _warn_of_leak(self) -> None:
         private = hasattr(self.estimator_, "privacy_") and not isinstance(self.estimator, FrozenEstimator)
         if private and self.groups is None:
-            warnings.warn(
+            warn_caller(
                 "IDP3 read its groups from the private rows given to fit, which reveals them outside the guarantee "
                 "of the estimator. Give them with the 'groups' parameter.",
                 PrivacyLeakWarning,
-                stacklevel=3,
             )
 
-    def _group_codes(self, groups: Any, rows: int) -> NDArray[np.int64]:
-        if groups is None:
-            raise ValueError("IDP3 needs the group of every row it is asked about: pass sensitive_features.")
-        values = as_groups(groups, rows, owner="IDP3")
-        return encode_labels(values, self.groups_, owner="IDP3", name="sensitive_features", parameter="groups")
+    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.object_]]:
+        """The features that the estimator is fitted on (None without one), and the groups."""
+        if self.estimator is None:
+            read_classes(y)  # raises where y cannot be classes
+        if X is not None:
+            features, groups = split_rows(self, X, sensitive_features, reset=True)
+            check_consistent_length(X, y)
+            return features, read_groups(groups, self.groups, shape_of(X)[0])
+        if self.estimator is not None or self.sensitive_columns is not None:
+            raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
+        return None, read_groups(sensitive_features, self.groups, shape_of(y)[0])
+
+    def _codes(self, y: ArrayLike, groups: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        labels = label_codes(y, self._codebook(), name)
+        return labels, group_codes(groups, self.groups_, len(labels))
 
     def _answer(self, labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
         return self._codebook()[np.where(admitted(self._gate(), groups, labels), labels, len(self.classes_))]
@@ -400,13 +410,5 @@ class IDP3(ClassifierMixin, BaseEstimator):
         return np.concatenate([self.classes_, [self.reject_label_]])
 
     def _gate(self) -> FairnessGate:
-        n_groups, n_classes = self.counts_.shape
-        return FairnessGate(
-            n_groups,
-            n_classes,
-            gamma=self.gamma,
-            min_count=self.min_count,
-            gap=self.gap,
-            gate=self.gate,
-            counts=self.counts_,
-        )
+        rule = {"gamma": self.gamma, "min_count": self.min_count, "gap": self.disparity, "gate": self.gate}
+        return FairnessGate(*self.counts_.shape, **rule, counts=self.counts_)

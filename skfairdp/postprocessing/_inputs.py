@@ -11,7 +11,16 @@ from sklearn.utils.validation import validate_data
 
 from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, split_sensitive_columns
 
-__all__ = ["label_codes", "public_groups", "read_classes", "read_groups", "reject_label", "shape_of", "split_rows"]
+__all__ = [
+    "group_codes",
+    "label_codes",
+    "public_groups",
+    "read_classes",
+    "read_groups",
+    "reject_label",
+    "shape_of",
+    "split_rows",
+]
 
 
 def shape_of(X: Any) -> tuple[int, ...]:
@@ -64,7 +73,7 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
     if len(domain) < 2:
         raise ValueError(
             "IDP3 found only one group in the rows given to fit, so every fairness statement would be vacuous. "
-            "If that is no mistake, list the groups with the 'groups' parameter."
+            "If this is intended, list the groups with the 'groups' parameter."
         )
     return domain
 
@@ -91,6 +100,14 @@ def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[ND
             "leave those out of 'groups'."
         )
     return domain, codes
+
+
+def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[np.int64]:
+    """Return each row's position in ``domain``."""
+    if groups is None:
+        raise ValueError("IDP3 needs the group of every row it is asked about: pass sensitive_features.")
+    values = as_groups(groups, rows, owner="IDP3")
+    return encode_labels(values, domain, owner="IDP3", name="sensitive_features", parameter="groups")
 
 
 def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:

@@ -1,6 +1,5 @@
 """P_pre: leave out the training rows whose labels would break demographic parity."""
 
-import warnings
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -22,6 +21,7 @@ from skfairdp.utils import (
     group_domain,
     public_generator,
     split_sensitive_columns,
+    warn_caller,
     without_values,
 )
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -48,7 +48,7 @@ class DemographicParityFilter(BaseEstimator):
 
     *Fairness.* Rows are taken in order, and kept as :class:`skfairdp.fairness.FairnessGate` says: a group's first
     ``min_count`` rows always (cold start), then those after which the demographic disparity Γ(z, k) of the kept labels
-    is in order. ``gap_`` is the disparity of the kept rows, not of a model trained on them.
+    is in order. ``kept_gap_`` is the disparity of the kept rows, not of a model trained on them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class DemographicParityFilter(BaseEstimator):
         γ >= 0, the largest demographic disparity of the kept labels. None or ``inf`` keeps everything.
     min_count : int, default=50
         M, the rows that each group keeps unconditionally.
-    gap : {"others", "overall", "between"}, default="others"
+    disparity : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
     gate : {"excess", "local"}, default="excess"
         "local" is the paper's Algorithm 3: a row is kept if its own Γ(z, k), with the row counted, is below γ. It lets
@@ -81,7 +81,7 @@ class DemographicParityFilter(BaseEstimator):
         Positions of the kept rows, ascending. ``sensitive_features[sample_indices_]`` are their groups.
     counts_ : ndarray of shape (n_groups, n_classes), int64
         Kept rows of each group and class.
-    gap_ : float
+    kept_gap_ : float
         Largest demographic disparity of the kept labels. A cold start can leave it above γ; a FairnessWarning says so.
     rejection_rate_by_group_ : dict
         Group to the share of its rows that were left out (NaN without rows).
@@ -111,7 +111,7 @@ class DemographicParityFilter(BaseEstimator):
     >>> X, y = rng.normal(size=(2000, 3)), (rng.random(2000) < np.where(group == "f", 0.2, 0.4)).astype(int)
     >>> parity = DemographicParityFilter(gamma=0.05)
     >>> X_kept, y_kept = parity.fit_resample(X, y, sensitive_features=group)
-    >>> X_kept.shape, round(parity.gap_, 2)
+    >>> X_kept.shape, round(parity.kept_gap_, 2)
     ((1736, 3), 0.05)
     >>> group_kept = group[parity.sample_indices_]
     """
@@ -119,7 +119,7 @@ class DemographicParityFilter(BaseEstimator):
     _parameter_constraints: dict[str, Any] = {
         "gamma": [Interval(Real, 0, np.inf, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
-        "gap": [StrOptions({"others", "overall", "between"})],
+        "disparity": [StrOptions({"others", "overall", "between"})],
         "gate": [StrOptions({"excess", "local"})],
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
@@ -133,7 +133,7 @@ class DemographicParityFilter(BaseEstimator):
         *,
         gamma: float | None = 0.05,
         min_count: int = 50,
-        gap: str = "others",
+        disparity: str = "others",
         gate: str = "excess",
         shuffle: bool = False,
         random_state: RandomStateLike = None,
@@ -143,7 +143,7 @@ class DemographicParityFilter(BaseEstimator):
     ) -> None:
         self.gamma = gamma
         self.min_count = min_count
-        self.gap = gap
+        self.disparity = disparity
         self.gate = gate
         self.shuffle = shuffle
         self.random_state = random_state
@@ -182,37 +182,42 @@ class DemographicParityFilter(BaseEstimator):
             The kept rows have a gap above γ, or the counts have reached a state in which every further row would widen
             it.
         """
+        labels, groups = self._read(X, y, sensitive_features)
+        n_rows = len(labels)
+        order = public_generator(self.random_state).permutation(n_rows) if self.shuffle else np.arange(n_rows)
+        gate = FairnessGate(
+            len(self.groups_), len(self.classes_),
+            gamma=self.gamma, min_count=self.min_count, gap=self.disparity, gate=self.gate,
+        )  # fmt: skip
+        kept = np.zeros(n_rows, dtype=bool)
+        kept[order] = gate.run(groups[order], labels[order])
+
+        self.sample_indices_ = np.flatnonzero(kept)
+        self.counts_ = gate.counts
+        self.kept_gap_ = largest_disparity(self.counts_, self.disparity)
+        self.rejection_rate_by_group_ = rejection_rates(kept, groups, self.groups_)
+        self._warn(gate)
+        return _rows_of(X, self.sample_indices_), _rows_of(y, self.sample_indices_)
+
+    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Class and group of every row as codes, of the domains in ``classes_`` and ``groups_``."""
         self._validate_params()
         for name in ("gamma", "min_count"):
             if isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"The '{name}' parameter of {OWNER} must not be a bool.")
         n_rows = _count_rows(X)
         validate_data(self, X, reset=True, skip_check_array=True)
-        labels = _read_labels(y, n_rows)
-        classes, label_codes = self._class_codes(labels)
-        groups, group_codes = self._group_codes(X, sensitive_features, n_rows)
-
-        gate = FairnessGate(
-            len(groups), len(classes), gamma=self.gamma, min_count=self.min_count, gap=self.gap, gate=self.gate
-        )
-        order = public_generator(self.random_state).permutation(n_rows) if self.shuffle else np.arange(n_rows)
-        kept = np.zeros(n_rows, dtype=bool)
-        kept[order] = gate.run(group_codes[order], label_codes[order])
-
-        self.classes_, self.groups_ = classes, groups
-        self.sample_indices_ = np.flatnonzero(kept)
-        self.counts_ = gate.counts
-        self.gap_ = largest_disparity(self.counts_, self.gap)
-        self.rejection_rate_by_group_ = rejection_rates(kept, group_codes, groups)
-        self._warn(gate)
-        return _rows_of(X, self.sample_indices_), _rows_of(y, self.sample_indices_)
+        classes, labels = self._class_codes(_read_labels(y, n_rows))
+        self.groups_, groups = self._group_codes(X, sensitive_features, n_rows)
+        self.classes_ = classes
+        return labels, groups
 
     def _class_codes(self, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         if self.classes is None:
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(
-                    f"{OWNER} found only one class in y. If that is no mistake, list the classes with the 'classes' "
+                    f"{OWNER} found only one class in y. If this is intended, list the classes with the 'classes' "
                     "parameter."
                 )
             return classes, codes.astype(np.int64)
@@ -249,27 +254,25 @@ class DemographicParityFilter(BaseEstimator):
             domain = group_domain(values)
             if len(domain) < 2:
                 raise ValueError(
-                    f"{OWNER} found only one group, so every fairness statement would be vacuous. If that is no "
-                    "mistake, list the groups with the 'groups' parameter."
+                    f"{OWNER} found only one group, so every fairness statement would be vacuous. If this is "
+                    "intended, list the groups with the 'groups' parameter."
                 )
         return domain, encode_labels(values, domain, owner=OWNER, name="The groups", parameter="groups")
 
     def _warn(self, gate: FairnessGate) -> None:
         if gate.excess() > 0:
-            warnings.warn(
-                f"The rows kept by {OWNER} have a demographic disparity above gamma={self.gamma} (see gap_): a group's "
-                f"first min_count={self.min_count} rows are kept unconditionally, and too few came after them to make "
+            warn_caller(
+                f"The rows kept by {OWNER} have a demographic disparity above gamma={self.gamma} (see kept_gap_): a "
+                f"group's first min_count={self.min_count} rows are kept unconditionally, and too few came after them to make "
                 "up for it. Add rows, lower 'min_count', or set shuffle=True where they are sorted.",
                 FairnessWarning,
-                stacklevel=3,
             )
         if gate.is_stuck():
-            warnings.warn(
+            warn_caller(
                 f"{OWNER} came to a state in which every further row would widen the disparity, so all that followed "
                 f"were left out (gamma={self.gamma}, min_count={self.min_count}). Raise 'gamma' or 'min_count'; "
                 "gamma * (min_count + 1) above 2 keeps it moving.",
                 FairnessWarning,
-                stacklevel=3,
             )
 
 

@@ -86,7 +86,7 @@ def test_predict_is_pure(rows):
 def test_decisions_are_the_gates(rows):
     X, y, groups = rows
     for gap, gate in product(["others", "overall", "between"], ["excess", "local"]):
-        idp = IDP3(LogisticRegression(), gamma=0.1, min_count=20, gap=gap, gate=gate)
+        idp = IDP3(LogisticRegression(), gamma=0.1, min_count=20, disparity=gap, gate=gate)
         idp.fit(X, y, sensitive_features=groups)
         labels = idp.estimator_.predict(X)
         admitted = FairnessGate(2, 2, gamma=0.1, min_count=20, gap=gap, gate=gate).run(
@@ -326,7 +326,7 @@ def test_copies_predict_the_same(rows):
         ({"gamma": float("nan")}, "'gamma' parameter"),
         ({"min_count": -1}, "'min_count' parameter of IDP3"),
         ({"min_count": 0.5}, "'min_count' parameter of IDP3"),
-        ({"gap": "else"}, "'gap' parameter of IDP3"),
+        ({"disparity": "else"}, "'disparity' parameter of IDP3"),
         ({"gate": "else"}, "'gate' parameter of IDP3"),
         ({"estimator": "logistic"}, "'estimator' parameter of IDP3"),
         ({"groups": []}, "'groups'"),

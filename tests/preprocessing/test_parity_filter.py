@@ -64,13 +64,13 @@ def test_the_local_gate_is_algorithm_3(rates, min_count):
 def test_the_kept_rows_are_within_gamma_and_the_attributes_say_what_they_are(gap):
     z, y = stream(3000, rates=(0.3, 0.5, 0.7))
     assert largest_disparity(np.bincount(2 * z + y).reshape(3, 2), gap) > 0.15
-    parity, X_kept, y_kept = resample(y, z, gap=gap, gamma=0.08)
+    parity, X_kept, y_kept = resample(y, z, disparity=gap, gamma=0.08)
     kept = parity.sample_indices_
     assert (np.diff(kept) > 0).all() and kept.dtype == np.int64
     np.testing.assert_array_equal(X_kept[:, 0], kept)
     np.testing.assert_array_equal(y_kept, y[kept])
     np.testing.assert_array_equal(parity.counts_, np.bincount(2 * z[kept] + y[kept], minlength=6).reshape(3, 2))
-    assert parity.gap_ == largest_disparity(parity.counts_, gap) <= 0.08 + 1e-12
+    assert parity.kept_gap_ == largest_disparity(parity.counts_, gap) <= 0.08 + 1e-12
     mask = np.isin(np.arange(3000), kept)
     assert parity.rejection_rate_by_group_ == {g: pytest.approx(1 - mask[z == g].mean()) for g in range(3)}
     assert parity.classes_.tolist() == [0, 1] and parity.groups_.tolist() == [0, 1, 2]
@@ -93,7 +93,7 @@ def test_a_shuffle_saves_sorted_rows_and_follows_random_state():
     again, _, _ = resample(y, z, shuffle=True, random_state=0)
     other, _, _ = resample(y, z, shuffle=True, random_state=1)
     assert len(sorted_rows.sample_indices_) < 1050 < 1200 < len(y_kept)
-    assert sorted_rows.counts_.min() < 30 < 250 < first.counts_.min() and first.gap_ <= 0.05 + 1e-12
+    assert sorted_rows.counts_.min() < 30 < 250 < first.counts_.min() and first.kept_gap_ <= 0.05 + 1e-12
     np.testing.assert_array_equal(first.sample_indices_, again.sample_indices_)
     assert first.sample_indices_.tolist() != other.sample_indices_.tolist()
     np.testing.assert_array_equal(y_kept, y[first.sample_indices_])  # the rows' own order
@@ -103,9 +103,9 @@ def test_a_shuffle_saves_sorted_rows_and_follows_random_state():
 
 def test_a_gap_above_gamma_and_a_standstill_are_said():
     z, y = np.repeat([0, 1], 30), np.repeat([0, 1], 30)
-    with pytest.warns(FairnessWarning, match=r"disparity above gamma=0.05 \(see gap_\).*min_count=50"):
+    with pytest.warns(FairnessWarning, match=r"disparity above gamma=0.05 \(see kept_gap_\).*min_count=50"):
         parity, _, _ = resample(y, z)
-    assert parity.gap_ == 1
+    assert parity.kept_gap_ == 1
     with pytest.warns(FairnessWarning, match="every further row would widen"):
         resample(*stream(200)[::-1], gamma=0.0, min_count=3)
 
@@ -161,7 +161,7 @@ def test_given_domains_fix_the_counts_and_a_clone_is_the_same():
     again.fit_resample(np.zeros((300, 1)), y, sensitive_features=z)
     np.testing.assert_array_equal(again.sample_indices_, parity.sample_indices_)
     one, _, y_kept = resample(np.zeros(80, int), np.zeros(80, int), classes=[0, 1], groups=["a", 0])
-    assert len(y_kept) == 80 and one.gap_ == 0  # one class and one group are no error where they are given
+    assert len(y_kept) == 80 and one.kept_gap_ == 0  # one class and one group are no error where they are given
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ X4, Y4, Z4 = np.zeros((4, 1)), [0, 1, 0, 1], ["a", "b", "b", "a"]
         (X4, Y4, Z4, {"gamma": True}, "'gamma' parameter"),
         (X4, Y4, Z4, {"min_count": -1}, "'min_count' parameter"),
         (X4, Y4, Z4, {"min_count": True}, "'min_count' parameter"),
-        (X4, Y4, Z4, {"gap": "mean"}, "'gap' parameter"),
+        (X4, Y4, Z4, {"disparity": "mean"}, "'disparity' parameter"),
         (X4, Y4, Z4, {"gate": "paper"}, "'gate' parameter"),
         (X4, Y4, Z4, {"shuffle": "yes"}, "'shuffle' parameter"),
         (X4, Y4, Z4, {"random_state": -1, "shuffle": True}, "'random_state' parameter"),
