@@ -263,8 +263,8 @@ class DemographicParityFilter(BaseEstimator):
         if gate.excess() > 0:
             warn_caller(
                 f"The rows kept by {OWNER} have a demographic disparity above gamma={self.gamma} (see kept_gap_): a "
-                f"group's first min_count={self.min_count} rows are kept unconditionally, and too few came after them to make "
-                "up for it. Add rows, lower 'min_count', or set shuffle=True where they are sorted.",
+                f"group's first min_count={self.min_count} rows are kept unconditionally, and too few came after them "
+                "to make up for it. Add rows, lower 'min_count', or set shuffle=True where they are sorted.",
                 FairnessWarning,
             )
         if gate.is_stuck():
