@@ -1,10 +1,10 @@
 """Sphinx configuration: guide and architecture in Markdown, reference from the docstrings, gallery from ../examples."""
 
 import html
-import importlib
 import inspect
 import os
 import re
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -72,32 +72,23 @@ sphinx_gallery_conf = {
 
 
 def write_reference() -> None:
-    """One page for each room, from its ``__all__``: what is public is what is listed."""
+    """One page for each task of ``reference.toml``: what people look for, not everything that can be imported."""
     folder = HERE / "reference"
     folder.mkdir(exist_ok=True)
-    pages, seen = [], set()
-    for room in skfairdp._ROOMS:
-        module = importlib.import_module(f"skfairdp.{room}")
-        first = inspect.getdoc(module).splitlines()[0]
-        names = [name for name in module.__all__ if _is_ours(getattr(module, name)) and name not in seen]
-        seen.update(names)  # what a room hands on is shown where it is met first
-        listed = "\n".join(f"   {name}" for name in names)
-        title = f"skfairdp.{room}"
-        pages.append(room)
-        text = (
-            f"{title}\n{'=' * len(title)}\n\n{first}\n\n.. currentmodule:: {title}\n\n"
+    tasks = tomllib.loads((HERE / "reference.toml").read_text(encoding="utf-8"))["task"]
+    pages = []
+    for task in tasks:
+        title, text = task["title"], task.get("text", "")
+        pages.append(re.sub(r"\W+", "_", title.lower()))
+        listed = "\n".join(f"   skfairdp.{name}" for name in task["names"])
+        page = (
+            f"{title}\n{'=' * len(title)}\n\n{text}\n\n"
             f".. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{listed}\n"
         )
-        _write(folder / f"{room}.rst", text)
-    listed = "\n".join(f"   {room}" for room in pages)
-    intro = "Generated from the docstrings. The estimators can be imported from ``skfairdp`` itself."
+        _write(folder / f"{pages[-1]}.rst", page)
+    listed = "\n".join(f"   {page}" for page in pages)
+    intro = "By task, from the docstrings. The estimators can be imported from ``skfairdp`` itself."
     _write(folder / "index.rst", f"Reference\n=========\n\n{intro}\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n")
-
-
-def _is_ours(value: object) -> bool:
-    """A class or function of this package: others have pages of their own, a type alias nothing to document."""
-    documented = inspect.isclass(value) or inspect.isfunction(value)
-    return documented and value.__module__.startswith("skfairdp")
 
 
 def _write(path: Path, text: str) -> None:

@@ -97,7 +97,7 @@ class PrivateEstimator(SpendsPrivacy):
 
         Parameters
         ----------
-        X, y, **fit_params
+        X, y, **fit_params : object
             As for ``fit``.
 
         Returns
@@ -147,14 +147,18 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
+            Rows with the columns seen in ``fit``.
         y : array-like of shape (n_rows,)
+            Their labels.
         sensitive_features : ignored
             Accepted so that it can be routed; predictions do not use the group.
         sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
 
         Returns
         -------
-        float
+        accuracy : float
+            Share of the rows that are predicted rightly.
         """
         predicted = np.asarray(self.predict(X))
         labels = read_labels(self, y, len(predicted))

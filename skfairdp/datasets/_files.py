@@ -45,11 +45,14 @@ def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Pat
     Parameters
     ----------
     name : {"adult", "bank", "credit", "parkinsons", "mnist"}
+        The data set.
     data_home : path-like, default=None
+        The folder. None: the one named by the environment variable.
 
     Returns
     -------
-    pathlib.Path or None
+    path : pathlib.Path or None
+        The first of the three files that is there.
 
     Examples
     --------

@@ -59,12 +59,16 @@ def make_biased_classification(
     as_frame : bool, default=False
         Return a DataFrame with columns ``x0``, ``x1``, … and two Series, instead of arrays.
     random_state : int, RandomState, Generator or None, default=None
+        Draws directions and rows.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features) or DataFrame
+        Features.
     y : ndarray of shape (n_samples,) or Series, of int
+        Classes.
     sensitive_features : ndarray of shape (n_samples,) or Series, of int
+        Groups.
 
     Raises
     ------

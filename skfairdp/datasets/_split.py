@@ -21,13 +21,13 @@ _OWNER = "train_private_public_test_split"
 class PrivatePublicTestSplit:
     """Rows of one data set in three roles.
 
-    Attributes
+    Parameters
     ----------
-    X, y, sensitive_features
+    X, y, sensitive_features : DataFrame, Series or ndarray
         The private rows: only a private estimator may read them.
-    X_public, y_public, sensitive_features_public
+    X_public, y_public, sensitive_features_public : DataFrame, Series or ndarray
         Public rows: read without noise, not protected.
-    X_test, y_test, sensitive_features_test
+    X_test, y_test, sensitive_features_test : DataFrame, Series or ndarray
         Held out for measuring.
     indices : tuple of three ndarrays of int
         Positions of the rows of the three parts in the table given.
@@ -50,10 +50,19 @@ class PrivatePublicTestSplit:
         return PublicData(self.X_public, self.sensitive_features_public)
 
     def encode(self, transformer: Any) -> "PrivatePublicTestSplit":
-        """Return the split with its features transformed, by a clone of ``transformer`` fitted on the public
-        rows.
+        """Return the split with its features transformed by what a clone of ``transformer`` sees in the public rows.
 
         Fitted on private rows a scaler or an encoder would be a release that no ε covers.
+
+        Parameters
+        ----------
+        transformer : transformer
+            Such as :func:`skfairdp.preprocessing.make_tabular_encoder`.
+
+        Returns
+        -------
+        encoded : PrivatePublicTestSplit
+            The same rows in the same roles.
         """
         fitted = clone(transformer).fit(self.X_public)
         return replace(
@@ -81,17 +90,22 @@ def train_private_public_test_split(
     Parameters
     ----------
     X : DataFrame or array of shape (n_rows, n_features)
+        Features.
     y : Series or array of shape (n_rows,)
+        Labels.
     sensitive_features : Series, DataFrame or array with n_rows rows
+        Groups.
     sizes : three positive floats, default=(0.70, 0.05, 0.25)
         Shares of private, public and test rows. They must add up to 1 or less; rows beyond that are left out.
     subject : array-like of shape (n_rows,), default=None
         Rows of one subject stay together; ``sizes`` are then shares of subjects.
     random_state : int, RandomState, Generator or None, default=None
+        Which rows take which role.
 
     Returns
     -------
-    PrivatePublicTestSplit
+    split : PrivatePublicTestSplit
+        The rows in their three roles.
 
     Raises
     ------

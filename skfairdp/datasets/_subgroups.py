@@ -30,6 +30,7 @@ def make_rotated_subgroups(
     images : array-like of shape (n, s, s)
         uint8, or floats in [0, 1].
     labels : array-like of shape (n,)
+        Their classes.
     minority_share : float, default=0.2
         Probability that an image is turned, in (0, 1).
     quarter_turns : int, default=1
@@ -94,7 +95,9 @@ def make_class_bias(
     Parameters
     ----------
     images : array-like of shape (n, ...)
+        Rows of any shape.
     labels : array-like of shape (n,)
+        Their classes.
     minority : label
         The class to make rare.
     level : float, default=2.0

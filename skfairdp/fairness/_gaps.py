@@ -87,7 +87,7 @@ def largest_disparity(counts: ArrayLike, gap: str = "others") -> float:
 
     Parameters
     ----------
-    counts, gap
+    counts, gap : object
         As for :func:`disparities`.
 
     Returns

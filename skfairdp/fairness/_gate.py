@@ -120,7 +120,18 @@ class FairnessGate:
         return np.array(self._counts, dtype=np.int64).reshape(self.n_groups, self.n_classes)
 
     def admissible(self, z: int) -> NDArray[np.bool_]:
-        """Return which classes group ``z`` may be given next: K_t, a mask of shape (n_classes,)."""
+        """Return which classes group ``z`` may be given next: K_t, a mask of shape (n_classes,).
+
+        Parameters
+        ----------
+        z : int
+            Code of the group.
+
+        Returns
+        -------
+        admissible : ndarray of bool of shape (n_classes,)
+            Whether each class may be given.
+        """
         z = self._code(z, self.n_groups, "group")
         size = self._sizes[z]
         if self.gamma is None or size < self.min_count:
@@ -132,7 +143,13 @@ class FairnessGate:
         return np.array(_stream.admissible(gap, local, gamma, *self._state(), z, excess))
 
     def record(self, z: int, k: int) -> None:
-        """Count one answer of class ``k`` to group ``z``, admissible or not."""
+        """Count one answer of class ``k`` to group ``z``, admissible or not.
+
+        Parameters
+        ----------
+        z, k : int
+            Codes of the group and of the class.
+        """
         z, k = self._code(z, self.n_groups, "group"), self._code(k, self.n_classes, "class")
         self._counts[z * self.n_classes + k] += 1
         self._sizes[z] += 1
@@ -142,7 +159,13 @@ class FairnessGate:
             self._peak += 1.0 / self._sizes[z]
 
     def excess(self) -> float:
-        """Return E = Σ max(0, Γ(z, k) - γ), the amount by which the answers so far exceed γ in total."""
+        """Return E = Σ max(0, Γ(z, k) - γ), the amount by which the answers so far exceed γ in total.
+
+        Returns
+        -------
+        excess : float
+            At least 0.
+        """
         if self.gamma is None:
             return 0.0
         if self._excess is None:
@@ -151,7 +174,13 @@ class FairnessGate:
         return self._excess
 
     def is_stuck(self) -> bool:
-        """Return whether no group may have any class: nothing is answered any more unless counts come from outside."""
+        """Return whether no group may have any class: nothing is answered any more unless counts come from outside.
+
+        Returns
+        -------
+        is_stuck : bool
+            Whether every answer would be refused.
+        """
         return not any(self.admissible(z).any() for z in range(self.n_groups))
 
     def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> NDArray[np.bool_]:
@@ -205,7 +234,13 @@ class FairnessGate:
         return decisions
 
     def copy(self) -> "FairnessGate":
-        """Return an independent gate with the same rule and counts."""
+        """Return an independent gate with the same rule and counts.
+
+        Returns
+        -------
+        gate : FairnessGate
+            Counting on by itself.
+        """
         return FairnessGate(
             self.n_groups,
             self.n_classes,

@@ -60,7 +60,7 @@ def distribution_disparity(sensitive_features: Any, *, groups: Sequence[Hashable
 
     Parameters
     ----------
-    sensitive_features, groups
+    sensitive_features, groups : object
         As for :func:`kl_to_uniform`.
 
     Returns
@@ -101,6 +101,7 @@ def recall_disparity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_rows,)
+        True and predicted labels.
 
     Returns
     -------
@@ -143,8 +144,10 @@ def downstream_scores(
     ----------
     estimator : classifier or pipeline
         Cloned; with ``predict_proba`` for the area under the curve.
-    X_synthetic, y_synthetic : rows and labels to train on
-    X_test, y_test : real rows and labels
+    X_synthetic, y_synthetic : array-like or DataFrame
+        Rows and labels to train on.
+    X_test, y_test : array-like or DataFrame
+        Real rows and labels.
     sensitive_features : array-like of shape (n_test,), Series or DataFrame
         Groups of the real rows. The classifier does not see them unless they are columns.
 

@@ -109,7 +109,20 @@ def quick_epsilon_of(event: DpEvent, delta: float) -> float:
 
 
 def accountant_of(event: DpEvent, delta: float) -> str:
-    """Name the accountant whose bound :func:`epsilon_of` returns: one of its names, or ``"none"``."""
+    """Name the accountant whose bound :func:`epsilon_of` returns: one of its names, or ``"none"``.
+
+    Parameters
+    ----------
+    event : DpEvent
+        The tree of releases.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    name : str
+        ``"gdp"``, ``"pld"``, ``"rdp"``, ``"pure"`` or ``"none"``.
+    """
     bounds = _bounds(event, delta, "auto")
     return min(bounds, key=lambda kind: bounds[kind])
 

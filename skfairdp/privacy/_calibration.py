@@ -40,7 +40,8 @@ def calibrate_noise(
 
     Returns
     -------
-    float
+    noise : float
+        The smallest that was found to meet the budget.
 
     Raises
     ------

@@ -138,6 +138,13 @@ class DiscreteGaussian(DpEvent):
     """An integer vector plus discrete Gaussian noise: ρ-zCDP with ρ = sensitivity² / (2 sigma²).
 
     (Canonne, Kamath & Steinke 2020, Theorem 4.) It is not exactly Gaussian-DP and never enters a GDP sum.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, greater than 0.
+    sensitivity : float, default=1.0
+        Largest Euclidean distance between the vectors of two neighbours.
     """
 
     sigma: float = attr.ib(validator=_positive)
@@ -192,6 +199,7 @@ class WorstOf(DpEvent):
     Parameters
     ----------
     events : tuple of DpEvent
+        The possible ones; at least one.
     """
 
     events: tuple[DpEvent, ...] = attr.ib(converter=tuple, validator=_some)
@@ -243,6 +251,7 @@ def check_event(event: DpEvent) -> None:
     Parameters
     ----------
     event : DpEvent
+        The tree of releases.
 
     Raises
     ------
@@ -292,7 +301,20 @@ def _children(event: DpEvent) -> Iterator[DpEvent]:
 
 
 def repeat(event: DpEvent, times: int) -> DpEvent:
-    """The same release, ``times`` times over."""
+    """The same release, ``times`` times over.
+
+    Parameters
+    ----------
+    event : DpEvent
+        One release.
+    times : int
+        At least 0.
+
+    Returns
+    -------
+    event : DpEvent
+        ``NoOpDpEvent`` for 0 times.
+    """
     if not (_number(times) and 0 <= times <= _MOST_RELEASES and int(times) == times):
         raise ValueError(f"times must be a non-negative integer. Got {times!r} instead.")
     check_event(event)
@@ -302,7 +324,18 @@ def repeat(event: DpEvent, times: int) -> DpEvent:
 
 
 def compose(*events: DpEvent) -> DpEvent:
-    """All of these releases on the same data, in any adaptive order."""
+    """All of these releases on the same data, in any adaptive order.
+
+    Parameters
+    ----------
+    *events : DpEvent
+        The releases.
+
+    Returns
+    -------
+    event : DpEvent
+        Their composition.
+    """
     for event in events:
         check_event(event)
     kept = [event for event in events if not isinstance(event, NoOpDpEvent)]

@@ -30,6 +30,11 @@ def gdp_delta(epsilon: float, mu: float) -> float:
     mu : float
         At least 0: root of the sum of (sensitivity / noise standard deviation)² over all releases.
 
+    Returns
+    -------
+    delta : float
+        In [0, 1].
+
     Examples
     --------
     >>> from skfairdp.privacy import gdp_delta
@@ -83,6 +88,11 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     delta : float
         In (0, 1).
 
+    Returns
+    -------
+    epsilon : float
+        At least 0.
+
     Examples
     --------
     >>> from skfairdp.privacy import gdp_epsilon
@@ -112,6 +122,18 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 
     It leaves room for a few roundings: noise computed from it in floating point costs at most ``epsilon`` when
     :func:`epsilon_of` adds it up again.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    mu : float
+        At least 0.
 
     Examples
     --------

@@ -142,11 +142,13 @@ class PrivacyLedger:
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every entry, in the order of their charges."""
         with self._locked():
             return self._chain.entries
 
     @property
     def epsilon_spent(self) -> float:
+        """The larger of the composed ε of both kinds of protection; inf where the file cannot be read."""
         with self._locked() as unknown:
             if unknown:
                 return math.inf
@@ -154,11 +156,23 @@ class PrivacyLedger:
 
     @property
     def head(self) -> str:
+        """The number of entries and the hash of the last one: note it to see later whether any was taken away."""
         with self._locked():
             return f"{len(self._chain.entries)}:{self._chain.hashes[-1]}"
 
     def continues(self, head: str) -> bool:
-        """Whether the ledger still starts with the entries it had when ``head`` was noted."""
+        """Whether the ledger still starts with the entries it had when ``head`` was noted.
+
+        Parameters
+        ----------
+        head : str
+            What the attribute ``head`` was at that time.
+
+        Returns
+        -------
+        continues : bool
+            False where an entry was changed or taken away since, or the file cannot be read.
+        """
         count, _, digest = head.partition(":")
         if not (count.isdecimal() and digest):
             raise ValueError(f"head must be what the attribute 'head' of a ledger was. Got {head!r} instead.")
@@ -166,7 +180,18 @@ class PrivacyLedger:
             return not unknown and self._chain.continues(int(count), digest)
 
     def spent(self, protects: str = "record") -> PrivacySpent | None:
-        """The composed guarantee for one kind of protection; None where nothing of the kind was spent."""
+        """The composed guarantee for one kind of protection; None where nothing of the kind was spent.
+
+        Parameters
+        ----------
+        protects : Protects or str, default="record"
+            ``"record"`` or ``"sensitive attribute"``.
+
+        Returns
+        -------
+        spent : PrivacySpent or None
+            The report of all entries of that kind together.
+        """
         if protects not in PROTECTS:
             raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
         with self._locked() as unknown:
@@ -213,6 +238,11 @@ class PrivacyLedger:
         ----------
         path : str or path-like, default=None
             Where to write the page; None only returns it.
+
+        Returns
+        -------
+        page : str
+            The page.
         """
         page = html_of(self._known(), self._where(), whole_page=True)
         if path is not None:
@@ -260,17 +290,20 @@ class PrivacyLedger:
         event : DpEvent
             The cap of everything the fit may release.
         label : str
+            Who spends, for example the class of the estimator.
         protects : Protects or str
             ``"record"`` or ``"sensitive attribute"``.
         neighboring_relation : NeighboringRelation or str
             All entries of one kind must agree on it: guarantees under different relations do not add up.
-        releases : sequence of str
+        releases : sequence of str, default=()
+            What is released, in words.
         dry_run : bool, default=False
             Only see whether the charge would be accepted; nothing is written. What it refuses is what a charge refuses.
 
         Returns
         -------
-        LedgerEntry
+        entry : LedgerEntry
+            What was, or with ``dry_run`` would be, put on record.
 
         Raises
         ------

@@ -161,6 +161,7 @@ class NoisyVotes(_Noise):
 
     @property
     def sensitivity(self) -> float:
+        """Largest distance between the counts of two neighbours: with two classes one count says all."""
         return 1.0 if self.n_classes == 2 else math.sqrt(2.0)
 
     @property

@@ -49,6 +49,7 @@ class NoiseSource:
 
     @property
     def is_secret(self) -> bool:
+        """Whether the noise comes from the operating system. Seeded noise protects nobody."""
         return self._seeded is None
 
     def __reduce__(self) -> Any:

@@ -94,14 +94,17 @@ class RandomizedResponse:
 
     @property
     def ratio(self) -> Fraction:
+        """The ratio of ``truth`` and ``lie`` as drawn, exactly."""
         return Fraction(_WORDS - (self.n_values - 1) * self._words_per_lie, self._words_per_lie)
 
     @property
     def lie(self) -> float:
+        """Probability of each value that is not the true one."""
         return self._words_per_lie / _WORDS
 
     @property
     def truth(self) -> float:
+        """Probability of the true value."""
         return (_WORDS - (self.n_values - 1) * self._words_per_lie) / _WORDS
 
     def release(self, codes: ArrayLike, source: NoiseSource) -> NDArray[np.int64]:

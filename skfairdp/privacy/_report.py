@@ -52,6 +52,7 @@ class PrivacySpent:
     epsilon : float
         Proven upper bound at ``delta``; inf when the noise was seeded or there is no privacy.
     delta : float
+        The δ at which ε is stated, in [0, 1).
     protects : Protects
         What a neighbour may change: equal to ``"record"`` or ``"sensitive attribute"``.
     neighboring_relation : NeighboringRelation
@@ -109,7 +110,30 @@ class PrivacySpent:
         public: Iterable[str] = (),
         performed: Iterable[PerformedRelease] = (),
     ) -> "PrivacySpent":
-        """Compute the figure from the event; there is no other way to state one."""
+        """Compute the figure from the event; there is no other way to state one.
+
+        Parameters
+        ----------
+        event : DpEvent
+            The tree of releases.
+        delta : float
+            The δ at which to state ε, in [0, 1).
+        protects : Protects or str
+            What a neighbour may change.
+        neighboring_relation : NeighboringRelation or str
+            Which data sets are neighbours.
+        secret_noise : bool, default=True
+            False, where the noise was seeded: ε is then inf.
+        public : iterable of PublicFact or str, default=()
+            What the guarantee takes as public knowledge.
+        performed : iterable of PerformedRelease, default=()
+            What was released.
+
+        Returns
+        -------
+        spent : PrivacySpent
+            The report.
+        """
         mechanism_epsilon = epsilon_of(event, delta)
         return cls(
             epsilon=mechanism_epsilon if secret_noise else float("inf"),
@@ -124,10 +148,12 @@ class PrivacySpent:
 
     @property
     def accountant(self) -> str:
+        """Which accountant certified the figure."""
         return accountant_of(self.event, self.delta)
 
     @property
     def data_dependent(self) -> bool:
+        """Always False: a figure that depends on the data is no guarantee."""
         return False
 
     def statement(self, *, subject: str = "a private fit", ledger: Any = None) -> "PrivacyStatement":
@@ -139,6 +165,11 @@ class PrivacySpent:
             Whose statement it is.
         ledger : PrivacyLedger, default=None
             What else was spent on the same rows.
+
+        Returns
+        -------
+        statement : PrivacyStatement
+            With ``to_json``, ``to_markdown``, ``to_html`` and more.
 
         Examples
         --------

@@ -82,6 +82,11 @@ def silence() -> Iterator[None]:
     Ctrl-C still works. **Not covered**: what compiled code writes to file descriptors 1 and 2 on its own (the
     ``verbose`` parameters of teachers are 0 for that reason), handles of those that a learner opens, and files.
 
+    Yields
+    ------
+    None
+        The block runs in silence.
+
     Examples
     --------
     >>> import warnings
