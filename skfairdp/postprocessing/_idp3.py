@@ -356,16 +356,6 @@ class IDP3(ClassifierMixin, BaseEstimator):
         """Whether each answer follows from its own row, so that a search may score it on private rows."""
         return self.gamma is None or bool(np.isinf(self.gamma))
 
-    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.object_]]:
-        """Features, and the names of the groups: whatever is wrong with the rows is an error here."""
-        if X is not None:
-            features, groups = split_rows(self, X, sensitive_features, reset=True)
-            check_consistent_length(X, y)
-            return features, read_groups(groups, self.groups, shape_of(X)[0])
-        if self.estimator is None and self.sensitive_columns is None:
-            return None, read_groups(sensitive_features, self.groups, shape_of(y)[0])
-        raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
-
     def _handed_on(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
         self._validate_params()
@@ -410,5 +400,13 @@ class IDP3(ClassifierMixin, BaseEstimator):
         return np.concatenate([self.classes_, [self.reject_label_]])
 
     def _gate(self) -> FairnessGate:
-        rule = {"gamma": self.gamma, "min_count": self.min_count, "gap": self.disparity, "gate": self.gate}
-        return FairnessGate(*self.counts_.shape, **rule, counts=self.counts_)
+        n_groups, n_classes = self.counts_.shape
+        return FairnessGate(
+            n_groups,
+            n_classes,
+            gamma=self.gamma,
+            min_count=self.min_count,
+            gap=self.disparity,
+            gate=self.gate,
+            counts=self.counts_,
+        )
