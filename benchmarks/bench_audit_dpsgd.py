@@ -18,7 +18,10 @@ from unittest import mock
 import _common as common
 import numpy as np
 import torch
+from skorch import NeuralNetClassifier
 from torch import nn
+
+from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 
 DELTA = 1e-5
 CONFIDENCE = 0.95  # of all lower bounds together
@@ -41,9 +44,12 @@ class Case:
 CASES = (
     Case("plain", {"lam": 0.0}),
     Case("fair, aggregate", {"lam": 1.0}),
-    Case("fair, per sample", {"lam": 1.0, "regularizer_at": "per_sample"}),
+    Case("fair, per sample", {"lam": 1.0, "parity": PublicPenalty(at="per_sample")}),
     # multipliers so small that the canary's gradient never changes its sign
-    Case("fair, no public rows", {"lam": 0.1, "public": "none", "groups": [0, 1], "dual_steps": 5, "dual_share": 0.3}),
+    Case(
+        "fair, no public rows",
+        {"lam": 0.1, "parity": SignedLoss(dual_steps=5, budget_share=0.3), "groups": [0, 1]},
+    ),
     Case("plain, Poisson batches", {"lam": 0.0}, matched=False, batch_size=4, epochs=4),
 )
 ONE_RUN = tuple((n_canaries, epsilon) for n_canaries in (1000, 5000) for epsilon in (8.0, 4.0, 2.0, 1.0))
@@ -60,7 +66,7 @@ class Tables:
 @contextmanager
 def watched_tables(X: np.ndarray, groups: np.ndarray) -> Iterator[Tables]:
     """See every table that a fit releases, and score it: the noisy count in the cell of the canary, the last row."""
-    from skfairdp._networks import DualPlan
+    from skfairdp.gradient._signed_loss import DualPlan
 
     seen, release = Tables(), DualPlan.release
     rows, codes = torch.tensor(X, dtype=torch.float32), torch.tensor(groups)
@@ -90,19 +96,16 @@ def audit(case: Case, *, epsilon: float, n_runs: int, confidence: float) -> dict
     model = FairDPSGDClassifier(
         epsilon=epsilon,
         delta=DELTA,
-        hidden=(),
+        net=mlp((), batch_size=case.batch_size, max_epochs=case.epochs, lr=SLOW),
         classes=[0, 1],
-        n_rows=N_ROWS,
-        batch_size=case.batch_size,
-        epochs=case.epochs,
-        lr=SLOW,
+        public_n_rows=N_ROWS,
         average_last=0.0,
         max_grad_norm=CLIP,
         random_state=0,
         **case.parameters,
     )
     given: dict[str, Any] = {"X_public": PublicData(X_public, np.arange(30) % 2)}
-    signed = case.parameters.get("public") == "none"
+    signed = isinstance(case.parameters.get("parity"), SignedLoss)
     towards = 1.0 if y[-1] == 1 else -1.0
     scores = np.zeros((2, n_runs))
     for world in (0, 1):
@@ -112,7 +115,7 @@ def audit(case: Case, *, epsilon: float, n_runs: int, confidence: float) -> dict
                 given = {"sensitive_features": groups[rows]}
             with watched_tables(X, groups) as tables:
                 model.fit(X[rows], y[rows], **given)
-            weight = model.net_[0].weight.detach().numpy()[:, -1].astype(float)
+            weight = model.net_.module_[0].weight.detach().numpy()[:, -1].astype(float)
             # the sum of the noisy gradients along the canary's, which is clipped to the bound in each step
             found = towards * (weight[1] - weight[0]) / np.sqrt(2) / SLOW * min(case.batch_size, N_ROWS)
             scores[world, run] = found / (model.noise_multiplier_**2 * CLIP) + tables.score / tables.scale**2
@@ -160,18 +163,15 @@ def audit_one_fit(n_canaries: int, epsilon: float, *, confidence: float) -> dict
         epsilon=epsilon,
         delta=DELTA,
         lam=0.0,
-        module=Tokens(n_canaries),
+        net=NeuralNetClassifier(Tokens(n_canaries), batch_size=n_canaries, max_epochs=1, lr=1.0),
         classes=[0, 1],
-        n_rows=n_canaries // 2,
-        batch_size=n_canaries,
-        epochs=1,
-        lr=1.0,
+        public_n_rows=n_canaries // 2,
         average_last=0.0,
         max_grad_norm=CLIP,
         random_state=0,
     )
     model.fit(np.flatnonzero(included)[:, None].astype(float), labels[included])
-    weight = model.net_.table.weight.detach().numpy()
+    weight = model.net_.module_.table.weight.detach().numpy()
     scores = np.where(labels == 1, 1, -1) * (weight[:, 1] - weight[:, 0])
     found = audit_one_run(scores, included, delta=DELTA, confidence=confidence)
     alone = audit_one_run(scores, included, delta=DELTA, confidence=CONFIDENCE)

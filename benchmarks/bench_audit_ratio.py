@@ -167,6 +167,7 @@ def fair_votes(epsilon: float) -> Any:
 def private_sgd(lam: float = 0.0, **options: Any) -> Callable[[float], Any]:
     """FairDPSGD, all rows in each batch: a row with a feature of its own and a clipped gradient is there or not."""
     from skfairdp import FairDPSGDClassifier, PublicData
+    from skfairdp.gradient import mlp
 
     n = 20
     rng = np.random.default_rng(0)
@@ -180,12 +181,9 @@ def private_sgd(lam: float = 0.0, **options: Any) -> Callable[[float], Any]:
             model = FairDPSGDClassifier(
                 epsilon=epsilon,
                 delta=DELTA,
-                hidden=(),
+                net=mlp((), batch_size=n, max_epochs=10, lr=SLOW),
                 classes=[0, 1],
-                n_rows=n,
-                batch_size=n,
-                epochs=10,
-                lr=SLOW,
+                public_n_rows=n,
                 average_last=0.0,
                 max_grad_norm=CLIP,
                 random_state=0,
@@ -503,6 +501,7 @@ def one_fit(epsilon: float, confidence: float, seed: int, n_canaries: int) -> di
     """One full-batch step of FairDPSGD on canaries that each have a weight of their own, in by a coin each."""
     import torch
     from bench_audit_dpsgd import Tokens
+    from skorch import NeuralNetClassifier
 
     from skfairdp import FairDPSGDClassifier
     from skfairdp.inspection import audit_one_run, audit_one_run_f_dp, audit_one_run_gaussian
@@ -514,19 +513,16 @@ def one_fit(epsilon: float, confidence: float, seed: int, n_canaries: int) -> di
         epsilon=epsilon,
         delta=DELTA,
         lam=0.0,
-        module=Tokens(n_canaries),
+        net=NeuralNetClassifier(Tokens(n_canaries), batch_size=n_canaries, max_epochs=1, lr=1.0),
         classes=[0, 1],
-        n_rows=n_canaries // 2,
-        batch_size=n_canaries,
-        epochs=1,
-        lr=1.0,
+        public_n_rows=n_canaries // 2,
         average_last=0.0,
         max_grad_norm=CLIP,
         random_state=0,
         noise_seed=seed,
     )
     model.fit(np.flatnonzero(included)[:, None].astype(float), labels[included])
-    weight = model.net_.table.weight.detach().numpy()
+    weight = model.net_.module_.table.weight.detach().numpy()
     scores = np.where(labels == 1, 1, -1) * (weight[:, 1] - weight[:, 0])
     each = 1 - (1 - confidence) / 3
     lower = {

@@ -92,20 +92,20 @@ def colored(data: str, size: int, seed: int) -> tuple[Any, Any]:
 
 def sgd(epsilon: float, lam: float, image_shape: tuple[int, ...], seed: int, **settings: Any) -> Any:
     """Return (Fair)DP-SGD around the small CNN."""
-    import torch
-
     from skfairdp import FairDPSGDClassifier
-    from skfairdp._networks import build_cnn
+    from skfairdp.gradient import PublicPenalty, cnn
 
-    module = build_cnn(image_shape, 10, torch.Generator().manual_seed(seed), channels=CHANNELS)
+    given = SGD | {"public_batch_size": 250} | settings
+    training = {"max_epochs": given["epochs"], "batch_size": given["batch_size"], "lr": given["lr"]}
     return FairDPSGDClassifier(
         epsilon=epsilon,
         delta=DELTA,
         lam=lam,
-        module=module,
+        parity=PublicPenalty(maximum=given["maximum"], batch_size=given["public_batch_size"]),
+        net=cnn(image_shape, channels=CHANNELS, **training),
+        max_grad_norm=given["max_grad_norm"],
         classes=list(range(10)),
         random_state=seed,
-        **(SGD | {"public_batch_size": 250} | settings),
     )
 
 

@@ -17,7 +17,7 @@ import _common as common
 import torch
 from torch import nn
 
-from skfairdp._networks import DPStep, PublicPenalty
+from skfairdp._networks import DPStep, ParityPenalty
 from skfairdp.privacy import NoiseSource
 
 ROWS, FEATURES, HIDDEN, BATCH, PUBLIC = 34_000, 100, 64, 512, 2442
@@ -29,7 +29,7 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 2))
 
 
-def our_step(penalty: PublicPenalty | None) -> Callable[[torch.Tensor, torch.Tensor], None]:
+def our_step(penalty: ParityPenalty | None) -> Callable[[torch.Tensor, torch.Tensor], None]:
     """One pass through the loop of ``train_privately``, its batch given."""
     module = network().train()
     step = DPStep(BATCH / ROWS, 1.0, 1.0, 1, float(BATCH))
@@ -97,8 +97,8 @@ def main() -> None:
     X_public = torch.randn(PUBLIC, FEATURES, generator=generator)
     groups = torch.randint(0, 2, (PUBLIC,), generator=generator)
 
-    def penalty(batch_size: int | None) -> PublicPenalty:
-        return PublicPenalty(1.0, X_public, groups, 2, 1.0, "hard", batch_size)
+    def penalty(batch_size: int | None) -> ParityPenalty:
+        return ParityPenalty(1.0, X_public, groups, 2, 1.0, "hard", batch_size)
 
     sides: dict[str, Callable[[torch.Tensor, torch.Tensor], None]] = {
         "plain": our_step(None),

@@ -29,7 +29,7 @@ def estimator(parity: str, lam: float, epsilon: float, groups: list[Any], seed: 
     """Return FairDP-SGD with its defaults: only λ, ε and where parity is measured are given."""
     from skfairdp import FairDPSGDClassifier
 
-    where = {"public": "none", "groups": groups} if parity == "private rows" else {}
+    where = {"parity": "signed_loss", "groups": groups} if parity == "private rows" else {}
     return FairDPSGDClassifier(epsilon=epsilon, delta=DELTA, lam=lam, classes=list(CLASSES), random_state=seed, **where)
 
 

@@ -381,11 +381,11 @@ def fair_dpsgd_head() -> str:
         prose(
             "The protocol is the one above; ε is certified for one private *record*, replaced by a null record.",
             "`FairDPSGDClassifier` has its defaults; parity is measured on public rows (their gradient is free) or,",
-            'with `public="none"`, on the private rows, inside the certified ε. λ weighs the term, or bounds the',
-            "multipliers. *Opacus* is a network of the same size trained with as many steps of the same batches; its ε",
-            "is the one its own accountant states. *ThresholdOptimizer* is fairlearn's, around that network; it reads",
-            "the labels and groups of the public rows, and **the group of every row it predicts for**. No other row",
-            "here needs the group",
+            'with `parity="signed_loss"`, on the private rows, inside the certified ε. λ weighs the term, or bounds',
+            "the multipliers. *Opacus* is a network of the same size trained with as many steps of the same batches;",
+            "its ε is the one its own accountant states. *ThresholdOptimizer* is fairlearn's, around that network; it",
+            "reads the labels and groups of the public rows, and **the group of every row it predicts for**. No other",
+            "row here needs the group",
             "to predict, except those with IDP3, which refuses the rows that would open the gap beyond its γ.",
         ),
         prose(

@@ -21,6 +21,7 @@ from sklearn.datasets import load_digits
 
 from skfairdp import IDP3, FairDPSGDClassifier
 from skfairdp.datasets import make_color_mnist, train_private_public_test_split
+from skfairdp.gradient import cnn
 from skfairdp.metrics import coverage_score, demographic_disparity, selective_accuracy
 
 digits = load_digits()
@@ -39,10 +40,7 @@ for lam in (0.0, 10.0):
     model = FairDPSGDClassifier(
         epsilon=4.0,
         lam=lam,
-        module="cnn",
-        image_shape=colored.image_shape,
-        batch_size=128,
-        lr=2.0,
+        net=cnn(colored.image_shape, batch_size=128, lr=2.0),
         classes=list(range(10)),
         random_state=0,
     ).fit(split.X, split.y, X_public=split.public)

@@ -5,10 +5,10 @@ Private SGD with a demographic-parity term
 
 ``FairDPSGDClassifier`` trains one network by DP-SGD. What holds its groups together comes from one of two places:
 
-* ``public="rows"``: public rows with their groups, no labels needed. The fairness gradient reads nothing private, so it
-  is added whole, beside the clipped and noisy private one, and costs nothing.
-* ``public="none"``: the private rows themselves. Then parity is a signed loss inside the clipping, steered by noisy
-  counts of the predictions of each group, and ε covers those counts as well.
+* ``parity="public_penalty"``: public rows with their groups, no labels needed. The fairness gradient reads nothing
+  private, so it is added whole, beside the clipped and noisy private one, and costs nothing.
+* ``parity="signed_loss"``: the private rows themselves. Then parity is a signed loss inside the clipping, steered by
+  noisy counts of the predictions of each group, and ε covers those counts as well.
 
 Neither needs the group when it predicts. ``SKFAIRDP_DATA`` as in the quick start.
 """
@@ -27,6 +27,7 @@ from skfairdp.datasets import (
     make_biased_classification,
     train_private_public_test_split,
 )
+from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.preprocessing import make_tabular_encoder
 
@@ -52,11 +53,11 @@ def measure(model):
 # Each point is a fit of its own at ε = 1. Whoever publishes all of them has released them all: a shared ledger says
 # what that comes to.
 ledger = PrivacyLedger(delta=1e-5)
-settings = {"epsilon": 1.0, "classes": [0, 1], "epochs": 6, "random_state": 0, "ledger": ledger}
+settings = {"epsilon": 1.0, "classes": [0, 1], "net": mlp(max_epochs=6), "random_state": 0, "ledger": ledger}
 points = {"public rows": [], "private rows": []}
 for lam in (0.0, 0.1, 0.5):
     with_public = FairDPSGDClassifier(lam=lam, **settings).fit(split.X, split.y, X_public=split.public)
-    without = FairDPSGDClassifier(lam=lam, public="none", groups=groups, **settings)
+    without = FairDPSGDClassifier(lam=lam, parity="signed_loss", groups=groups, **settings)
     without.fit(split.X, split.y, sensitive_features=split.sensitive_features)
     for name, model in (("public rows", with_public), ("private rows", without)):
         points[name].append(measure(model))
@@ -82,7 +83,7 @@ axes.legend()
 # covers.
 ledger = PrivacyLedger(epsilon=4.0, delta=1e-5)
 search = GridSearchCV(
-    FairDPSGDClassifier(**{**settings, "epochs": 2, "ledger": ledger}), {"lam": [0.1, 0.5]}, cv=KFold(2)
+    FairDPSGDClassifier(**{**settings, "net": mlp(max_epochs=2), "ledger": ledger}), {"lam": [0.1, 0.5]}, cv=KFold(2)
 )
 search.fit(split.X, split.y, X_public=split.public)
 print(f"best λ {search.best_params_['lam']}; {len(ledger.entries)} fits cost ε = {ledger.epsilon_spent:.2f}")

@@ -195,7 +195,7 @@ class FairPrivateMixin(StatesPrivacy):
     def _facts(self, relation: NeighboringRelation) -> tuple[PublicFact, ...]:
         """All that was noted in this fit, which ends the list."""
         reads: PublicReads = self.__dict__.pop("_reads", PublicReads())
-        declared = getattr(self, "n_rows", None)
+        declared = getattr(self, "public_n_rows", None)
         if not relation.number_is_public:
             reads.drop(_NUMBER_OF_ROWS)
         if declared is not None:

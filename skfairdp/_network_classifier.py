@@ -1,5 +1,6 @@
-"""Predictions of a fitted network."""
+"""Predictions of a fitted network, and the nets that ``net="mlp"`` and ``net="cnn"`` stand for."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["NetworkPredictions"]
+from skfairdp._docs import shared_docs
+from skfairdp._inputs import read_features
+
+__all__ = ["NetworkPredictions", "cnn", "mlp"]
 
 
+@shared_docs
 class NetworkPredictions:
     """``predict`` and ``predict_proba`` of a classifier that holds ``net_``; the group is never needed."""
 
@@ -17,22 +22,22 @@ class NetworkPredictions:
     classes_: NDArray[Any]
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        from skfairdp._networks import predict_logits
+        from skfairdp._networks import module_of, predict_logits
 
         check_is_fitted(self, "net_")
-        features, _ = self._split_features(X)  # type: ignore[attr-defined]
-        return predict_logits(self.net_, features)
+        features = read_features(self, X)
+        return predict_logits(module_of(self.net_), features)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        {returns_labels}
         """
         codes = self._logits(X).argmax(axis=1)
         return self.classes_[codes]
@@ -42,10 +47,82 @@ class NetworkPredictions:
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes)
+        {returns_proba}
         """
         return softmax(self._logits(X), axis=1)
+
+
+def mlp(hidden: Sequence[int] = (64,), **settings: Any) -> Any:
+    """Return the network that ``net="mlp"`` stands for, with other sizes or settings.
+
+    A perceptron with tanh units, as a skorch net that is configured and not yet built. Whatever is not given here is
+    chosen by the estimator that gets it.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(64,)
+        Widths of the hidden layers; () is softmax regression.
+    **settings
+        As of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
+        ``device``.
+
+    Returns
+    -------
+    skorch.NeuralNetClassifier
+
+    See Also
+    --------
+    cnn : A small convolutional network.
+
+    Examples
+    --------
+    >>> from skfairdp import FairDPSGDClassifier
+    >>> from skfairdp.gradient import mlp
+    >>> model = FairDPSGDClassifier(net=mlp((32, 16), lr=0.5, optimizer__momentum=0.9))
+    >>> model.get_params()["net__module__hidden"]
+    (32, 16)
+    """
+    from skfairdp._networks import MLP, unset_net
+
+    return unset_net(MLP, module__hidden=hidden, **settings)
+
+
+def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (16, 32), **settings: Any) -> Any:
+    """Return the network that ``net="cnn"`` stands for, with other sizes or settings.
+
+    Convolutions with tanh units, for images that are the rows of X, flat. Whatever is not given here is chosen by the
+    estimator that gets it.
+
+    Parameters
+    ----------
+    image_shape : tuple of three int, default=None
+        Channels, height and width of the images. None is for square images of one or three channels.
+    channels : tuple of int, default=(16, 32)
+        Output channels of each block. Every block halves height and width.
+    **settings
+        As of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
+        ``device``.
+
+    Returns
+    -------
+    skorch.NeuralNetClassifier
+
+    See Also
+    --------
+    mlp : A perceptron.
+
+    Examples
+    --------
+    >>> from skfairdp import FairDPSGDClassifier
+    >>> from skfairdp.gradient import cnn
+    >>> model = FairDPSGDClassifier(net=cnn((3, 14, 14), max_epochs=5))
+    >>> model.get_params()["net__max_epochs"]
+    5
+    """
+    from skfairdp._networks import CNN, unset_net
+
+    return unset_net(CNN, module__image_shape=image_shape, module__channels=channels, **settings)

@@ -32,6 +32,7 @@ from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative import MarginalsBackend, TableCodec
+from skfairdp.gradient import mlp
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.postprocessing import FineTuning
@@ -121,8 +122,8 @@ every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 
 #: What makes a class quick here.
 QUICK = {
-    FairClippingClassifier: {"groups": [0, 1], "hidden": (4,), "epochs": 1, "batch_size": 100},
-    FairDPSGDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100},
+    FairClippingClassifier: {"groups": [0, 1], "net": mlp((4,), max_epochs=1, batch_size=100)},
+    FairDPSGDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100)},
     PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
     RandomizedResponseClassifier: {"groups": [0, 1]},
     SFPATEClassifier: {

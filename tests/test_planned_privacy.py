@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -13,6 +14,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
 )
+from skfairdp.gradient import mlp
 from skfairdp.privacy import NoiseSource, epsilon_of
 
 rng = np.random.default_rng(0)
@@ -20,7 +22,7 @@ X, Y, Z = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), rng.integers(0, 2,
 PUBLIC = PublicData(rng.normal(size=(120, 3)), rng.integers(0, 2, 120))
 GIVEN = {"classes": [0, 1], "random_state": 0}
 OF_GROUPS, WITH_PUBLIC_ROWS = {"sensitive_features": Z}, {"X_public": PUBLIC}
-DPSGD = {**GIVEN, "hidden": (4,), "epochs": 1, "batch_size": 100}
+DPSGD = {**GIVEN, "net": mlp((4,), max_epochs=1, batch_size=100)}
 PFLD = {**GIVEN, "groups": [0, 1], "hidden": (4,), "epochs": 1, "dual_steps": 3}
 MODELS = [
     (PATEClassifier(n_teachers=10, **GIVEN), WITH_PUBLIC_ROWS),
@@ -28,7 +30,7 @@ MODELS = [
     (FairPATEClassifier(n_teachers=10, min_count=5, gamma=0.5, **GIVEN), WITH_PUBLIC_ROWS),
     (FairPATEClassifier(voting="gnmax", noise="discrete_gaussian", min_count=5, gamma=0.5, **GIVEN), WITH_PUBLIC_ROWS),
     (FairDPSGDClassifier(**DPSGD), WITH_PUBLIC_ROWS),
-    (FairDPSGDClassifier(public="none", groups=[0, 1], **DPSGD), OF_GROUPS),
+    (FairDPSGDClassifier(parity="signed_loss", groups=[0, 1], **DPSGD), OF_GROUPS),
     (PFLDClassifier(**PFLD), OF_GROUPS),
     (PFLDClassifier(primal="gradient", sampling="poisson", primal_steps=4, **PFLD), OF_GROUPS),
     (PFLDClassifier(**{**PFLD, "epsilon": None}), OF_GROUPS),
@@ -58,7 +60,7 @@ def test_planning_draws_no_noise_charges_nothing_and_changes_nothing(model, argu
 
     ledger = PrivacyLedger()
     monkeypatch.setattr(NoiseSource, "_words", forbidden)
-    watched = type(model)(**{**model.get_params(), "ledger": ledger})
+    watched = clone(model).set_params(ledger=ledger)
     watched.planned_privacy(X, Y, **arguments)
     assert ledger.entries == () and watched.ledger is ledger
     assert not hasattr(watched, "classes_") and not hasattr(watched, "privacy_")

@@ -9,7 +9,12 @@ from skfairdp._networks._adversarial import (
     StackedDiscriminators,
     StudentDiscriminator,
 )
-from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp._networks._clipping import (
+    check_rows_stay_apart,
+    clipped_gradient_sum,
+    fused_layers,
+    outputs_where_it_can,
+)
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._fair_fit import fit_with_parity
@@ -23,16 +28,15 @@ from skfairdp._networks._group_clipping import (
 )
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._modules import StackedModule
-from skfairdp._networks._nets import FittedNet, Net, as_net, fitted_net
+from skfairdp._networks._nets import FittedNet, Net, as_net, fitted_net, module_of, unset_net
 from skfairdp._networks._parity import (
-    PublicPenalty,
+    ParityPenalty,
     demographic_disparity_penalty,
     disparity_and_slope,
     group_contrasts,
 )
 from skfairdp._networks._row_isolation import check_network
 from skfairdp._networks._shorthands import CNN, MLP
-from skfairdp._networks._signed_loss import DualPlan, PrivateParity, SignedLoss
 from skfairdp._networks._stacked import (
     StackedNet,
     batch_stream,
@@ -43,6 +47,7 @@ from skfairdp._networks._stacked import (
 )
 from skfairdp._networks._training import (
     Network,
+    PrivateRows,
     build_mlp,
     predict_logits,
     prepare_network,
@@ -56,16 +61,14 @@ __all__ = [
     "BoundsByGroup",
     "ClippingRule",
     "DPStep",
-    "DualPlan",
     "FairClippingStep",
     "FittedNet",
     "GeneratorNet",
     "GlobalScaling",
     "Net",
     "Network",
-    "PrivateParity",
-    "PublicPenalty",
-    "SignedLoss",
+    "ParityPenalty",
+    "PrivateRows",
     "StackedDiscriminators",
     "StackedMLP",
     "StackedModule",
@@ -86,6 +89,8 @@ __all__ = [
     "fitted_net",
     "fused_layers",
     "group_contrasts",
+    "module_of",
+    "outputs_where_it_can",
     "predict_logits",
     "predict_stacked",
     "predict_stacked_proba",
@@ -94,4 +99,5 @@ __all__ = [
     "rows_read_by",
     "train_privately",
     "train_stacked",
+    "unset_net",
 ]

@@ -21,7 +21,7 @@ from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
 
-__all__ = ["FittedNet", "Net", "as_net", "fitted_net"]
+__all__ = ["FittedNet", "Net", "as_net", "fitted_net", "module_of", "unset_net"]
 
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
@@ -139,18 +139,13 @@ class Net:
 
     def check_optimizer(self, module: nn.Module) -> None:
         """Refuse an optimiser that cannot take a step from given gradients, before anything is spent."""
-        copy = deepcopy(module)
-        optimizer = self.make_optimizer(copy)
-        for p in copy.parameters():
-            p.grad = torch.zeros_like(p)
-        try:
-            optimizer.step()
-        except Exception as error:
+        closure = inspect.signature(self.make_optimizer(module).step).parameters.get("closure")
+        if closure is not None and closure.default is inspect.Parameter.empty:
             raise ValueError(
                 f"The optimizer of the 'net' parameter of {self.owner} must take its step from gradients that are "
-                f"given to it. {self.optimizer.__name__} does not ({type(error).__name__}: {error}); take for example "
-                "torch.optim.SGD or torch.optim.Adam."
-            ) from error
+                f"given to it. {self.optimizer.__name__} computes its own; take for example torch.optim.SGD or "
+                "torch.optim.Adam."
+            )
 
 
 def as_net(
@@ -278,6 +273,17 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
     fitted.initialize()
     fitted.module_.eval()
     return fitted
+
+
+def unset_net(module: Any, **settings: Any) -> NeuralNetClassifier:
+    """Return a skorch net that leaves to the estimator whatever is not given here."""
+    unset = {"lr": None, "batch_size": None, "max_epochs": None, "optimizer": None, "train_split": None, "verbose": 0}
+    return NeuralNetClassifier(module, criterion=nn.CrossEntropyLoss, **{**unset, **settings})
+
+
+def module_of(net: Any) -> Any:
+    """Return the module of a trained skorch net; a module is its own."""
+    return getattr(net, "module_", net)
 
 
 def _argument_names(make: Any) -> set[str]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 __all__ = [
-    "PublicPenalty",
+    "ParityPenalty",
     "demographic_disparity_penalty",
     "disparity_and_slope",
     "disparity_of_contrasts",
@@ -113,7 +113,7 @@ def _soft_predictions(logits: Tensor, temperature: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class PublicPenalty:
+class ParityPenalty:
     """Weight and public rows of the demographic-parity term.
 
     Parameters
@@ -129,6 +129,8 @@ class PublicPenalty:
         its share, and the batches take turns. None takes all rows.
     seed : int, default=0
         Public randomness of the dealing.
+    per_sample : bool, default=False
+        Add its gradient to that of every private row, inside the clipping (Algorithm 6 as printed).
     """
 
     lam: float
@@ -139,6 +141,7 @@ class PublicPenalty:
     maximum: str
     batch_size: int | None = None
     seed: int = 0
+    per_sample: bool = False
 
     def of(self, module: nn.Module) -> Tensor:
         """The weighted penalty at the module's present parameters, on the next batch."""

@@ -48,12 +48,14 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
     """
     if not isinstance(module, nn.Module):
         raise ValueError(
-            f"The 'module' parameter of {owner} must be 'mlp', 'cnn' or a torch.nn.Module. "
+            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', a torch.nn.Module or a skorch net. "
             f"Got an object of type {type(module).__name__} instead."
         )
     check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):
-        raise ValueError(f"The 'module' of {owner} has no trainable parameter. Set requires_grad of those to train.")
+        raise ValueError(
+            f"The module of 'net' of {owner} has no trainable parameter. Set requires_grad of those to train."
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         # Weights that start at zero would hide what the layers before them do.
@@ -92,13 +94,14 @@ def _check_outputs(module: nn.Module, X: Tensor, n_classes: int, owner: str) -> 
         outputs = module.train()(X)
     except Exception as error:
         raise ValueError(
-            f"The 'module' of {owner} fails on rows with {X.shape[1]} features ({type(error).__name__}: {error}). It "
-            f"must map float rows of shape (n_rows, {X.shape[1]}) to logits of shape (n_rows, {n_classes})."
+            f"The module of 'net' of {owner} fails on rows with {X.shape[1]} features "
+            f"({type(error).__name__}: {error}). It must map float rows of shape "
+            f"(n_rows, {X.shape[1]}) to logits of shape (n_rows, {n_classes})."
         ) from error
     shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
     if shape != (len(X), n_classes):
         raise ValueError(
-            f"The 'module' of {owner} must give one logit for each of the {n_classes} classes: shape "
+            f"The module of 'net' of {owner} must give one logit for each of the {n_classes} classes: shape "
             f"({len(X)}, {n_classes}) for {len(X)} rows. Got {shape} instead."
         )
 
@@ -114,7 +117,7 @@ def _check_rows(module: nn.Module, X: Tensor, owner: str) -> None:
         apart &= torch.allclose(module(X)[:2], module(X[:2]), rtol=1e-3, atol=1e-5)
     if not apart:
         raise ValueError(
-            f"In the 'module' of {owner} the output of one row depends on the other rows of its batch, so no "
+            f"In the module of 'net' of {owner} the output of one row depends on the other rows of its batch, so no "
             "per-sample gradient exists. Use operations within a row, for example GroupNorm or LayerNorm."
         )
 
@@ -128,13 +131,15 @@ def _check_state(module: nn.Module, batches: list[Tensor], owner: str) -> None:
             copy(X)
         parameters = dict(copy.named_parameters())
         if any(not torch.equal(p, parameters[name]) for name, p in module.named_parameters()):
-            raise ValueError(f"The 'module' of {owner} changes its own parameters in the forward pass; no noise does.")
+            raise ValueError(
+                f"The module of 'net' of {owner} changes its own parameters in the forward pass; no noise does."
+            )
         after.append(dict(copy.named_buffers()))
     for name, value in after[0].items():
         if not torch.equal(value, after[1][name]):
             raise ValueError(
-                f"The buffer '{name}' of the 'module' of {owner} keeps something of the rows it has seen, which no "
-                "noise covers. Use a layer without running statistics."
+                f"The buffer '{name}' of the module of 'net' of {owner} keeps something of the rows it has seen, which "
+                "no noise covers. Use a layer without running statistics."
             )
 
 

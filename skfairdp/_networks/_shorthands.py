@@ -36,6 +36,8 @@ class MLP(nn.Sequential):
     (5, 2)
     """
 
+    predicts_rows_alone = True
+
     def __init__(self, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)) -> None:
         if not _positive(hidden):
             raise ValueError(f"'hidden' must list positive integers. Got {hidden!r} instead.")
@@ -82,6 +84,8 @@ class CNN(nn.Sequential):
     >>> tuple(CNN(588, 10, image_shape=(3, 14, 14))(torch.zeros(5, 588)).shape)
     (5, 10)
     """
+
+    predicts_rows_alone = True
 
     def __init__(
         self,

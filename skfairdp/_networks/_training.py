@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,16 +16,23 @@ from skfairdp._networks._clipping import PerSampleLoss
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._nets import Net
-from skfairdp._networks._parity import PublicPenalty
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
-from skfairdp._networks._signed_loss import DualPlan, PrivateParity
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar
 
-__all__ = ["Network", "build_mlp", "predict_logits", "prepare_network", "train_privately"]
+__all__ = [
+    "Network",
+    "PrivateRows",
+    "PublicTerm",
+    "RowLoss",
+    "build_mlp",
+    "predict_logits",
+    "prepare_network",
+    "train_privately",
+]
 
 Array = NDArray[np.floating[Any]]
 
@@ -51,6 +58,57 @@ def build_mlp(n_features: int, hidden: tuple[int, ...], n_classes: int, generato
     return module
 
 
+@dataclass(frozen=True)
+class PrivateRows:
+    """The private rows at their places (:class:`~._places.Places`), where the network can read them.
+
+    Parameters
+    ----------
+    X : Tensor
+    targets : Tensor of int of shape (n_places,) or (n_places, 2)
+        Classes, and groups where they are needed.
+    present : Tensor of bool of shape (n_places,) or None
+        Which places hold a row. None: all.
+    """
+
+    X: Tensor
+    targets: Tensor
+    present: Tensor | None
+
+    @classmethod
+    def laid(cls, X: Tensor, y: Tensor, groups: Tensor | None, step: DPStep) -> "PrivateRows":
+        """Lay the rows at secret places where their number is not public."""
+        places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
+        targets = y if groups is None else torch.stack([y, groups], dim=1)
+        present = None if places.present is None else places.present.to(X.device)
+        return cls(places.lay(X), places.lay(targets), present)
+
+    def drawn(self, batch: NDArray[np.int64]) -> "PrivateRows":
+        """The rows of a batch."""
+        rows = torch.from_numpy(batch).to(self.X.device)
+        return PrivateRows(self.X[rows], self.targets[rows], None if self.present is None else self.present[rows])
+
+
+class RowLoss(Protocol):
+    """A loss of every private row that changes during the training."""
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Losses of shape (n_rows,); targets hold classes and groups."""
+
+    def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
+        """Called before step ``t``: the place for releases of its own."""
+
+
+class PublicTerm(Protocol):
+    """Something beside the private rows that pulls at the parameters; computed from public values."""
+
+    per_sample: bool
+    """Whether its gradient is added to that of every private row before clipping, instead of to the released sum."""
+
+    def gradients(self, module: nn.Module) -> dict[str, Tensor]:
+        """Its gradient, by parameter name."""
+
+
 def train_privately(
     module: nn.Module,
     X: Tensor,
@@ -58,12 +116,10 @@ def train_privately(
     step: DPStep,
     source: NoiseSource,
     *,
-    lr: float,
-    momentum: float = 0.0,
-    penalty: PublicPenalty | None = None,
-    penalty_inside: bool = False,
-    parity: PrivateParity | None = None,
+    optimizer: torch.optim.Optimizer,
     groups: Tensor | None = None,
+    loss: RowLoss | None = None,
+    penalty: PublicTerm | None = None,
     average_last: float = 0.0,
     fused: bool | None = None,
     vectorized: bool = True,
@@ -82,17 +138,13 @@ def train_privately(
         Private rows and class codes.
     step : DPStep
     source : NoiseSource
-    lr : float
-        Step size of plain SGD (post-processing of the released gradients).
-    momentum : float, default=0.0
-    penalty : PublicPenalty or None
-        Its gradient is computed apart, on public rows, unclipped and without noise.
-    penalty_inside : bool, default=False
-        Add the penalty to every per-sample loss instead, inside the clipping (Algorithm 6 as printed).
-    parity : PrivateParity or None
-        Train the signed loss of private groups instead of cross-entropy alone, with its own noisy releases.
+    optimizer : torch.optim.Optimizer
+        Of the trainable parameters of the module; what it makes of released gradients is post-processing.
     groups : Tensor or None
-        Private group codes, where the step reads them (:class:`FairClippingStep`).
+        Private group codes, where the step or the loss reads them.
+    loss : RowLoss or None
+        None is cross-entropy.
+    penalty : PublicTerm or None
     average_last : float, default=0.0
         Share of the last iterates whose average is returned (post-processing).
     fused : bool or None, default=None
@@ -100,76 +152,73 @@ def train_privately(
         See :func:`clipped_gradient_sum`.
     verbose : int, default=0
     """
-    devices = [X.device] if X.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    with torch.random.fork_rng(devices=[X.device] if X.device.type == "cuda" else []):
         torch.manual_seed(source.seed())
-        places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
-        X, y = places.lay(X), places.lay(y)
-        groups = None if groups is None else places.lay(groups)
-        parity = None if parity is None else replace(parity, groups=places.lay(parity.groups))
-        present = None if places.present is None else places.present.to(X.device)
-        how = {"fused": fused, "vectorized": vectorized}
-        fairness = (penalty, penalty_inside, parity, groups)
-        _train(module, X, y, present, step, source, lr, momentum, *fairness, average_last, how, verbose)
+        rows = PrivateRows.laid(X, y, groups, step)
+        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
+        parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        average = _TailAverage(parameters, step.steps, average_last)
+        module.train()
+        for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
+            if loss is not None:
+                loss.update(t, module, rows, source)
+            batch = rows.drawn(step.sample(len(rows.X), source))
+            released = _step(module, row_loss, batch, step, source, penalty, fused=fused, vectorized=vectorized)
+            for name, parameter in parameters.items():
+                parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            average.add(t)
+        average.put()
+        module.eval()
 
 
-def _train(
+def _step(
     module: nn.Module,
-    X: Tensor,
-    y: Tensor,
-    present: Tensor | None,
+    loss: PerSampleLoss,
+    batch: PrivateRows,
     step: DPStep,
     source: NoiseSource,
-    lr: float,
-    momentum: float,
-    penalty: PublicPenalty | None,
-    penalty_inside: bool,
-    parity: PrivateParity | None,
-    groups: Tensor | None,
-    average_last: float,
-    how: dict[str, Any],
-    verbose: int,
-) -> None:
-    parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-    optimizer = torch.optim.SGD(parameters.values(), lr=lr, momentum=momentum)
-    first_averaged = step.steps - max(1, round(average_last * step.steps)) if average_last else step.steps
-    mean: dict[str, Tensor] = {}
-    loss: PerSampleLoss = _cross_entropy
-    signed, targets, releases = None, y, frozenset[int]()
-    if groups is not None:
-        loss, targets = _cross_entropy_of_first, torch.stack([y, groups], dim=1)
-    if parity is not None:
-        loss = signed = parity.loss()
-        targets = torch.stack([y, parity.groups], dim=1)
-        releases = parity.plan.times(step.steps)
-    inside = {**how, "fused": False}  # clip(g_i + λr) needs each g_i
-    module.train()
-    for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
-        if signed is not None and parity is not None and t in releases:
-            signed.update(parity.plan.release(module, X, parity.groups, parity.n_groups, source, present=present))
-        rows = torch.from_numpy(step.sample(len(X), source)).to(X.device)
-        here = None if present is None else present[rows]
-        if penalty is not None and penalty_inside:
-            shared = {name: torch.zeros_like(p) for name, p in parameters.items()} | penalty.gradients(module)
-            released = step.release(module, loss, X[rows], targets[rows], source, **inside, shared=shared, present=here)
-        else:
-            released = step.release(module, loss, X[rows], targets[rows], source, **how, present=here)
-            if penalty is not None:
-                for name, gradient in penalty.gradients(module).items():
-                    released[name] += gradient
-        for name, parameter in parameters.items():
-            parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        if t >= first_averaged:
-            weight = 1.0 / (t - first_averaged + 1)
-            for name, parameter in parameters.items():
-                value = parameter.detach()
-                mean[name] = value.clone() if name not in mean else mean[name].lerp_(value, weight)
-    with torch.no_grad():
-        for name, value in mean.items():
-            parameters[name].copy_(value)
-    module.eval()
+    penalty: PublicTerm | None,
+    **how: Any,
+) -> dict[str, Tensor]:
+    """What is released of a batch, and beside it the gradient of the public term."""
+    if penalty is not None and penalty.per_sample:
+        how |= {
+            "fused": False,
+            "shared": _with_zeros(penalty.gradients(module), module),
+        }  # clip(g_i + λr) needs each g_i
+    released = step.release(module, loss, batch.X, batch.targets, source, present=batch.present, **how)
+    if penalty is not None and not penalty.per_sample:
+        for name, gradient in penalty.gradients(module).items():
+            released[name] += gradient
+    return released
+
+
+def _with_zeros(gradients: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    return {n: torch.zeros_like(p) for n, p in module.named_parameters() if p.requires_grad} | gradients
+
+
+class _TailAverage:
+    """The mean of the last iterates."""
+
+    def __init__(self, parameters: dict[str, nn.Parameter], steps: int, share: float) -> None:
+        self._parameters = parameters
+        self._first = steps - max(1, round(share * steps)) if share else steps
+        self._mean: dict[str, Tensor] = {}
+
+    def add(self, t: int) -> None:
+        if t < self._first:
+            return
+        weight = 1.0 / (t - self._first + 1)
+        for name, parameter in self._parameters.items():
+            value = parameter.detach()
+            self._mean[name] = value.clone() if name not in self._mean else self._mean[name].lerp_(value, weight)
+
+    @torch.no_grad()
+    def put(self) -> None:
+        for name, value in self._mean.items():
+            self._parameters[name].copy_(value)
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -192,38 +241,23 @@ class Network:
     fused : bool or None
     vectorized : bool
         See :func:`clipped_gradient_sum`.
+    net : Net or None
+        How it is to be trained.
     """
 
     module: nn.Module
     device: torch.device
     fused: bool | None = None
     vectorized: bool = True
+    net: Net | None = None
 
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
 
-    def penalty(
-        self,
-        X: Array,
-        groups: NDArray[np.int64],
-        n_groups: int,
-        *,
-        lam: float,
-        temperature: float,
-        maximum: str,
-        batch_size: int | None,
-        seed: int,
-    ) -> PublicPenalty:
-        """The parity term on public arrays, where the network can read them."""
-        codes = _copied(groups).to(self.device)
-        return PublicPenalty(lam, self.tensor(X), codes, n_groups, temperature, maximum, batch_size, seed)
-
-    def parity(
-        self, groups: NDArray[np.int64], n_groups: int, n_classes: int, *, plan: DualPlan, lam: float, rate: float
-    ) -> PrivateParity:
-        """The signed loss of private groups, where the network can read them."""
-        return PrivateParity(plan, _copied(groups).to(self.device), n_groups, n_classes, lam, rate)
+    def codes(self, codes: NDArray[np.int64]) -> Tensor:
+        """Codes of classes or groups, at the place of the parameters; a copy."""
+        return _copied(codes).to(self.device)
 
     def trained(
         self,
@@ -240,14 +274,16 @@ class Network:
         Only parameters and buffers leave the training: what else a module may have put on itself while it saw private
         rows stays behind.
         """
+        assert self.net is not None
         module = deepcopy(self.module).to(self.device)
         train_privately(
             module,
             self.tensor(X),
-            _copied(y).to(self.device),
+            self.codes(y),
             step,
             source,
-            groups=None if groups is None else _copied(groups).to(self.device),
+            optimizer=self.net.make_optimizer(module),
+            groups=None if groups is None else self.codes(groups),
             fused=self.fused,
             vectorized=self.vectorized,
             **training,
@@ -280,7 +316,7 @@ def prepare_network(
         ours = type(built) in (MLP, CNN)
         fused = None if ours else check_network(built, n_features, n_classes, owner=owner)
         module.check_optimizer(built)
-        return Network(built, module.device, fused, vectorized=ours or vectorizes(built, n_features))
+        return Network(built, module.device, fused, vectorized=ours or vectorizes(built, n_features), net=module)
     where = resolve_device(device, owner=owner)
     generator = torch.Generator().manual_seed(seed)
     if module == "mlp":

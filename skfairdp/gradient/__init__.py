@@ -1,6 +1,8 @@
 """Private gradient descent with a fairness term."""
 
+from skfairdp._network_classifier import cnn, mlp
 from skfairdp.gradient._fair_dpsgd import FairDPSGDClassifier
+from skfairdp.gradient._parity import PublicPenalty, SignedLoss
 from skfairdp.lagrangian import PFLDClassifier
 
-__all__ = ["FairDPSGDClassifier", "PFLDClassifier"]
+__all__ = ["FairDPSGDClassifier", "PFLDClassifier", "PublicPenalty", "SignedLoss", "cnn", "mlp"]

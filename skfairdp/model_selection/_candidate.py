@@ -120,15 +120,14 @@ class Candidate:
 
         Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
         """
-        name = "public_n_rows" if self.has("public_n_rows") else "n_rows"
-        declared = self.parameter(name)
+        declared = self.parameter("public_n_rows")
         if declared is None:
             raise ValueError(
                 f"Rows cannot be folded for {type(self.private_part(self.estimator)).__name__}, whose neighbours add "
-                f"or remove a record and for which no {name!r} is declared: their number is secret. Declare it, or "
-                "score on public rows: fit(..., validation=PublicData(X, groups, y))."
+                "or remove a record and for which no 'public_n_rows' is declared: their number is secret. Declare it, "
+                "or score on public rows: fit(..., validation=PublicData(X, groups, y))."
             )
-        return {name: max(1, round(declared * share))}
+        return {"public_n_rows": max(1, round(declared * share))}
 
     def check_spent(self, fitted: Any, planned: DpEvent) -> None:
         """Stop where a fit says that it released something else than it had planned."""

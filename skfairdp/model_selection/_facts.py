@@ -18,7 +18,7 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     shape = getattr(rows.X, "shape", (0, 0))
     names = getattr(rows.X, "columns", None)
     reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
-    declared = getattr(inner, "public_n_rows", getattr(inner, "n_rows", None))
+    declared = getattr(inner, "public_n_rows", None)
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
     else:

@@ -146,8 +146,10 @@ def _global_generators() -> Iterator[Callable[[], None]]:
 def _parts(estimator: Any) -> Iterator[Any]:
     """The estimator and everything among its parameters that a prediction may call."""
     yield estimator
-    for name, value in estimator.get_params(deep=True).items():
-        if name.split("__")[-1] not in _NOT_AT_PREDICTION:
+    parameters = estimator.get_params(deep=True)
+    nets = tuple(f"{name}__" for name, value in parameters.items() if _is_net(value))
+    for name, value in parameters.items():
+        if name.split("__")[-1] not in _NOT_AT_PREDICTION and not name.startswith(nets):
             yield from _leaves(value)
 
 
@@ -162,8 +164,13 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
+def _is_net(value: Any) -> bool:
+    """Whether it is a plain skorch net: of all it is configured with, a prediction calls the module alone."""
+    return type(value).__module__.split(".")[0] == "skorch" and hasattr(value, "module")
+
+
 def _is_known(part: Any) -> bool:
-    said = getattr(part, "predicts_rows_alone", None)
+    said = getattr(part.module if _is_net(part) else part, "predicts_rows_alone", None)
     if said is not None:
         return said is True
     if isinstance(part, type):

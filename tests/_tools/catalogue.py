@@ -32,7 +32,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
 )
-from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
+from skfairdp.baselines import GlobalAdapt, GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.generative import (
     DataLensBackend,
@@ -42,6 +42,7 @@ from skfairdp.generative import (
     PATEGANBackend,
     TableCodec,
 )
+from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.utils import public_generator
 
@@ -278,37 +279,43 @@ def _attribute_fits() -> list[Fit]:
 
 
 # ---- DP-SGD ----------------------------------------------------------------------------------------------------
-SGD: dict[str, Any] = {"epsilon": 8.0, "hidden": (4,), "epochs": 4, "batch_size": 60, "classes": [0, 1],
-                       "random_state": 0}  # fmt: skip
+SGD: dict[str, Any] = {"epsilon": 8.0, "classes": [0, 1], "random_state": 0}
+QUICK_NET: dict[str, Any] = {"hidden": (4,), "max_epochs": 4, "batch_size": 60}
 
 
-def dpsgd(**options: Any) -> Callable[..., Any]:
-    return partial(FairDPSGDClassifier, **{**SGD, "dual_steps": 4, **options})
+def dpsgd(net: dict[str, Any] | None = None, **options: Any) -> Callable[..., Any]:
+    def make(**more: Any) -> Any:
+        return FairDPSGDClassifier(**{**SGD, "net": mlp(**{**QUICK_NET, **(net or {})}), **options, **more})
+
+    return make
 
 
 def clipping(**options: Any) -> Callable[..., Any]:
-    return partial(FairClippingClassifier, **{**SGD, **options})
+    def make(**more: Any) -> Any:
+        return FairClippingClassifier(**{**SGD, "net": mlp(**QUICK_NET), **options, **more})
+
+    return make
 
 
 def _gradient_fits() -> list[Fit]:
     X, every = ("X", "y"), ("X", "y", "groups")
-    none = {"public": "none", "groups": [0, 1]}
+    none = {"parity": SignedLoss(dual_steps=4), "groups": [0, 1]}
+    inside = PublicPenalty(at="per_sample")
+    momentum = {"optimizer__momentum": 0.5}
     return [
         Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, NULL, X, three_classes),
-        Fit("FairDPSGD-held-out", dpsgd(public_size=0.3), with_private_groups, answers, NULL, every,
-            held_out=0.3),
-        Fit("FairDPSGD-per-sample", dpsgd(regularizer_at="per_sample"), with_public_groups, answers, NULL, X),
+        Fit("FairDPSGD-held-out", dpsgd(public_size=0.3), with_private_groups, answers, NULL, every, held_out=0.3),
+        Fit("FairDPSGD-per-sample", dpsgd(parity=inside), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, NULL, every),
         Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, NULL, every, three_classes),
         Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, NULL, X),
-        Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, n_rows=250), without_groups, answers, GUEST, X),
-        Fit("FairDPSGD-momentum", dpsgd(lam=0.0, momentum=0.5, average_last=0.0), without_groups, answers, NULL, X),
+        Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
+        Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
         Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, NULL, every),
         Fit("FairClipping-dpsgd-f", clipping(groups=[0, 1], method="dpsgd_f"), with_private_groups, answers, NULL,
             every),
-        Fit("FairClipping-global-adapt", clipping(method="global_adapt", start=1.0), without_groups, answers, NULL,
-            X),
+        Fit("FairClipping-global-adapt", clipping(method=GlobalAdapt(start=1.0)), without_groups, answers, NULL, X),
     ]  # fmt: skip
 
 
@@ -474,12 +481,12 @@ GAMMAS = {"gamma": [0.02, 0.2]}
 def _search_fits() -> list[Fit]:
     X, every = ("X", "y"), ("X", "y", "groups")
     pareto, private = partial(_search, ParetoSearchCV), partial(_search, PrivateSearchCV)
-    quick = dpsgd(lam=0.0, epochs=1)
+    quick = dpsgd({"max_epochs": 1}, lam=0.0)
     return [
         Fit("Pareto-private-folds", pareto(fair_pate(), GAMMAS, cv=2, score_epsilon=4.0), _with_all_groups, _searched,
             RECORD, every),
         Fit("Pareto-public", pareto(fair_pate(), GAMMAS), _with_validation, _searched, RECORD, X),
-        Fit("Pareto-dpsgd", pareto(quick, {"lr": [0.5, 2.0]}, scoring=("accuracy", "epsilon"), cv=2,
+        Fit("Pareto-dpsgd", pareto(quick, {"net__lr": [0.5, 2.0]}, scoring=("accuracy", "epsilon"), cv=2,
                                    score_epsilon=4.0), without_groups, _searched, NULL, X),
         Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
             with_private_groups, _searched, ATTRIBUTE, ("groups",)),

@@ -56,9 +56,9 @@ class ToyOfGuests(Toy):
     guarantee = COMES_AND_GOES
 
     def __init__(self, cut=0.0, noise=10.0, delta=1e-5, classes=(0, 1), groups=(0, 1), noise_seed=None,
-                 random_state=None, ledger=None, fails=False, verbose=0, n_rows=None):  # fmt: skip
+                 random_state=None, ledger=None, fails=False, verbose=0, public_n_rows=None):  # fmt: skip
         super().__init__(cut, noise, delta, classes, groups, noise_seed, random_state, ledger, fails, verbose)
-        self.n_rows = n_rows
+        self.public_n_rows = public_n_rows
 
 
 def make_rows(n=3000, seed=0):

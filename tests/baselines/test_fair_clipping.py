@@ -8,8 +8,8 @@ from skfairdp import PrivacyLedger
 from skfairdp._networks import BoundsByGroup, FairClippingStep, GlobalScaling, WeightsByGroup, clipped_gradient_sum
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, epsilon_of
+from tests._tools.networks import clipping, dpsgd
 from tests._tools.problems import make_rows
 from tests.gradient.test_fair_dpsgd import FixedSource, trace_of
 
@@ -20,14 +20,14 @@ QUICK = {
     "classes": [0, 1],
     "groups": [0, 1, 2],
     "hidden": (5,),
-    "epochs": 1.5,
+    "max_epochs": 1.5,
     "batch_size": 6,
     "max_grad_norm": C,
     "random_state": 0,
     "epsilon": 30.0,
     "lr": 1.0,
     "start": 0.5,
-    "n_rows": N,
+    "public_n_rows": N,
     "count_share": 0.3,
     "max_ratio": 2.5,
 }
@@ -64,7 +64,7 @@ def run(method, rows, members, value=0.0, told=None, follow=None, present=None):
     With ``told`` the rules hear that in place of their own counts, as in an adaptive composition.
     """
     X, y, groups = rows
-    model = Watched(**{**QUICK, "method": method})
+    model = clipping(Watched, **{**QUICK, "method": method})
     source = Constant(members, present=present)
     source.value = value
     exact, released, sizes = [], [], []
@@ -129,12 +129,12 @@ def test_no_record_costs_more_than_the_event_says_counts_included(method):
 def test_steps_and_counts_together_cost_at_most_epsilon(method):
     X, y, groups = world(200)
     ledger = PrivacyLedger()
-    model = FairClippingClassifier(
+    model = clipping(
         method=method,
         epsilon=2.0,
         classes=[0, 1],
         groups=[0, 1, 2],
-        epochs=5,
+        max_epochs=5,
         batch_size=20,
         hidden=(3,),
         ledger=ledger,
@@ -189,10 +189,19 @@ def test_with_flat_bounds_it_is_plain_dpsgd(method):
     X, y, _ = world()
     members = np.random.default_rng(3).random((6, N)) < 0.5
     given = {**QUICK, "max_ratio": 1.0, "start": 1e-2, "quantile": 0.999, "count_share": 0.01, "max_grad_norm": 1e-3}
-    model = Watched(**{**given, "method": method, "groups": [0, 1]})
+    model = clipping(Watched, **{**given, "method": method, "groups": [0, 1]})
     found = trace_of(model, X, y, np.arange(N) % 2, Constant(members))
-    shared = ("classes", "hidden", "epochs", "batch_size", "max_grad_norm", "random_state", "epsilon", "lr", "n_rows")
-    plain = FairDPSGDClassifier(lam=0.0, **{name: given[name] for name in shared})
+    shared = (
+        "classes",
+        "hidden",
+        "max_epochs",
+        "batch_size",
+        "max_grad_norm",
+        "random_state",
+        "epsilon",
+        "lr",
+    )
+    plain = dpsgd(lam=0.0, public_n_rows=N, **{name: given[name] for name in shared})
     expected = trace_of(plain, X, y, None, FixedSource(members))
     for a, b in zip(found.gradients, expected.gradients, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)  # releases are rounded to a grid
@@ -221,16 +230,16 @@ def test_factors_are_asked_for_once_per_batch_and_see_what_is_not_finite_as_infi
 
 def test_groups_are_read_where_they_are_needed_and_not_in_silence():
     X, y, groups = world()
-    quick = {**QUICK, "n_rows": None, "noise_seed": 0}
+    quick = {**QUICK, "public_n_rows": None, "noise_seed": 0}
     with pytest.warns(PrivacyLeakWarning, match="'groups' parameter"):
-        model = FairClippingClassifier(**{**quick, "groups": None}).fit(X, y, sensitive_features=groups)
+        model = clipping(**{**quick, "groups": None}).fit(X, y, sensitive_features=groups)
     assert model.groups_.tolist() == [0, 1, 2] and model.group_weights_.shape == (3,)
     with pytest.raises(ValueError, match="needs the groups of the private rows"):
-        FairClippingClassifier(**quick).fit(X, y)
-    without = FairClippingClassifier(**{**quick, "method": "global_adapt"}).fit(X, y)
+        clipping(**quick).fit(X, y)
+    without = clipping(**{**quick, "method": "global_adapt"}).fit(X, y)
     assert not hasattr(without, "groups_") and not hasattr(without, "group_weights_")
     assert without.predict_proba(X).shape == (N, 2)
-    in_table = FairClippingClassifier(**quick, sensitive_columns=4).fit(np.column_stack([X, groups]), y)
+    in_table = clipping(**quick, sensitive_columns=4).fit(np.column_stack([X, groups]), y)
     assert in_table.n_features_in_ == 5
 
 
@@ -240,7 +249,7 @@ def test_groups_are_read_where_they_are_needed_and_not_in_silence():
         ({"method": "none"}, "'method' parameter"),
         ({"max_ratio": 0.5}, "'max_ratio' parameter"),
         ({"count_share": 1.0}, "'count_share' parameter"),
-        ({"hidden": (0,)}, "'hidden' parameter"),
+        ({"hidden": (0,)}, "'hidden' must list"),
         ({"groups": [0, 1]}, "groups"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
     ],
@@ -250,5 +259,5 @@ def test_bad_input_is_an_error_before_anything_is_spent(settings, message, monke
     X, y, groups = world()
     ledger = PrivacyLedger()
     with pytest.raises(ValueError, match=message):
-        FairClippingClassifier(**{**QUICK, "ledger": ledger, **settings}).fit(X, y, sensitive_features=groups)
+        clipping(**{**QUICK, "ledger": ledger, **settings}).fit(X, y, sensitive_features=groups)
     assert ledger.entries == ()

@@ -12,23 +12,21 @@ from sklearn.model_selection import GridSearchCV, KFold
 from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
-from skfairdp._networks import DPStep, _dp_step, check_network, clipped_gradient_sum
-from skfairdp._networks import _training as _dp_train
+from skfairdp._networks import DPStep, ParityPenalty, check_network, clipped_gradient_sum
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import vectorizes
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import (
     GaussianMechanism,
     NeighboringRelation,
     NoiseSource,
     PoissonSampledDpEvent,
-    _noise,
     epsilon_of,
 )
+from tests._tools.networks import clipping, dpsgd
 from tests._tools.problems import make_rows
-from tests._tools.sources import ChosenNoise
+from tests._tools.sources import ChosenNoise, installed, recording_noise
 from tests.test_pickles import arrays_in, dumps, forms_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
@@ -37,7 +35,7 @@ N, C = 16, 0.7
 QUICK = {
     "classes": [0, 1],
     "hidden": (5,),
-    "epochs": 1.0,
+    "max_epochs": 1.0,
     "batch_size": 4,
     "max_grad_norm": C,
     "random_state": 0,
@@ -111,12 +109,13 @@ def trace_of(model, X, y, public, source=None, follow=None):
                         p.copy_(value)
             trace.parameters.append([p.detach().clone() for p in group])
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.optim, "SGD", Watched)
-        if source is not None:
-            patch.setattr(_noise, "open_source", lambda seed=None: source)
-            patch.setattr(Places, "secret", source.placed)
+    model.set_params(net__optimizer=Watched)
+    if source is None:
         model.fit(X, y, X_public=public)
+    else:
+        with pytest.MonkeyPatch.context() as patch, installed(source):
+            patch.setattr(Places, "secret", source.placed)
+            model.fit(X, y, X_public=public)
     return trace
 
 
@@ -137,9 +136,9 @@ CASES = {
     "aggregate": {"lam": 2.0},
     "public batches": {"lam": 2.0, "public_batch_size": 10},
     "hard maximum": {"lam": 2.0, "maximum": "hard"},
-    "per sample": {"lam": 2.0, "regularizer_at": "per_sample"},
+    "per sample": {"lam": 2.0, "at": "per_sample"},
     "no fairness": {"lam": 0.0},
-    "full batch": {"lam": 1.0, "batch_size": 100, "epochs": 2},
+    "full batch": {"lam": 1.0, "batch_size": 100, "max_epochs": 2},
     "embedding": {"lam": 1.0, "module": token_net},
     "not fused": {"lam": 1.0, "module": lambda: nn.Sequential(nn.Linear(4, 4), nn.PReLU(), nn.Linear(4, 2))},
 }
@@ -148,12 +147,12 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed(name):
     """With the noise gone and every record keeping its own batches, at the parameters that the run on all rows had."""
-    settings = {**QUICK, "n_rows": N, **CASES[name]}
+    settings = {**QUICK, "public_n_rows": N, **CASES[name]}
     if callable(settings.get("module")):
         settings["module"] = settings["module"]()
     X, y, public = world()
-    model = FairDPSGDClassifier(**settings)
-    steps = math.ceil(settings["epochs"] / min(1.0, settings["batch_size"] / N))
+    model = dpsgd(**settings)
+    steps = math.ceil(settings["max_epochs"] / min(1.0, settings["batch_size"] / N))
     members = np.random.default_rng(3).random((steps, N)) < 0.2  # also batches below the expected size
     if name == "full batch":
         members[:] = True
@@ -165,7 +164,7 @@ def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_remove
     for i in range(N):
         rest = np.arange(N) != i
         there = FixedSource(members, present=rest)
-        other = FairDPSGDClassifier(**settings)
+        other = dpsgd(**settings)
         part = trace_of(other, X[rest], y[rest], public, there, follow=whole)
         assert other.privacy_ == model.privacy_ and other.noise_multiplier_ == model.noise_multiplier_
         assert there.shapes == here.shapes
@@ -178,29 +177,22 @@ def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_remove
     assert largest > 0.9 * C  # the records tried reach the bound, so a wrong one would have shown
 
 
-def test_the_noise_of_a_fit_has_the_accounted_scale(monkeypatch):
-    sums = []
-    original = _dp_step.clipped_gradient_sum
-
-    def noting(*args, **kwargs):
-        total = original(*args, **kwargs)
-        sums.append(torch.cat([value.flatten() for value in total.values()]).double())
-        return total
-
-    monkeypatch.setattr(_dp_step, "clipped_gradient_sum", noting)
+def test_the_noise_of_a_fit_has_the_accounted_scale():
     X, y, _ = world(200)
-    model = FairDPSGDClassifier(
+    model = dpsgd(
         **{
             **QUICK,
             "lam": 0.0,
             "noise_multiplier": 1.3,
             "hidden": (20,),
             "batch_size": 20,
-            "epochs": 10,
+            "max_epochs": 10,
             "noise_seed": 4,
         }
     )
-    trace = trace_of(model, X, y, None)
+    with recording_noise() as record:
+        trace = trace_of(model, X, y, None)
+    sums = [torch.from_numpy(release.value.ravel()) for release in record.of(GaussianMechanism)]
     noise = torch.stack([g * 20 - total for g, total in zip(trace.gradients, sums, strict=True)])
     assert noise.numel() >= 10_000
     low, high = noise_scale_interval(noise.numpy(), confidence=1 - 1e-6)
@@ -222,7 +214,7 @@ def test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label(mo
 
     monkeypatch.setattr(DPStep, "sample", noting)
     X, y, _ = world(50)
-    model = FairDPSGDClassifier(**{**QUICK, "lam": 0.0, "hidden": (), "batch_size": 5, "epochs": 30, "noise_seed": 2})
+    model = dpsgd(**{**QUICK, "lam": 0.0, "hidden": (), "batch_size": 5, "max_epochs": 30, "noise_seed": 2})
     model.fit(X, y)
     sampled = model.privacy_.event.event
     assert isinstance(sampled, PoissonSampledDpEvent) and len(batches) == model.n_steps_ == 300
@@ -241,14 +233,14 @@ def test_empty_batches_are_steps_of_pure_noise_and_count():
     X, y, public = world()
     members = np.zeros((16, N), dtype=bool)
     members[::3, 0] = True
-    for regularizer_at in ("aggregate", "per_sample"):
+    for at in ("batch", "per_sample"):
         source = FixedSource(members)
-        model = FairDPSGDClassifier(**{**QUICK, "batch_size": 1, "lam": 0.5, "regularizer_at": regularizer_at})
+        model = dpsgd(**{**QUICK, "batch_size": 1, "lam": 0.5, "at": at})
         trace = trace_of(model, X, y, public, source)
         assert len(trace.gradients) == model.n_steps_ == 16 == model.privacy_.event.count
-        n_parameters = sum(p.numel() for p in model.net_.parameters())
+        n_parameters = sum(p.numel() for p in model.net_.module_.parameters())
         assert source.shapes == [(n_parameters,)] * 16  # noise for every step and parameter, batch empty or not
-    plain = trace_of(FairDPSGDClassifier(**{**QUICK, "batch_size": 1, "lam": 0.0}), X, y, None, FixedSource(members))
+    plain = trace_of(dpsgd(**{**QUICK, "batch_size": 1, "lam": 0.0}), X, y, None, FixedSource(members))
     assert not plain.gradients[1].any() and plain.gradients[0].any()
 
 
@@ -259,20 +251,12 @@ def test_the_sum_is_divided_by_the_expected_batch_size(n_rows):
     A released mean times that divisor is the sum of clipped gradients, for batches of no row, one, five and all.
     """
     X, y, _ = world()
-    settings = {**QUICK, "lam": 0.0, "n_rows": n_rows}
+    settings = {**QUICK, "lam": 0.0, "public_n_rows": n_rows}
     members = np.zeros((4 if n_rows is None else 8, N), dtype=bool)
     members[1, 3] = members[2, :5] = members[3] = True
-    sums = []
-    original = _dp_step.clipped_gradient_sum
-
-    def noting(*args, **kwargs):
-        total = original(*args, **kwargs)
-        sums.append(torch.cat([value.flatten() for value in total.values()]))
-        return total
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_dp_step, "clipped_gradient_sum", noting)
-        trace = trace_of(FairDPSGDClassifier(**settings), X, y, None, FixedSource(members))
+    source = FixedSource(members)
+    trace = trace_of(dpsgd(**settings), X, y, None, source)
+    sums = [torch.from_numpy(release.value.ravel()) for release in source.record.of(GaussianMechanism)]
     assert len(sums) == len(trace.gradients) == len(members)
     for total, mean in zip(sums, trace.gradients, strict=True):
         torch.testing.assert_close(mean * 4.0, total, rtol=1e-6, atol=1e-8)  # 4 is q n, of 16 rows and of 32
@@ -287,11 +271,9 @@ def test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is()
     for i in (0, 7, N - 1):
         members[:, i] = [True, False, True, False]
         rest = np.arange(N) != i
-        given = {**QUICK, "n_rows": N, "module": module}
-        whole = trace_of(FairDPSGDClassifier(**given), X, y, public, FixedSource(members))
-        part = trace_of(
-            FairDPSGDClassifier(**given), X[rest], y[rest], public, FixedSource(members, present=rest), follow=whole
-        )
+        given = {**QUICK, "public_n_rows": N, "module": module}
+        whole = trace_of(dpsgd(**given), X, y, public, FixedSource(members))
+        part = trace_of(dpsgd(**given), X[rest], y[rest], public, FixedSource(members, present=rest), follow=whole)
         for t in range(4):
             assert torch.equal(whole.gradients[t], part.gradients[t]) != members[t, i]
 
@@ -302,10 +284,10 @@ def test_a_record_whose_gradient_is_no_number_is_a_null_record():
     X = X.copy()
     members = np.random.default_rng(3).random((4, N)) < 0.6
     X[5] = 1e300
-    null = trace_of(FairDPSGDClassifier(**QUICK), X, y, public, FixedSource(members))
+    null = trace_of(dpsgd(**QUICK), X, y, public, FixedSource(members))
     without = members.copy()
     without[:, 5] = False
-    absent = trace_of(FairDPSGDClassifier(**QUICK), X, y, public, FixedSource(without), follow=null)
+    absent = trace_of(dpsgd(**QUICK), X, y, public, FixedSource(without), follow=null)
     for a, b in zip(null.gradients, absent.gradients, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)  # batches of other shapes: the module rounds otherwise
 
@@ -313,23 +295,21 @@ def test_a_record_whose_gradient_is_no_number_is_a_null_record():
 @pytest.mark.parametrize("method", ["FairDPSGDClassifier", "FairClippingClassifier"])
 def test_nothing_but_the_number_that_is_declared_follows_from_how_many_rows_there_are(method, capsys):
     """Plan, report, ledger entry, number of draws and prints, for 5 rows, 30 and 41 under a declared 40."""
-    import skfairdp
-
     seen = []
     for n in (5, 30, 41):
         X, y, _ = world(n)
         ledger = PrivacyLedger()
         given = {
             "classes": [0, 1],
-            "epochs": 2,
+            "max_epochs": 2,
             "batch_size": 8,
             "hidden": (3,),
-            "n_rows": 40,
+            "public_n_rows": 40,
             "random_state": 0,
             "verbose": 1,
             "ledger": ledger,
         }
-        model = getattr(skfairdp, method)(**given)
+        model = {"FairDPSGDClassifier": dpsgd, "FairClippingClassifier": clipping}[method](**given)
         if method == "FairDPSGDClassifier":
             model.set_params(lam=0.0).fit(X, y)
         else:
@@ -365,20 +345,20 @@ def test_the_weights_of_a_step_are_those_of_multiples_of_the_public_grid_in_eith
         X[-1] = np.r_[0, rng.normal(size=5)]
     net = nn.Linear(6, 2, bias=False).double()
     nn.init.zeros_(net.weight)
-    model = FairDPSGDClassifier(
+    model = dpsgd(
         epsilon=1.0,
         lam=0,
         module=net,
-        epochs=1,
+        max_epochs=1,
         batch_size=64,
         classes=[0, 1],
         average_last=0.0,
         lr=1.0,
         max_grad_norm=1.0,
     ).fit(X, y)
-    assert model.n_steps_ == 1 and model.net_.weight.dtype == torch.float64
+    assert model.n_steps_ == 1 and model.net_.module_.weight.dtype == torch.float64
     grid = GaussianMechanism(model.noise_multiplier_).grid
-    weights_found = model.net_.weight.detach().numpy().ravel()
+    weights_found = model.net_.module_.weight.detach().numpy().ravel()
     multiples = np.rint(weights_found * -64 / grid)
     assert grid < model.noise_multiplier_ / 500 and len(set(multiples)) == 12
     np.testing.assert_array_equal(weights_found, -(multiples * grid / 64))
@@ -396,23 +376,23 @@ def test_a_place_is_as_likely_as_any_other_and_rows_keep_theirs_when_one_goes():
 
 # ---- fairness term ---------------------------------------------------------------------------------------------
 def weights(model):
-    return [p.detach().numpy() for p in model.net_.parameters()]
+    return [p.detach().numpy() for p in model.net_.module_.parameters()]
 
 
 def test_lam_zero_is_plain_dpsgd_bit_for_bit(monkeypatch):
     X, y, public = world()
-    given = {**QUICK, "epochs": 5, "noise_seed": 7}
-    plain = weights(FairDPSGDClassifier(**given, lam=0.0).fit(X, y))
+    given = {**QUICK, "max_epochs": 5, "noise_seed": 7}
+    plain = weights(dpsgd(**given, lam=0.0).fit(X, y))
 
     def never(*args, **kwargs):
         raise AssertionError("the penalty was entered")
 
-    fair = weights(FairDPSGDClassifier(**given, lam=1.0).fit(X, y, X_public=public))
-    monkeypatch.setattr(_dp_train.PublicPenalty, "gradients", never)
-    monkeypatch.setattr(_dp_train.PublicPenalty, "__init__", never)
-    for regularizer_at in ("aggregate", "per_sample"):
+    fair = weights(dpsgd(**given, lam=1.0).fit(X, y, X_public=public))
+    monkeypatch.setattr(ParityPenalty, "gradients", never)
+    monkeypatch.setattr(ParityPenalty, "__init__", never)
+    for at in ("batch", "per_sample"):
         for X_public in (None, public):
-            model = FairDPSGDClassifier(**given, lam=0.0, regularizer_at=regularizer_at)
+            model = dpsgd(**given, lam=0.0, at=at)
             for a, b in zip(plain, weights(model.fit(X, y, X_public=X_public)), strict=True):
                 np.testing.assert_array_equal(a, b)
     assert any((a != b).any() for a, b in zip(plain, fair, strict=True))
@@ -424,11 +404,11 @@ def test_the_fairness_gradient_is_added_whole_beside_the_private_one():
     members = np.random.default_rng(3).random((4, N)) < 0.4
     lam = 1e4  # far beyond any clipping bound
     plain_source, fair_source = FixedSource(members), FixedSource(members)
-    plain = trace_of(FairDPSGDClassifier(**{**QUICK, "lr": 4.0, "lam": 0.0}), X, y, None, plain_source)
-    model = FairDPSGDClassifier(**{**QUICK, "lr": 4.0, "lam": lam, "maximum": "soft"})
+    plain = trace_of(dpsgd(**{**QUICK, "lr": 4.0, "lam": 0.0}), X, y, None, plain_source)
+    model = dpsgd(**{**QUICK, "lr": 4.0, "lam": lam, "maximum": "soft"})
     fair = trace_of(model, X, y, public, fair_source, follow=plain)
     assert fair_source.shapes == plain_source.shapes
-    net = copy.deepcopy(model.net_).train()
+    net = copy.deepcopy(model.net_.module_).train()
     z = torch.from_numpy(public.sensitive_features)
     rows = torch.tensor(public.X, dtype=torch.float32)
     for t in range(1, 4):
@@ -466,9 +446,7 @@ def test_fairness_term_lowers_the_gap():
     public = PublicData(X[2000:], groups[2000:])
 
     def gap(lam):
-        model = FairDPSGDClassifier(
-            epsilon=8.0, lam=lam, classes=[0, 1], epochs=8, batch_size=200, random_state=0, noise_seed=1
-        )
+        model = dpsgd(epsilon=8.0, lam=lam, classes=[0, 1], max_epochs=8, batch_size=200, random_state=0, noise_seed=1)
         predicted = model.fit(X[:2000], y[:2000], X_public=public).predict(public.X)
         return abs(predicted[groups[2000:] == 1].mean() - predicted[groups[2000:] == 0].mean())
 
@@ -478,16 +456,14 @@ def test_fairness_term_lowers_the_gap():
 # ---- guarantee, ledger, what is left ---------------------------------------------------------------------------
 def test_the_report_follows_from_the_declared_steps():
     X, y, public = world(200)
-    model = FairDPSGDClassifier(epsilon=2.0, classes=[0, 1], epochs=5, batch_size=20, hidden=(3,)).fit(
-        X, y, X_public=public
-    )
+    model = dpsgd(epsilon=2.0, classes=[0, 1], max_epochs=5, batch_size=20, hidden=(3,)).fit(X, y, X_public=public)
     spent = model.privacy_
     assert 0.99 * 2.0 <= spent.epsilon <= 2.0 and spent.epsilon == epsilon_of(spent.event, 1e-5)
     assert (spent.protects, spent.neighboring_relation) == ("record", NeighboringRelation.ZERO_OUT)
     assert spent.event.count == model.n_steps_ == 50 and spent.event.event.sampling_probability == 0.1
     assert spent.accountant == "pld" and not spent.data_dependent
     assert "number of private rows" in {fact.name for fact in spent.public}
-    declared = FairDPSGDClassifier(epsilon=2.0, classes=[0, 1], epochs=5, batch_size=20, hidden=(3,), n_rows=200)
+    declared = dpsgd(epsilon=2.0, classes=[0, 1], max_epochs=5, batch_size=20, hidden=(3,), public_n_rows=200)
     assert declared.fit(X[:190], y[:190], X_public=public).privacy_.event == spent.event
     assert "number of private rows" not in {fact.name for fact in declared.privacy_.public}
     assert declared.privacy_.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -514,7 +490,7 @@ def test_an_interrupted_fit_stays_in_the_ledger(monkeypatch):
     monkeypatch.setattr(DPStep, "release", interrupted)
     ledger = PrivacyLedger()
     X, y, public = world()
-    model = FairDPSGDClassifier(**QUICK, ledger=ledger)
+    model = dpsgd(**QUICK, ledger=ledger)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y, X_public=public)
     (entry,) = ledger.entries
@@ -525,7 +501,7 @@ def test_a_ledger_without_budget_refuses_before_any_step(monkeypatch):
     monkeypatch.setattr(DPStep, "release", None)
     X, y, public = world()
     with pytest.raises(BudgetExceededError):
-        FairDPSGDClassifier(**QUICK, ledger=PrivacyLedger(epsilon=0.1)).fit(X, y, X_public=public)
+        dpsgd(**QUICK, ledger=PrivacyLedger(epsilon=0.1)).fit(X, y, X_public=public)
 
 
 class NotAModule:
@@ -577,24 +553,24 @@ REFUSED = {
     "batch norm": ({"module": nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))}, PUBLIC, "use GroupNorm"),
     "too wide": ({"module": nn.Linear(4, 3)}, PUBLIC, r"one logit for each of the 2 classes"),
     "too few features": ({"module": nn.Linear(3, 2)}, PUBLIC, r"rows of shape \(n_rows, 4\)"),
-    "no module": ({"module": NotAModule()}, PUBLIC, "must be 'mlp', 'cnn' or a torch.nn.Module"),
+    "no module": ({"module": NotAModule()}, PUBLIC, "must be 'mlp', 'cnn', a torch.nn.Module"),
     "nothing to train": ({"module": frozen()}, PUBLIC, "no trainable parameter"),
     "mixes rows": ({"module": MixesRows()}, PUBLIC, "depends on the other rows"),
     "mixes rows in training": ({"module": MixesRowsInTraining()}, PUBLIC, "depends on the other rows"),
     "keeps statistics": ({"module": Counts()}, PUBLIC, "buffer 'seen'"),
     "changes weights": ({"module": ChangesWeights()}, PUBLIC, "changes its own parameters"),
     "renormalised table": ({"module": nn.Sequential(nn.Embedding(9, 2, max_norm=1.0))}, PUBLIC, "max_norm=None"),
-    "epochs too many": ({"noise_multiplier": 1.0, "epsilon": 0.5, "epochs": 50}, PUBLIC, "lower 'epochs'"),
+    "epochs too many": ({"noise_multiplier": 1.0, "epsilon": 0.5, "max_epochs": 50}, PUBLIC, "lower 'net__max_epochs'"),
     "lam negative": ({"lam": -1.0}, PUBLIC, "'lam' parameter"),
     "lam nan": ({"lam": float("nan")}, PUBLIC, "'lam' parameter"),
-    "epochs zero": ({"epochs": 0}, PUBLIC, "'epochs' parameter"),
-    "no image shape": ({"module": "cnn"}, PUBLIC, "needs 'image_shape'"),
+    "epochs zero": ({"max_epochs": 0}, PUBLIC, "'net__max_epochs' parameter"),
+    "no image shape": ({"module": "cnn", "image_shape": (1, 3)}, PUBLIC, "three positive integers"),
     "another image shape": ({"module": "cnn", "image_shape": (3, 2, 2)}, PUBLIC, "12 features, but X has 4"),
     "a flat image": ({"module": "cnn", "image_shape": (2, 2)}, PUBLIC, "'image_shape'"),
-    "another network": ({"module": "rnn"}, PUBLIC, "'module' parameter"),
-    "no layer": ({"hidden": (0,)}, PUBLIC, "'hidden' parameter"),
+    "another network": ({"module": "rnn"}, PUBLIC, "'net' parameter"),
+    "no layer": ({"hidden": (0,)}, PUBLIC, "'hidden' must list"),
     "a bound that is no float when squared": ({"max_grad_norm": 1e-200}, PUBLIC, "between 1e-100 and 1e100"),
-    "hold-out by a private number": ({"public_size": 0.1, "n_rows": 10}, None, "'n_rows' together with 'public_size'"),
+    "hold-out by a private number": ({"public_size": 0.1, "public_n_rows": 10}, None, "together with 'public_size'"),
     "no device": ({"device": "abacus"}, PUBLIC, "'device' parameter"),
     "group without public rows": ({"groups": [0, 1, 2]}, PUBLIC, "have no public row"),
     "one group": ({}, PublicData(PUBLIC.X, np.zeros(40, int)), "only one group"),
@@ -609,7 +585,7 @@ def test_bad_input_is_an_error_before_anything_is_spent(name, monkeypatch):
     settings, public, message = REFUSED[name]
     monkeypatch.setattr(DPStep, "release", None)
     ledger = PrivacyLedger()
-    model = FairDPSGDClassifier(**{**QUICK, "ledger": ledger, **settings})
+    model = dpsgd(**{**QUICK, "ledger": ledger, **settings})
     with pytest.raises(ValueError, match=message):
         model.fit(X_, y_, X_public=public)
     assert ledger.entries == () and not hasattr(model, "net_")
@@ -631,14 +607,14 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
             return self.head(x)
 
     for module in ("mlp", Remembers()):
-        model = FairDPSGDClassifier(**{**QUICK, "epochs": 4, "module": module, "lr": 0.01}).fit(X, y, X_public=public)
+        model = dpsgd(**{**QUICK, "max_epochs": 4, "module": module, "lr": 0.01}).fit(X, y, X_public=public)
         state = {name for name in vars(model) if not name.startswith("_")} - set(model.get_params(deep=False))
         assert state == {"net_", "classes_", "groups_", "privacy_", "noise_multiplier_", "n_steps_", "n_features_in_"}
         private = {row.tobytes() for row in [*X, *X.astype(np.float32)]}
         for array in arrays_in(model):
             assert array.ndim == 0 or len(array) != len(X)
             assert array.ndim != 2 or not any(row.tobytes() in private for row in array)
-        assert all(p.grad is None for p in model.net_.parameters())
+        assert all(p.grad is None for p in model.net_.module_.parameters())
         if module == "mlp":
             for stored in dumps(model):
                 for canary in canaries:
@@ -647,7 +623,7 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
             np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
             assert again.privacy_ == model.privacy_
         else:
-            assert not hasattr(model.net_, "last")
+            assert not hasattr(model.net_.module_, "last")
 
 
 def test_clone_and_the_given_module_are_left_alone():
@@ -655,12 +631,12 @@ def test_clone_and_the_given_module_are_left_alone():
     module = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
     module[0].weight.grad = torch.ones(6, 4)
     before = copy.deepcopy(module.state_dict())
-    model = FairDPSGDClassifier(**QUICK, module=module).fit(X, y, X_public=public)
-    assert model.module is module and model.net_ is not module
+    model = dpsgd(**QUICK, module=module).fit(X, y, X_public=public)
+    assert model.net.module is module and model.net_.module_ is not module
     for key, value in module.state_dict().items():
         assert torch.equal(value, before[key])
     assert module.training and torch.equal(module[0].weight.grad, torch.ones(6, 4))
-    assert any(not torch.equal(value, before[key]) for key, value in model.net_.state_dict().items())
+    assert any(not torch.equal(value, before[key]) for key, value in model.net_.module_.state_dict().items())
     copied = clone(model)
     assert not hasattr(copied, "net_") and copied.get_params().keys() == model.get_params().keys()
     copied.fit(X, y, X_public=public)
@@ -675,7 +651,7 @@ def test_dropout_is_secret_and_the_global_generator_is_untouched():
     def fit(source_seed, torch_seed):
         torch.manual_seed(torch_seed)
         state = torch.get_rng_state()
-        trace = trace_of(FairDPSGDClassifier(**QUICK, module=module), X, y, public, FixedSource(members, source_seed))
+        trace = trace_of(dpsgd(**QUICK, module=module), X, y, public, FixedSource(members, source_seed))
         assert torch.equal(torch.get_rng_state(), state)
         return trace.gradients[0]
 
@@ -688,9 +664,9 @@ def test_dropout_is_secret_and_the_global_generator_is_untouched():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_training_on_cuda_gives_the_same_network_up_to_rounding():
     X, y, public = world(200)
-    here = FairDPSGDClassifier(**{**QUICK, "noise_seed": 3}).fit(X, y, X_public=public)
-    there = FairDPSGDClassifier(**{**QUICK, "noise_seed": 3, "device": "cuda"}).fit(X, y, X_public=public)
-    assert all(p.device.type == "cpu" for p in there.net_.parameters())
+    here = dpsgd(**{**QUICK, "noise_seed": 3}).fit(X, y, X_public=public)
+    there = dpsgd(**{**QUICK, "noise_seed": 3, "device": "cuda"}).fit(X, y, X_public=public)
+    assert all(p.device.type == "cpu" for p in there.net_.module_.parameters())
     for a, b in zip(weights(here), weights(there), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
@@ -700,17 +676,17 @@ def test_cuda_is_refused_where_there_is_none_before_anything_is_spent():
     X, y, public = world()
     ledger = PrivacyLedger()
     with pytest.raises(ValueError, match="no CUDA device"):
-        FairDPSGDClassifier(**QUICK, device="cuda", ledger=ledger).fit(X, y, X_public=public)
+        dpsgd(**QUICK, device="cuda", ledger=ledger).fit(X, y, X_public=public)
     assert ledger.entries == ()
 
 
 def test_more_classes_groups_labels_and_held_out_public_rows():
     X, y, groups = make_rows(400, n_classes=3, n_groups=3, seed=4)
     names = np.array(["low", "middle", "top"])
-    model = FairDPSGDClassifier(
+    model = dpsgd(
         epsilon=8.0,
         classes=["top", "low", "middle"],
-        epochs=10,
+        max_epochs=10,
         batch_size=100,
         public_size=0.25,
         random_state=0,
@@ -727,19 +703,19 @@ def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_che
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 36)), rng.integers(0, 2, size=600)
     X.reshape(600, 6, 6)[y == 1, 1:4, 1:4] += 1.0
-    model = FairDPSGDClassifier(
+    model = dpsgd(
         epsilon=8.0,
         lam=0.0,
         module="cnn",
         image_shape=(1, 6, 6),
         classes=[0, 1],
-        epochs=10,
+        max_epochs=10,
         batch_size=60,
         random_state=0,
         noise_seed=0,
     )
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.8
-    assert any(isinstance(layer, nn.Conv2d) for layer in model.net_.modules())
+    assert any(isinstance(layer, nn.Conv2d) for layer in model.net_.module_.modules())
     again = clone(model).fit(X[:400], y[:400])
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
@@ -747,13 +723,13 @@ def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_che
 def test_classes_are_not_read_in_silence():
     X, y, public = world()
     with pytest.warns(PrivacyLeakWarning, match="'classes'"):
-        FairDPSGDClassifier(**{**QUICK, "classes": None}).fit(X, y, X_public=public)
+        dpsgd(**{**QUICK, "classes": None}).fit(X, y, X_public=public)
 
 
 def test_grid_search_over_lam():
     X, y, public = world(80)
     ledger = PrivacyLedger()
-    search = GridSearchCV(FairDPSGDClassifier(**QUICK, ledger=ledger), {"lam": [0.0, 1.0]}, cv=KFold(2))
+    search = GridSearchCV(dpsgd(**QUICK, ledger=ledger), {"lam": [0.0, 1.0]}, cv=KFold(2))
     search.fit(X, y, X_public=public)
     assert search.best_params_["lam"] in (0.0, 1.0) and len(ledger.entries) == 5
 
@@ -817,9 +793,9 @@ def test_modules_that_torch_cannot_batch_are_trained_row_by_row():
     assert check_network(module, 4, 2, owner="test") is False and not vectorizes(module, 4)
     assert vectorizes(Tied(), 4)
     X, y, public = world()
-    model = FairDPSGDClassifier(**{**QUICK, "epochs": 2, "module": module, "regularizer_at": "per_sample"})
+    model = dpsgd(**{**QUICK, "max_epochs": 2, "module": module, "at": "per_sample"})
     assert model.fit(X, y, X_public=public).n_steps_ == 8
-    assert any(not torch.equal(a, b) for a, b in zip(model.net_.parameters(), module.parameters(), strict=True))
+    assert any(not torch.equal(a, b) for a, b in zip(model.net_.module_.parameters(), module.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("module", [Tied(), nn.Sequential(nn.Linear(4, 3), nn.PReLU(), nn.Linear(3, 2))])

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from skfairdp import PublicData
-from skfairdp._networks import DPStep, DualPlan, _dp_step, clipped_gradient_sum
-from skfairdp.gradient import FairDPSGDClassifier
+from skfairdp._networks import DPStep, clipped_gradient_sum
+from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.inspection import audit_matched_filter, audit_one_run
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, epsilon_of, gdp_mu
+from tests._tools.networks import dpsgd
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
@@ -32,7 +33,7 @@ def audit(step, runs=400):
     def loss(out, target):
         return nn.functional.cross_entropy(out, target, reduction="none")
 
-    canary = _dp_step.clipped_gradient_sum(net, loss, X[-1:], y[-1:], step.max_grad_norm)
+    canary = clipped_gradient_sum(net, loss, X[-1:], y[-1:], step.max_grad_norm)
     direction = torch.cat([value.flatten() for value in canary.values()]).double()
     # clipped to a ten-thousandth less than the bound, which is the room left for rounding, and never to more
     assert 0.9998 * step.max_grad_norm <= float(direction.norm()) <= step.max_grad_norm
@@ -74,8 +75,8 @@ PUBLIC = PublicData(RNG.normal(size=(30, 4)), np.arange(30) % 2)
 WAYS = {
     "plain": {"lam": 0.0},
     "aggregate": {"lam": 1.0},
-    "per sample": {"lam": 1.0, "regularizer_at": "per_sample"},
-    "signed loss": {"lam": 0.5, "public": "none", "groups": [0, 1], "dual_steps": 2, "dual_share": 0.4},
+    "per sample": {"lam": 1.0, "at": "per_sample"},
+    "signed loss": {"lam": 0.5, "parity": "signed_loss", "groups": [0, 1], "dual_steps": 2, "budget_share": 0.4},
 }
 
 
@@ -122,8 +123,8 @@ class WhiteBox:
 
 def white_box_scores(way, monkeypatch, *, epsilon=4.0, runs=250):
     """Scores of the steps and of the rates, of shape (2 worlds, runs) each; and the estimator of the last fit."""
-    model = FairDPSGDClassifier(
-        epsilon=epsilon, delta=DELTA, hidden=(3,), epochs=3, batch_size=N, n_rows=N, classes=[0, 1],
+    model = dpsgd(
+        epsilon=epsilon, delta=DELTA, hidden=(3,), max_epochs=3, batch_size=N, public_n_rows=N, classes=[0, 1],
         max_grad_norm=C, lr=1e-3, random_state=0, **WAYS[way],
     )  # fmt: skip
     scores = np.zeros((2, 2, runs))
@@ -149,7 +150,7 @@ def test_all_releases_of_a_fit_give_away_most_of_the_certified_epsilon_and_no_mo
     # what the filter sees is what is accounted: not much less noise, and not much more
     assert result.mu_lower <= gdp_mu(certified, DELTA) <= result.mu_upper
     if way == "signed loss":
-        share = WAYS[way]["dual_share"]
+        share = WAYS[way]["budget_share"]
         for scores, part in ((steps, 1 - share), (rates, share)):
             alone = audit_matched_filter(*scores, confidence=0.99)
             assert alone.mu_lower <= gdp_mu(certified, DELTA) * math.sqrt(part) <= alone.mu_upper
@@ -166,13 +167,13 @@ def one_run(n_canaries, *, epsilon, seed, **settings):
     canaries[np.arange(n_canaries), np.arange(n_canaries)] = 1000.0
     others = np.zeros((50, n_canaries + 2))
     others[:, n_canaries:] = rng.normal(size=(50, 2))
-    model = FairDPSGDClassifier(
-        epsilon=epsilon, delta=DELTA, hidden=(), n_rows=n_canaries // 2, classes=[0, 1], lr=1e-5, average_last=0.0,
-        noise_seed=seed, random_state=0, **settings,
+    model = dpsgd(
+        epsilon=epsilon, delta=DELTA, hidden=(), public_n_rows=n_canaries // 2, classes=[0, 1], lr=1e-5,
+        average_last=0.0, noise_seed=seed, random_state=0, **settings,
     )  # fmt: skip
     public = PublicData(others, np.arange(50) % 2)
     model.fit(np.vstack([others, canaries[included]]), np.append(np.arange(50) % 2, labels[included]), X_public=public)
-    weight = model.net_[0].weight.detach().numpy()[:, :n_canaries]
+    weight = model.net_.module_[0].weight.detach().numpy()[:, :n_canaries]
     scores = np.where(labels == 1, 1, -1) * (weight[1] - weight[0])
     return audit_one_run(scores, included, delta=DELTA), model
 
@@ -180,10 +181,10 @@ def one_run(n_canaries, *, epsilon, seed, **settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"lam": 0.0, "batch_size": 400, "epochs": 1},
-        {"lam": 1.0, "batch_size": 400, "epochs": 3},
-        {"lam": 1.0, "batch_size": 400, "epochs": 3, "regularizer_at": "per_sample"},
-        {"lam": 0.0, "batch_size": 200, "epochs": 3},
+        {"lam": 0.0, "batch_size": 400, "max_epochs": 1},
+        {"lam": 1.0, "batch_size": 400, "max_epochs": 3},
+        {"lam": 1.0, "batch_size": 400, "max_epochs": 3, "at": "per_sample"},
+        {"lam": 0.0, "batch_size": 200, "max_epochs": 3},
     ],
     ids=["one step", "aggregate", "per sample", "Poisson batches"],
 )
@@ -203,5 +204,5 @@ def test_one_fit_refutes_noise_that_is_too_small(monkeypatch):
         return release(quiet, module, loss, rows, targets, source, **options)
 
     monkeypatch.setattr(DPStep, "release", nearly_quiet)
-    result, model = one_run(800, epsilon=2.0, seed=1, lam=0.0, batch_size=400, epochs=1)
+    result, model = one_run(800, epsilon=2.0, seed=1, lam=0.0, batch_size=400, max_epochs=1)
     assert result.refutes(model.privacy_.mechanism_epsilon)

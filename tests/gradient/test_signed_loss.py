@@ -8,18 +8,20 @@ from hypothesis import strategies as st
 from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
-from skfairdp._networks import DPStep, DualPlan, SignedLoss
+from skfairdp._networks import DPStep
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.gradient import FairDPSGDClassifier
+from skfairdp.gradient._signed_loss import DualPlan, ParityLagrangian
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
+from tests._tools.networks import dpsgd
 from tests._tools.problems import make_rows
 from tests.gradient.test_fair_dpsgd import QUICK, FixedSource, trace_of, weights
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 
 N, C = 16, QUICK["max_grad_norm"]
-SIGNED = {**QUICK, "public": "none", "groups": [0, 1], "lam": 3.0, "dual_steps": 3, "dual_rate": 2.0}
+SIGNED = {**QUICK, "parity": "signed_loss", "groups": [0, 1], "lam": 3.0, "dual_steps": 3, "dual_step": 2.0}
 
 
 def world(n=N, n_groups=2):
@@ -47,10 +49,10 @@ def test_the_signed_part_sums_to_n_times_the_lagrangian_of_demographic_parity(se
     classes = torch.tensor(rng.integers(0, n_classes, size=len(groups)))
     p = torch.softmax(outputs, dim=1)
     sums = torch.zeros(n_groups, n_classes, dtype=torch.float64).index_add_(0, groups, p)
-    loss = SignedLoss(n_groups, n_classes, bound=0.4, rate=5.0)
+    loss = ParityLagrangian(n_groups, n_classes, bound=0.4, dual_step=5.0)
     loss.weights = loss.weights.double()
     for _ in range(3):
-        loss.update(sums)
+        loss.move(sums)
     rates = torch.stack([p[groups == a].mean(0) for a in range(n_groups)])
     assert loss.multipliers.abs().max() <= 0.4 and loss.multipliers.abs().max() > 0
     assert ((rates - p.mean(0)) * loss.multipliers >= 0).all()  # each pulls its own difference down
@@ -61,11 +63,11 @@ def test_the_signed_part_sums_to_n_times_the_lagrangian_of_demographic_parity(se
 
 
 def test_noise_that_leaves_a_group_with_less_than_nothing_gives_finite_weights():
-    loss = SignedLoss(3, 2, bound=2.0, rate=1.0)
+    loss = ParityLagrangian(3, 2, bound=2.0, dual_step=1.0)
     for _ in range(5):
-        loss.update(torch.tensor([[-30.0, 10.0], [0.0, 0.0], [40.0, 60.0]], dtype=torch.float64))
+        loss.move(torch.tensor([[-30.0, 10.0], [0.0, 0.0], [40.0, 60.0]], dtype=torch.float64))
         assert torch.isfinite(loss.weights).all() and loss.multipliers.abs().max() <= 2.0
-    loss.update(torch.full((3, 2), -1e6, dtype=torch.float64))
+    loss.move(torch.full((3, 2), -1e6, dtype=torch.float64))
     assert torch.isfinite(loss.weights).all()
 
 
@@ -101,14 +103,14 @@ def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
     X, y, groups = world(40)
     settings = {
         **SIGNED,
-        "epochs": 60,
+        "max_epochs": 60,
         "batch_size": 8,
         "hidden": (),
         "dual_steps": 250,
         "noise_multiplier": None,
         "noise_seed": 5,
     }
-    model = fit(FairDPSGDClassifier(**settings), X, y, groups)
+    model = fit(dpsgd(**settings), X, y, groups)
     steps, rates = model.privacy_.event.events
     assert isinstance(steps.event, PoissonSampledDpEvent) and isinstance(rates.event, GaussianDpEvent)
     assert len(tables) == rates.count == 250
@@ -138,13 +140,13 @@ def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_remove
         return told[-1]
 
     monkeypatch.setattr(DualPlan, "release", telling)
-    whole = trace_of(OfGroups(**{**SIGNED, "n_rows": N}), X, y, groups, FixedSource(members))
+    whole = trace_of(dpsgd(OfGroups, **{**SIGNED, "public_n_rows": N}), X, y, groups, FixedSource(members))
     assert len(told) == 3 and len(whole.gradients) == 4
     largest = 0.0
     for i in range(N):
         rest, again = np.arange(N) != i, iter(told)
         monkeypatch.setattr(DualPlan, "release", lambda *args, again=again, **where: next(again))
-        model = OfGroups(**{**SIGNED, "n_rows": N})
+        model = dpsgd(OfGroups, **{**SIGNED, "public_n_rows": N})
         part = trace_of(model, X[rest], y[rest], groups[rest], FixedSource(members, present=rest), follow=whole)
         for t in range(4):
             moved = float((whole.gradients[t] - part.gradients[t]).norm()) * 4
@@ -157,16 +159,16 @@ def test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_remove
 def test_steps_and_rates_together_cost_at_most_epsilon():
     X, y, groups = world(200)
     ledger = PrivacyLedger()
-    model = FairDPSGDClassifier(
+    model = dpsgd(
         epsilon=2.0,
         classes=[0, 1],
         groups=[0, 1],
-        public="none",
-        epochs=5,
+        parity="signed_loss",
+        max_epochs=5,
         batch_size=20,
         hidden=(3,),
         dual_steps=7,
-        dual_share=0.2,
+        budget_share=0.2,
         ledger=ledger,
     )
     spent = fit(model, X, y, groups).privacy_
@@ -186,15 +188,15 @@ def test_the_signed_loss_lowers_the_gap_without_public_rows(n_groups, names):
     groups = np.array(names)[codes]
 
     def gap(lam):
-        model = FairDPSGDClassifier(
+        model = dpsgd(
             epsilon=8.0,
             lam=lam,
-            public="none",
+            parity="signed_loss",
             classes=[0, 1],
             groups=names,
-            epochs=8,
+            max_epochs=8,
             batch_size=200,
-            dual_rate=5.0,
+            dual_step=5.0,
             random_state=0,
             noise_seed=1,
         )
@@ -206,9 +208,9 @@ def test_the_signed_loss_lowers_the_gap_without_public_rows(n_groups, names):
 
 def test_lam_zero_without_public_rows_is_plain_dpsgd_bit_for_bit_and_reads_no_group():
     X, y, _ = world()
-    given = {**QUICK, "epochs": 5, "noise_seed": 7, "lam": 0.0}
-    plain = FairDPSGDClassifier(**given).fit(X, y)
-    signed = FairDPSGDClassifier(**given, public="none", groups=[0, 1])
+    given = {**QUICK, "max_epochs": 5, "noise_seed": 7, "lam": 0.0}
+    plain = dpsgd(**given).fit(X, y)
+    signed = dpsgd(**given, parity="signed_loss", groups=[0, 1])
     signed.fit(X, y, sensitive_features=["no", "group", "list"])
     assert signed.privacy_.event == plain.privacy_.event and not hasattr(signed, "groups_")
     for a, b in zip(weights(plain), weights(signed), strict=True):
@@ -218,7 +220,7 @@ def test_lam_zero_without_public_rows_is_plain_dpsgd_bit_for_bit_and_reads_no_gr
 def test_groups_are_not_read_from_private_rows_in_silence():
     X, y, groups = world()
     with pytest.warns(PrivacyLeakWarning, match="'groups' parameter") as caught:
-        model = FairDPSGDClassifier(**{**SIGNED, "groups": None}).fit(X, y, sensitive_features=groups)
+        model = dpsgd(**{**SIGNED, "groups": None}).fit(X, y, sensitive_features=groups)
     assert [warning.filename for warning in caught] == [__file__]  # the caller's line, not one of the package
     assert model.groups_.tolist() == [0, 1]
 
@@ -230,11 +232,11 @@ REFUSED = {
     "unknown group": ({}, GROUPS + 1, {}, "not in 'groups'"),
     "wrong length": ({}, GROUPS[1:], {}, "inconsistent length"),
     "groups twice": ({"sensitive_columns": 0, "groups": None}, GROUPS, {}, "groups twice"),
-    "public rows": ({}, GROUPS, {"X_public": PublicData(X_, GROUPS)}, "public rows together with public='none'"),
-    "held out rows": ({"public_size": 0.5}, GROUPS, {}, "public rows together with public='none'"),
+    "public rows": ({}, GROUPS, {"X_public": PublicData(X_, GROUPS)}, "public rows together with parity='signed_loss'"),
+    "held out rows": ({"public_size": 0.5}, GROUPS, {}, "public rows together with parity='signed_loss'"),
     "no release": ({"dual_steps": 0}, GROUPS, {}, "'dual_steps' parameter"),
-    "whole budget": ({"dual_share": 1.0}, GROUPS, {}, "'dual_share' parameter"),
-    "no such word": ({"public": "some"}, GROUPS, {}, "'public' parameter"),
+    "whole budget": ({"budget_share": 1.0}, GROUPS, {}, "'budget_share' parameter"),
+    "no such word": ({"parity": "some"}, GROUPS, {}, "'parity' parameter"),
 }
 
 
@@ -243,7 +245,7 @@ def test_bad_input_is_an_error_before_anything_is_spent(name, monkeypatch):
     settings, groups, public, message = REFUSED[name]
     monkeypatch.setattr(DPStep, "release", None)
     ledger = PrivacyLedger()
-    model = FairDPSGDClassifier(**{**SIGNED, "ledger": ledger, **settings})
+    model = dpsgd(**{**SIGNED, "ledger": ledger, **settings})
     with pytest.raises(ValueError, match=message):
         model.fit(X_, y_, sensitive_features=groups, **public)
     assert ledger.entries == () and not hasattr(model, "net_")

@@ -390,11 +390,12 @@ def test_weights_of_a_student_loss_are_swept_from_one_release():
 
 def test_weights_of_dpsgd_cost_a_fit_each():
     from skfairdp import FairDPSGDClassifier
+    from skfairdp.gradient import mlp
 
     split = train_private_public_test_split(
         *make_biased_classification(2000, disparity=0.3, random_state=0), random_state=0
     )
-    model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1])
+    model = FairDPSGDClassifier(net=mlp((4,), max_epochs=1, batch_size=200), classes=[0, 1])
     frame = frontier(
         {"DP-SGD": model}, split.X, split.y, X_public=split.public, X_test=split.X_test, y_test=split.y_test,
         sensitive_features_test=split.sensitive_features_test, epsilons=(1.0,), lams=(0.0, 2.0), gammas=(0.1,),

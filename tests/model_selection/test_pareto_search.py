@@ -38,6 +38,7 @@ from skfairdp import (
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.gradient import mlp
 from skfairdp.model_selection import hypervolume, pareto_frontier
 from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_epsilon, gdp_mu, repeat
 from tests._tools.search_toys import Toy, ToyOfAttributes, ToyOfGuests, make_rows
@@ -224,16 +225,16 @@ def test_one_changed_record_moves_no_other_between_folds():
 
 
 def test_where_records_come_and_go_each_row_draws_its_fold_in_secret():
-    first = fitted(ToyOfGuests(n_rows=3000), refit=False)
+    first = fitted(ToyOfGuests(public_n_rows=3000), refit=False)
     sizes = [params["n"] for params in Toy.made[:3]]
-    fitted(ToyOfGuests(n_rows=3000, random_state=0), refit=False, random_state=0)
+    fitted(ToyOfGuests(public_n_rows=3000, random_state=0), refit=False, random_state=0)
     assert sizes != [params["n"] for params in Toy.made[9:12]]  # no seed brings them back
     assert abs(sum(sizes) / 3 - 2000) == 0 and len(set(sizes)) > 1
-    assert {params["n_rows"] for params in Toy.made} == {2000}  # what the fit may know of its size
+    assert {params["public_n_rows"] for params in Toy.made} == {2000}  # what the fit may know of its size
     # The table's sensitivity is 1, and it is accounted so.
     assert first.privacy_.epsilon == pytest.approx(gaussian((6, 0.01), (3, SCORE_MU**2)), rel=1e-6)
     with pytest.raises(ValueError, match="draws its fold by itself"):
-        fitted(ToyOfGuests(n_rows=3000), cv=KFold(3))
+        fitted(ToyOfGuests(public_n_rows=3000), cv=KFold(3))
 
 
 @pytest.mark.parametrize("cv", [1, 5000, [], [(np.arange(10), np.arange(5, 20))], [([], [1])], "five"])
@@ -529,13 +530,15 @@ def test_where_records_come_and_go_the_plan_does_not_tell_how_many_there_are(n_r
 def test_dpsgd_is_searched_over_folds_of_its_relation(split, declared):
     """Folds by position where the number of rows is public, drawn in secret where it is declared."""
     n_rows = len(split.y) if declared else None
-    model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1], random_state=0, n_rows=n_rows)
+    model = FairDPSGDClassifier(
+        net=mlp((4,), max_epochs=1, batch_size=200), classes=[0, 1], random_state=0, public_n_rows=n_rows
+    )
     search = fit_on(ParetoSearchCV(model, {"lam": [0.0, 1.0]}, cv=2, n_jobs=None), split)
     relation = "add or remove one record" if declared else "replace one record by a null record"
     assert search.privacy_.neighboring_relation == relation
     refit_event = model.planned_privacy(split.X, split.y, X_public=split.public).event
     half = len(split.y) // 2
-    model = model.set_params(n_rows=round(len(split.y) / 2)) if declared else model
+    model = model.set_params(public_n_rows=round(len(split.y) / 2)) if declared else model
     fit_event = model.planned_privacy(split.X[:half], split.y[:half], X_public=split.public).event
     both = compose(repeat(fit_event, 2), refit_event, repeat(GaussianDpEvent(1 / SCORE_MU), 2))
     assert search.privacy_.epsilon == pytest.approx(epsilon_of(both, 1e-5), rel=1e-3)

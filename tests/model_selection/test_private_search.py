@@ -20,6 +20,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.gradient import mlp
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
@@ -283,14 +284,14 @@ def test_folds_that_look_at_private_labels_are_refused():
 
 
 def test_where_records_come_and_go_the_holdout_is_drawn_in_secret():
-    with pytest.raises(ValueError, match="no 'n_rows' is declared"):
+    with pytest.raises(ValueError, match="no 'public_n_rows' is declared"):
         fitted(ToyOfGuests(), grid={"cut": [0.0]}, validation=None)
     Toy.made.clear()
-    search = fitted(ToyOfGuests(n_rows=3000), grid={"cut": [0.0]}, validation=None)
-    assert Toy.made[0]["n_rows"] == 2400 and Toy.made[0]["n"] != 2400
+    search = fitted(ToyOfGuests(public_n_rows=3000), grid={"cut": [0.0]}, validation=None)
+    assert Toy.made[0]["public_n_rows"] == 2400 and Toy.made[0]["n"] != 2400
     assert search.privacy_.neighboring_relation == "add or remove one record"
     with pytest.raises(ValueError, match="draws its fold by itself"):
-        fitted(ToyOfGuests(n_rows=3000), validation=None, cv=KFold(3))
+        fitted(ToyOfGuests(public_n_rows=3000), validation=None, cv=KFold(3))
 
 
 def test_unlike_guarantees_in_one_grid_are_refused():
@@ -338,9 +339,9 @@ def test_fairpate_is_searched_for_little_more_than_one_fit(split):
 
 @pytest.mark.slow
 def test_dpsgd_selection_is_accounted_by_renyi_divergences(split):
-    model = FairDPSGDClassifier(epochs=1, hidden=(4,), batch_size=200, classes=[0, 1], lam=0.0)
+    model = FairDPSGDClassifier(net=mlp((4,), max_epochs=1, batch_size=200), classes=[0, 1], lam=0.0)
     checked = PublicData(split.X_test, y=split.y_test)
-    search = PrivateSearchCV(model, {"lr": [0.5, 1.0, 2.0, 4.0]}, method="selection", expected_trials=2.0)
+    search = PrivateSearchCV(model, {"net__lr": [0.5, 1.0, 2.0, 4.0]}, method="selection", expected_trials=2.0)
     search.fit(split.X, split.y, validation=checked)
     base = model.planned_privacy(split.X, split.y).event
     assert flatten(search.privacy_.event) == flatten(RepeatAndSelectDpEvent(base, 2.0, 0.0))

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from skorch import NeuralNetClassifier
 from torch import nn
 
 from skfairdp import (
@@ -27,6 +28,7 @@ from skfairdp import (
     PrivateSearchCV,
     SFPATEClassifier,
 )
+from skfairdp.gradient import mlp
 from skfairdp.model_selection._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.model_selection._scores import ScoreTable
 from tests._tools.search_toys import Toy, ToyOfGuests, make_rows
@@ -220,7 +222,8 @@ class RowsAlone(Toy):
     [LogisticRegression(), make_pipeline(StandardScaler(), DecisionTreeClassifier()), PATEClassifier(),
      CalibratedClassifierCV(LogisticRegression(), cv=2), KNeighborsClassifier(), make_pipeline(OneHotEncoder()),
      VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]), PFLDClassifier(),
-     FrozenEstimator(SFPATEClassifier()), FairDPSGDClassifier(), FairnessCalibrator(PATEClassifier()),
+     FrozenEstimator(SFPATEClassifier()), FairDPSGDClassifier(),
+     FairDPSGDClassifier(net=mlp(lr=0.1)), FairnessCalibrator(PATEClassifier()),
      PATEClassifier(teacher=Unknown()), PATEClassifier(student=DecisionTreeClassifier()), RowsAlone(),
      IDP3(gamma=None)],
 )  # fmt: skip
@@ -233,8 +236,9 @@ def test_what_is_known_to_be_row_wise_may_predict_in_one_call(model):
     [Unknown(), make_pipeline(StandardScaler(), Unknown()), CalibratedClassifierCV(Unknown()),
      FrozenEstimator(Unknown()), PATEClassifier(student=Unknown()),
      make_pipeline(FunctionTransformer(np.cumsum), LogisticRegression()),
-     KNeighborsClassifier(weights=lambda d: d), FairDPSGDClassifier(module=nn.Linear(2, 2)), IDP3(RowsAlone()),
-     VotingClassifier([("a", LogisticRegression()), ("b", Unknown())]), IDP3(Unknown(), gamma=None),
+     KNeighborsClassifier(weights=lambda d: d),
+     FairDPSGDClassifier(net=nn.Linear(2, 2)), FairDPSGDClassifier(net=NeuralNetClassifier(nn.Linear)),
+     VotingClassifier([("a", LogisticRegression()), ("b", Unknown())]), IDP3(Unknown(), gamma=None), IDP3(RowsAlone()),
      type("Subclass", (LogisticRegression,), {})(), type("Subclass", (PATEClassifier,), {})()],
 )  # fmt: skip
 def test_what_is_not_known_to_be_row_wise_is_asked_row_by_row(model):
@@ -259,7 +263,7 @@ def test_where_records_come_and_go_each_row_is_asked_alone_whoever_predicts():
             sizes.append(len(X))
             return super().predict(X)
 
-    ParetoSearchCV(Guests(n_rows=240), {"cut": [0.0]}, cv=2, refit=False).fit(X, Y, sensitive_features=Z)
+    ParetoSearchCV(Guests(public_n_rows=240), {"cut": [0.0]}, cv=2, refit=False).fit(X, Y, sensitive_features=Z)
     assert sizes == [1] * 240
 
 

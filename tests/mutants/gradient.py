@@ -7,18 +7,17 @@ import torch
 from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
-    DualPlan,
     FairClippingStep,
-    PublicPenalty,
+    ParityPenalty,
     WeightsByGroup,
     _clipping,
     _dp_step,
     _wide_sums,
 )
 from skfairdp._networks._wide_sums import LayerRows
-from skfairdp.baselines import FairClippingClassifier, _fair_clipping
-from skfairdp.gradient import _fair_dpsgd
-from skfairdp.gradient._training_rows import ReadsTrainingRows
+from skfairdp.baselines import Reweighting, _fair_clipping
+from skfairdp.gradient import FairDPSGDClassifier, _fair_dpsgd
+from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 from tests._tools.sources import ChosenNoise
@@ -55,7 +54,7 @@ def public_batch_through_the_per_sample_path(patch):
             for name, value in total.items()
         }
 
-    patch.setattr(PublicPenalty, "gradients", remember)
+    patch.setattr(ParityPenalty, "gradients", remember)
     patch.setattr(DPStep, "release", release)
 
 
@@ -80,8 +79,8 @@ def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
 
 @mutant
 def hold_out_that_follows_the_private_number_of_rows(patch):
-    """Found: with 'n_rows' declared, a record more made 98 of 100 other protected records public."""
-    patch.setattr(ReadsTrainingRows, "_refuse_counted_rows", lambda self: None)
+    """Found: with 'public_n_rows' declared, a record more made 98 of 100 other protected records public."""
+    patch.setattr(FairDPSGDClassifier, "_check_public_rows", lambda self, parity, given: None)
 
 
 @mutant
@@ -265,20 +264,13 @@ def counts_of_a_batch_are_free(patch):
 @mutant
 def sizes_of_the_groups_without_noise(patch):
     """Weights from the exact sizes of private groups. Right: from noisy ones, which are charged."""
-    patch.setattr(
-        FairClippingClassifier,
-        "_sizes",
-        property(
-            lambda self: type(
-                "Exact",
-                (),
-                {
-                    "event": GaussianMechanism(5.0).event,
-                    "release": staticmethod(lambda sizes, source: sizes.astype(float)),
-                },
-            )()
-        ),
-    )
+
+    def exact(self, plan, data, noise):
+        sizes = np.bincount(data.groups, minlength=len(data.domain)).astype(float)
+        weights = WeightsByGroup.balancing(sizes, self.max_ratio)
+        return WeightsByGroup(weights, max_norm=plan.step.max_grad_norm)
+
+    patch.setattr(Reweighting, "rule", exact)
 
 
 @mutant

@@ -152,11 +152,11 @@ def the_rate_follows_the_rows(patch):
     honest = FairDPSGDClassifier.fit
 
     def fit(self, X, y, **given):
-        declared, self.n_rows = self.n_rows, len(X)
+        declared, self.public_n_rows = self.public_n_rows, len(X)
         try:
             return honest(self, X, y, **given)
         finally:
-            self.n_rows = declared
+            self.public_n_rows = declared
 
     patch.setattr(FairDPSGDClassifier, "fit", fit)
 

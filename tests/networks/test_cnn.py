@@ -8,7 +8,7 @@ from torch import nn
 from skfairdp._networks import build_cnn, check_network, clipped_gradient_sum, fused_layers
 from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.ensemble import ModuleTeachers
-from skfairdp.gradient import FairDPSGDClassifier
+from skfairdp.gradient import FairDPSGDClassifier, cnn
 
 
 @pytest.fixture(autouse=True)
@@ -100,9 +100,7 @@ def test_private_training_with_it_learns():
     model = FairDPSGDClassifier(
         epsilon=20.0,
         lam=0.0,
-        module=network((1, 8, 8), 2, channels=(4, 8)),
-        epochs=4,
-        batch_size=100,
+        net=cnn((1, 8, 8), channels=(4, 8), max_epochs=4, batch_size=100),
         classes=[0, 1],
         random_state=0,
     ).fit(X, y)

@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from torch import nn
 
 from skfairdp._networks import (
-    PublicPenalty,
+    ParityPenalty,
     check_rows_stay_apart,
     clipped_gradient_sum,
     demographic_disparity_penalty,
@@ -91,7 +91,7 @@ def test_gradients_of_the_term_are_those_of_automatic_differentiation_on_every_b
             p.copy_(torch.randn(p.shape, generator=generator))
     net[0].bias.requires_grad_(False)
     X, groups = torch.tensor(rng.normal(size=(50, 3))), torch.tensor(rng.permutation(np.arange(50) % 3))
-    ours, theirs = (PublicPenalty(2.0, X, groups, 3, 0.7, maximum, batch_size, seed) for _ in range(2))
+    ours, theirs = (ParityPenalty(2.0, X, groups, 3, 0.7, maximum, batch_size, seed) for _ in range(2))
     for _ in range(9):
         expected = torch.autograd.grad(theirs.of(net), [net[0].weight, net[2].weight, net[2].bias])
         found = ours.gradients(net)
@@ -104,7 +104,7 @@ def test_public_batches_hold_every_row_once_and_every_group_in_its_share():
     rng = np.random.default_rng(0)
     groups = torch.tensor(rng.permutation(np.repeat([0, 1, 2], [700, 250, 50])))
     X = torch.arange(1000.0)[:, None]
-    batches = PublicPenalty(1.0, X, groups, 3, 1.0, "soft", 100, seed=4)._batches()
+    batches = ParityPenalty(1.0, X, groups, 3, 1.0, "soft", 100, seed=4)._batches()
     rows = torch.cat([part.flatten() for part, _ in batches]).long()
     assert len(batches) == 10 and torch.equal(rows.sort().values, torch.arange(1000))
     assert not torch.equal(rows, torch.arange(1000))

@@ -30,6 +30,7 @@ from skorch import NeuralNetClassifier
 from skfairdp import FairDPSGDClassifier, FairnessCalibrator, FairPATEClassifier, PrivacyLedger
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.postprocessing._thresholding import contrast, search_multipliers
@@ -254,7 +255,7 @@ def private(biased):
     split = biased.split
     shared = {"epsilon": 3.0, "classes": [0, 1], "random_state": 0}
     return {
-        "dpsgd": FairDPSGDClassifier(lam=0, epochs=4, hidden=(8,), **shared).fit(split.X, split.y),
+        "dpsgd": FairDPSGDClassifier(lam=0, net=mlp((8,), max_epochs=4), **shared).fit(split.X, split.y),
         "pate": FairPATEClassifier(gamma=None, n_teachers=30, **shared).fit(split.X, split.y, X_public=split.public),
     }
 
@@ -272,7 +273,7 @@ def test_private_models_keep_their_epsilon_and_lose_most_of_their_gap(biased, pr
 
 def test_no_ledger_is_charged(biased):
     split, ledger = biased.split, PrivacyLedger(epsilon=1.0)
-    model = FairDPSGDClassifier(lam=0, epochs=1, hidden=(4,), classes=[0, 1], ledger=ledger).fit(split.X, split.y)
+    model = FairDPSGDClassifier(lam=0, net=mlp((4,), max_epochs=1), classes=[0, 1], ledger=ledger).fit(split.X, split.y)
     spent = ledger.epsilon_spent
     FairnessCalibrator(model).fit(split.X_public, sensitive_features=biased.groups)
     assert ledger.epsilon_spent == spent and len(ledger.entries) == 1
@@ -356,7 +357,7 @@ def test_frames_with_names_and_string_labels_behind_a_pipeline(biased, with_net)
     labels = np.where(split.y, "yes", "no")
     one_hot = OneHotEncoder(sparse_output=False)
     encoder = make_column_transformer((StandardScaler(), list("abcd")), (one_hot, ["job", "proxy"]))
-    private = FairDPSGDClassifier(lam=0, epsilon=8, epochs=3, hidden=(4,), classes=["no", "yes"])
+    private = FairDPSGDClassifier(lam=0, epsilon=8, net=mlp((4,), max_epochs=3), classes=["no", "yes"])
     last = private if with_net else GaussianNB()
     model = make_pipeline(encoder, last).fit(X, labels)
     groups = names(split.sensitive_features_public)
@@ -387,7 +388,7 @@ def test_groups_may_be_columns_of_X(biased):
     # a model that was fitted with the column gets it
     private = pd.DataFrame(split.X).rename(columns=str).assign(sex=split.sensitive_features)
     public = pd.DataFrame(split.X_public).rename(columns=str).assign(sex=split.sensitive_features_public)
-    own = FairDPSGDClassifier(sensitive_columns="sex", lam=0, epochs=1, hidden=(4,), classes=[0, 1])
+    own = FairDPSGDClassifier(sensitive_columns="sex", lam=0, net=mlp((4,), max_epochs=1), classes=[0, 1])
     own.fit(private, split.y)
     calibrator = FairnessCalibrator(own, sensitive_columns="sex").fit(public)
     assert (

@@ -17,6 +17,7 @@ from skfairdp import (
     SFPATEClassifier,
 )
 from skfairdp.baselines import FairClippingClassifier, GroupRandomizer
+from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.privacy import PublicFact, PublicReads
 from tests._tools.catalogue import CATALOGUE, what_spent
 
@@ -77,11 +78,11 @@ def test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private
 
 
 def test_a_declared_number_of_rows_takes_the_place_of_the_true_one():
-    model = FairDPSGDClassifier(lam=0, classes=[0, 1], epochs=1, n_rows=100, batch_size=20)
+    model = FairDPSGDClassifier(lam=0, classes=[0, 1], net=mlp(max_epochs=1, batch_size=20), public_n_rows=100)
     facts = facts_of(model, X, Y)
     assert facts["declared number of rows"].value == 100 and "number of private rows" not in facts
     assert (facts["sampling probability"].value, facts["number of steps"].value) == (0.2, 5)
-    counted = facts_of(model.set_params(n_rows=None), X, Y)
+    counted = facts_of(model.set_params(public_n_rows=None), X, Y)
     assert counted["number of private rows"].value == N and "declared number of rows" not in counted
 
 
@@ -98,14 +99,14 @@ def plain(cls, **more):
     return lambda **changes: cls(**{"classes": [0, 1], "groups": [0, 1], "random_state": 0, **more, **changes})
 
 
-GROUPED = {"sensitive_features": G}
+GROUPED, SMALL_NET = {"sensitive_features": G}, mlp(max_epochs=1, batch_size=20)
 ESTIMATORS = {
     "pate": (lambda **c: PATEClassifier(**{"classes": [0, 1], "random_state": 0, **c}), {"X_public": PUBLIC.X}),
     "fair_pate": (fair, {"X_public": PUBLIC}),
     "sf_pate": (plain(SFPATEClassifier, epsilon=50), GROUPED),
     "pfld": (plain(PFLDClassifier, epochs=2, dual_steps=2), GROUPED),
-    "dp_sgd": (plain(FairDPSGDClassifier, epochs=1, batch_size=20, public="none", dual_steps=2), GROUPED),
-    "clipping": (plain(FairClippingClassifier, epochs=1, batch_size=20), GROUPED),
+    "dp_sgd": (plain(FairDPSGDClassifier, net=SMALL_NET, parity=SignedLoss(dual_steps=2)), GROUPED),
+    "clipping": (plain(FairClippingClassifier, net=SMALL_NET), GROUPED),
     "answers": (plain(RandomizedResponseClassifier), GROUPED),
 }
 

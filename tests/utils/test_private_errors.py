@@ -55,7 +55,7 @@ def pfld(y, g, X=X, ledger=None):
 
 
 def dp_sgd(y, g, X=X, ledger=None):
-    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], public="none", ledger=ledger)
+    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], parity="signed_loss", ledger=ledger)
     return model, (X, y), {"sensitive_features": g}
 
 
@@ -216,7 +216,6 @@ READING = {
     "_base.py": r"owner|type\(self\)\.__name__|LARGEST_PUBLIC|self\.public_size|empty|len\(domain\)|len\(X\)",
     "utils/_groups.py": r"owner|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "utils/_validation.py": r"owner|name",
-    "gradient/_training_rows.py": r"type\(self\)\.__name__",
     "_teachers/_tasks.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least"
     ),

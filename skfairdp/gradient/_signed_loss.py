@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skfairdp._networks._clipping import outputs_where_it_can
+from skfairdp._networks import PrivateRows, outputs_where_it_can
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
-__all__ = ["DualPlan", "PrivateParity", "SignedLoss"]
+__all__ = ["DualPlan", "ParityLagrangian"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DualPlan:
 
     Examples
     --------
-    >>> from skfairdp._networks import DualPlan
+    >>> from skfairdp.gradient._signed_loss import DualPlan
     >>> from skfairdp.privacy import epsilon_of
     >>> plan = DualPlan.calibrated(epsilon=1.0, delta=1e-5, share=1.0, releases=20)
     >>> round(plan.noise, 2), round(epsilon_of(plan.event, 1e-5), 6)
@@ -120,7 +120,7 @@ class DualPlan:
         return counts
 
 
-class SignedLoss:
+class ParityLagrangian:
     """Cross-entropy plus the Lagrangian of demographic parity, row by row.
 
     The loss of a row of group a is ``cross-entropy + Σ_k w[a, k] p_k``, with
@@ -131,27 +131,48 @@ class SignedLoss:
     ----------
     n_groups, n_classes : int
     bound : float
-    rate : float
+        Largest multiplier.
+    dual_step : float
         How far a multiplier moves for a difference of 1.
+    plan : DualPlan or None, default=None
+        What is released of the private rows, and how often.
+    steps : int, default=0
+        Length of the training, over which the releases are spread.
 
     Examples
     --------
     >>> import torch
-    >>> from skfairdp._networks import SignedLoss
-    >>> loss = SignedLoss(2, 2, bound=5.0, rate=1.0)
-    >>> loss.update(torch.tensor([[30.0, 10.0], [30.0, 30.0]]))  # of group 0 a quarter, of group 1 a half
+    >>> from skfairdp.gradient._signed_loss import ParityLagrangian
+    >>> loss = ParityLagrangian(2, 2, bound=5.0, dual_step=1.0)
+    >>> loss.move(torch.tensor([[30.0, 10.0], [30.0, 30.0]]))  # of group 0 a quarter, of group 1 a half
     >>> loss.weights
     tensor([[ 0.3250, -0.3250],
             [-0.2167,  0.2167]])
     """
 
-    def __init__(self, n_groups: int, n_classes: int, *, bound: float, rate: float) -> None:
-        self.bound, self.rate = bound, rate
+    def __init__(
+        self,
+        n_groups: int,
+        n_classes: int,
+        *,
+        bound: float,
+        dual_step: float,
+        plan: DualPlan | None = None,
+        steps: int = 0,
+    ) -> None:
+        self.bound, self.dual_step, self.plan = bound, dual_step, plan
         self.multipliers = torch.zeros(n_groups, n_classes, dtype=torch.float64)
         self.weights = torch.zeros(n_groups, n_classes)
+        self._times = frozenset[int]() if plan is None else plan.times(steps)
         self._sizes: list[Tensor] = []
 
-    def update(self, counts: Tensor) -> None:
+    def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
+        """Before step ``t``: release the rates if it is time, and move the multipliers."""
+        if self.plan is not None and t in self._times:
+            n_groups = len(self.weights)
+            self.move(self.plan.release(module, rows.X, rows.targets[:, 1], n_groups, source, present=rows.present))
+
+    def move(self, counts: Tensor) -> None:
         """Move the multipliers by what a release says; post-processing."""
         self._sizes.append(counts.sum(1))
         sizes = torch.stack(self._sizes).mean(0)  # of the same rows every time
@@ -159,42 +180,12 @@ class SignedLoss:
         total = sizes.sum().clamp_min(1.0)
         sizes = sizes.clamp_min(float(total) / (100 * len(sizes)))
         differences = counts / sizes[:, None] - counts.sum(0) / total
-        self.multipliers = (self.multipliers + self.rate * differences).clamp(-self.bound, self.bound)
+        self.multipliers = (self.multipliers + self.dual_step * differences).clamp(-self.bound, self.bound)
         weights = self.multipliers * (total / sizes)[:, None] - self.multipliers.sum(0)
         self.weights = weights.to(self.weights)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Losses of shape (n_rows,); targets of shape (n_rows, 2) hold the class and the group."""
-        weights = self.weights[targets[:, 1]].to(outputs.dtype)
+        weights = self.weights.to(targets.device)[targets[:, 1]].to(outputs.dtype)
         signed = (torch.softmax(outputs, dim=1) * weights).sum(1)
         return nn.functional.cross_entropy(outputs, targets[:, 0], reduction="none") + signed
-
-
-@dataclass(frozen=True)
-class PrivateParity:
-    """What a training needs for the signed loss.
-
-    Parameters
-    ----------
-    plan : DualPlan
-    groups : Tensor of int of shape (n_rows,)
-        Private.
-    n_groups, n_classes : int
-    bound : float
-        Largest multiplier.
-    rate : float
-        See :class:`SignedLoss`.
-    """
-
-    plan: DualPlan
-    groups: Tensor
-    n_groups: int
-    n_classes: int
-    bound: float
-    rate: float
-
-    def loss(self) -> SignedLoss:
-        """The loss at the start: all multipliers 0."""
-        loss = SignedLoss(self.n_groups, self.n_classes, bound=self.bound, rate=self.rate)
-        loss.weights = loss.weights.to(self.groups.device)
-        return loss

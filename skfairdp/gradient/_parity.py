@@ -1,0 +1,225 @@
+"""Where the parity of FairDP-SGD comes from: a penalty on public rows, or a signed loss of the private ones."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator
+
+from skfairdp._inputs import TrainingData
+from skfairdp.privacy import DpEvent, NeighboringRelation
+from skfairdp.utils._sklearn import Interval, StrOptions
+
+if TYPE_CHECKING:
+    from skfairdp._networks import DPStep, Net, Network
+    from skfairdp.gradient._signed_loss import DualPlan
+
+__all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity"]
+
+
+@dataclass(frozen=True)
+class DPSGDPlan:
+    """What a FairDP-SGD releases.
+
+    Parameters
+    ----------
+    net : Net
+        The network, and how it is trained.
+    step : DPStep
+        The noisy gradients.
+    duals : DualPlan or None
+        The noisy rates of the groups, where a signed loss needs them.
+    """
+
+    net: "Net"
+    step: "DPStep"
+    duals: "DualPlan | None" = None
+
+    @property
+    def event(self) -> DpEvent:
+        """Gradients and rates together."""
+        return self.step.event_with(None if self.duals is None else self.duals.event)
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """Of the guarantee."""
+        return self.step.relation
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        gradients = f"{self.step.steps} noisy clipped gradient sums"
+        if self.duals is None:
+            return (gradients,)
+        return gradients, f"{self.duals.releases} noisy tables of predictions by group"
+
+
+class PublicPenalty(BaseEstimator):
+    """A penalty on the disparity of predictions on public rows with groups: costs no privacy.
+
+    The largest difference between a group's mean prediction and that of all others, softened so that it has a gradient
+    (DPFR of FairDP-SGD, Yaghini et al. 2023, equation 1). It reads public rows and the present network only.
+
+    Parameters
+    ----------
+    temperature : float, default=1.0
+        Softness of predictions and maximum; the penalty tends to the hard gap as this goes to 0. (The paper takes 0.01,
+        where most rows have no gradient left.)
+    maximum : {"hard", "soft"}, default="hard"
+        How the largest disparity is taken. "soft" (the paper's) averages with weights ``softmax(disparity /
+        temperature)``, which flattens the penalty near parity unless the temperature is small.
+    batch_size : int, default=256
+        Evaluate the penalty on about so many public rows a step, in batches that hold every group in its share and take
+        turns. None takes all: exact, and slower than the private step where they outnumber its batch.
+    at : {"batch", "per_sample"}, default="batch"
+        "batch" adds the gradient of the penalty to the released one: unbiased, unclipped. "per_sample" adds it to the
+        gradient of every private row, inside the clipping (Algorithm 6 of the paper as printed; divided by the
+        *expected* batch size, since the realised one, which the paper takes, is private).
+
+    See Also
+    --------
+    SignedLoss : Parity without public rows.
+
+    Examples
+    --------
+    >>> from skfairdp.gradient import FairDPSGDClassifier, PublicPenalty
+    >>> FairDPSGDClassifier(parity=PublicPenalty(temperature=0.3)).get_params()["parity__temperature"]
+    0.3
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "maximum": [StrOptions({"soft", "hard"})],
+        "batch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "at": [StrOptions({"batch", "per_sample"})],
+    }
+
+    def __init__(
+        self, *, temperature: float = 1.0, maximum: str = "hard", batch_size: int | None = 256, at: str = "batch"
+    ) -> None:
+        self.temperature = temperature
+        self.maximum = maximum
+        self.batch_size = batch_size
+        self.at = at
+
+    #: Clipping bound where the user gives none.
+    usual_max_grad_norm = 1.0
+
+    def rows_read(self, lam: float) -> dict[str, Any]:
+        """Which rows and groups a fit reads, as arguments of ``read_training``."""
+        if lam > 0:
+            return {"groups": "public", "public_rows": "required"}
+        return {"groups": "public, if given", "public_rows": "optional"}
+
+    def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> None:
+        """It releases nothing of private rows."""
+
+    def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float, seed: int) -> dict[str, Any]:
+        """What the training adds to its private gradients, as arguments of ``Network.trained``."""
+        from skfairdp._networks import ParityPenalty
+
+        public = data.public
+        assert public is not None and public.groups is not None
+        return {
+            "penalty": ParityPenalty(
+                lam,
+                network.tensor(public.X),
+                network.codes(public.groups),
+                public.n_groups,
+                self.temperature,
+                self.maximum,
+                self.batch_size,
+                seed,
+                self.at == "per_sample",
+            )
+        }
+
+
+class SignedLoss(BaseEstimator):
+    """A signed loss of the private rows themselves, steered by noisy rates of their groups: no public rows needed.
+
+    Each row carries the mean prediction of its own group with one sign and that of all rows with the other, inside the
+    clipping. The weights follow the rates at which groups are predicted each class. These are released with noise a
+    fixed number of times and are part of ε.
+
+    Parameters
+    ----------
+    dual_steps : int, default=40
+        How often the rates of the groups are released, evenly over the training.
+    dual_step : float, default=0.5
+        How far a weight moves for a difference of rates of 1.
+    budget_share : float, default=0.1
+        Share of the budget (of μ²) for those releases; in (0, 1).
+
+    See Also
+    --------
+    PublicPenalty : Parity on public rows, which costs no privacy.
+
+    Examples
+    --------
+    >>> from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
+    >>> FairDPSGDClassifier(parity=SignedLoss(dual_steps=20)).get_params()["parity__dual_steps"]
+    20
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "dual_steps": [Interval(Integral, 1, None, closed="left")],
+        "dual_step": [Interval(Real, 0, None, closed="neither")],
+        "budget_share": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(self, *, dual_steps: int = 40, dual_step: float = 0.5, budget_share: float = 0.1) -> None:
+        self.dual_steps = dual_steps
+        self.dual_step = dual_step
+        self.budget_share = budget_share
+
+    #: Its weights make gradients larger.
+    usual_max_grad_norm = 4.0
+
+    def rows_read(self, lam: float) -> dict[str, Any]:
+        """Which rows and groups a fit reads, as arguments of ``read_training``."""
+        return {"groups": "private" if lam > 0 else "none", "public_rows": "none"}
+
+    def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> "DualPlan":
+        """The noisy rates, for their share of the budget."""
+        from skfairdp.gradient._signed_loss import DualPlan
+
+        return DualPlan.calibrated(
+            epsilon=epsilon, delta=delta, share=self.budget_share, releases=self.dual_steps, relation=relation
+        )
+
+    def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float, seed: int) -> dict[str, Any]:
+        """What the training adds to its private gradients, as arguments of ``Network.trained``."""
+        from skfairdp.gradient._signed_loss import ParityLagrangian
+
+        assert data.groups is not None and data.domain is not None
+        loss = ParityLagrangian(
+            len(data.domain),
+            len(data.classes),
+            bound=lam,
+            dual_step=self.dual_step,
+            plan=plan.duals,
+            steps=plan.step.steps,
+        )
+        return {"groups": data.groups, "loss": loss}
+
+
+_PARTS: dict[str, Any] = {"public_penalty": PublicPenalty, "signed_loss": SignedLoss}
+
+
+def as_parity(parity: Any, owner: str) -> PublicPenalty | SignedLoss:
+    """Return the part that ``parity`` is or names, with its parameters checked.
+
+    Raises
+    ------
+    ValueError
+        It is neither, or one of its parameters is outside its range.
+    """
+    part = _PARTS[parity]() if isinstance(parity, str) and parity in _PARTS else parity
+    if not isinstance(part, PublicPenalty | SignedLoss):
+        raise ValueError(
+            f"The 'parity' parameter of {owner} must be 'public_penalty', 'signed_loss', PublicPenalty() or "
+            f"SignedLoss(). Got {parity!r} instead."
+        )
+    part._validate_params()
+    return part
