@@ -374,7 +374,7 @@ def _generator_fits() -> list[Fit]:
         of("marginals-star-group", pfguard(backend=MarginalsBackend(structure="star"), balance="group")),
         of("marginals-unbalanced", pfguard(balance=None)),
         of("marginals-rates", pfguard(label_rates={0: 0.3, 1: 0.6})),
-        of("marginals-private-cells", pfguard(bounds=None, dtypes=float, codec=TableCodec(n_bins=4))),
+        of("marginals-bins-paid-for", pfguard(bounds=None, dtypes=float, codec=TableCodec(n_bins=4))),
         of("marginals-3", pfguard(classes=[0, 1, 2]), rows=three_classes),
         Fit(
             "PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every, make_tables
@@ -387,7 +387,7 @@ def _generator_fits() -> list[Fit]:
         of("gs-wgan-stratified", pfguard(backend=GSWGANBackend(sampling="stratified", normalization="N2", **SMALL))),
         of("gs-wgan-weights-gold", pfguard(backend=GSWGANBackend(sampling="weights", teacher_loss="gold", **SMALL))),
         Fit(
-            "PFGuard-gs-wgan-reference",
+            "PFGuard-gs-wgan-public-rows",
             pfguard(backend=GSWGANBackend(**SMALL), groups=None),
             lambda generator, rows: generator.fit(rows.X, rows.y, X_public=rows.X_public),
             samples_without_groups,

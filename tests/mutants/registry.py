@@ -26,8 +26,9 @@ def also(*killers: Killer) -> Noticed:
 
 FAIR_CLIPPING = tests_in("baselines.test_fair_clipping")
 RANDOMIZED_RESPONSE = tests_in("baselines.test_randomized_response")
-BACKENDS = tests_in("generative.test_backends")
+FAIR_BATCHES = tests_in("generative.test_fair_batches")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
+RELEASES = tests_in("generative.test_releases")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
@@ -224,7 +225,7 @@ NOTICED: dict[str, Noticed] = {
         2, GENERATOR_DIFFERENTIAL("test_the_event_of_the_generator_is_that_of_the_noise_it_adds", name="tree")
     ),
     "generators.noise_on_labels_in_place_of_votes": trap(
-        4, BACKENDS("test_noise_of_signs_bits_and_bins_has_the_declared_scale")
+        4, RELEASES("test_noise_of_signs_bits_and_bins_has_the_declared_scale")
     ),
     "generators.bits_charged_once_a_round": trap(
         5, GENERATOR_ENSEMBLES("test_the_number_of_releases_is_the_declared_one", backend="pate_gan")
@@ -245,13 +246,13 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "generators.inverse_noise_scale_of_a_gradient": trap(
-        10, BACKENDS("test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch")
+        10, RELEASES("test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch")
     ),
     "generators.half_the_distance_of_a_mean_gradient": trap(
-        10, BACKENDS("test_opposite_answers_move_the_mean_as_far_as_declared")
+        10, RELEASES("test_opposite_answers_move_the_mean_as_far_as_declared")
     ),
     "generators.one_record_counted_once_among_the_gradients_of_gs_wgan": also(
-        BACKENDS(
+        RELEASES(
             "test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_discriminator_change_sides",
             two_sided=True,
             sensitivity=17.08800749063506,
@@ -280,8 +281,8 @@ NOTICED: dict[str, Noticed] = {
     ),
     "generators.rows_of_a_batch_accounted_as_independent_draws": trap(
         23,
-        BACKENDS("test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch", batch_size=8),
-        BACKENDS("test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch", batch_size=32),
+        RELEASES("test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch", batch_size=8),
+        RELEASES("test_gs_wgan_is_accounted_as_the_joint_event_whatever_the_batch", batch_size=32),
     ),
     "generators.rare_rows_dealt_again": trap(
         24,
@@ -290,7 +291,7 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "generators.parts_stratified_by_group": trap(
-        25, BACKENDS("test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_cells")
+        25, FAIR_BATCHES("test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_cells")
     ),
     "generators.only_the_drawn_discriminator_trains": also(
         GENERATOR_ENSEMBLES("test_what_a_discriminator_would_answer_does_not_depend_on_who_was_drawn_before")
