@@ -9,10 +9,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-import skfairdp.pate._base_pate as base_pate
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.privacy import GaussianDpEvent
+from tests._tools.teachers import WatchedTeachers
 
 # So few public rows leave the gate and the student little room; what is said about it is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
@@ -301,12 +301,13 @@ def test_more_teachers_than_rows_counts_the_rows_that_stay_private(rows):
 
 
 # ---- the ledger ----------------------------------------------------------------------------------------------
-def test_exhausted_ledger_refuses_before_teachers_are_trained(rows, monkeypatch):
-    monkeypatch.setattr(base_pate, "fit_teachers", lambda *a, **k: pytest.fail("teachers were trained"))
-    ledger = PrivacyLedger(epsilon=0.5)
+def test_exhausted_ledger_refuses_before_teachers_are_trained(rows):
+    ledger, teachers = PrivacyLedger(epsilon=0.5), WatchedTeachers()
     with pytest.raises(BudgetExceededError, match="FairPATEClassifier would bring"):
-        attempt(rows, ledger=ledger)
-    assert ledger.epsilon_spent == 0
+        attempt(rows, ledger=ledger, memory=teachers)
+    assert ledger.epsilon_spent == 0 and not teachers.rows
+    attempt(rows, memory=teachers)
+    assert teachers.rows, "they would have been seen"
 
 
 def test_ledger_of_another_guarantee_is_refused(rows):

@@ -17,11 +17,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-import skfairdp.pate._base_pate as base_pate
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.pate import ParityPenaltyStudent
 from tests._tools.problems import make_rows
+from tests._tools.sources import RecordingNoise, installed
+from tests._tools.teachers import WatchedTeachers
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
@@ -37,7 +38,7 @@ TAGS = ("canary-group-one", "canary-group-two")
 class Case:
     """A fit under watch: its private rows, the raw votes, the teachers' numbers, and whether they are alive."""
 
-    def __init__(self, cls, monkeypatch, *, public_size=None, **settings):
+    def __init__(self, cls, *, public_size=None, **settings):
         X, y, groups = make_rows(N + N_PUBLIC, seed=3)
         order = np.random.default_rng(0).permutation(N)  # what public_size does with random_state=0
         held_out = np.sort(order[: math.ceil((public_size or 0) * N)])
@@ -46,8 +47,8 @@ class Case:
         X[kept[:3], [0, 1, 3]] = CANARIES
         self.private, self.public = X[kept], X[N:]
         labels, names = np.array(["no", "yes"])[y[:N]], np.array(["f", "m"], dtype=object)
-        self.secret_numbers, self.references = [], []
-        self._watch(monkeypatch)
+        self.secret_numbers = []
+        teachers = WatchedTeachers(look=self._note_teachers)
         self.estimator = cls(
             n_teachers=9,
             epsilon=50.0,
@@ -55,32 +56,39 @@ class Case:
             random_state=0,
             noise_seed=0,
             public_size=public_size,
+            memory=teachers,
             **settings,
         )
         given = {} if public_size else {"X_public": PublicData(self.public, names[groups[N:]])}
         if cls is FairPATEClassifier:
             given["sensitive_features"] = np.array(TAGS, dtype=object)[groups[:N]]
             given["sensitive_features"][held_out] = names[groups[:N][held_out]]
-        self.estimator.fit(X[:N], labels, **given)
+        with installed(VotesInSight()) as source:
+            self.estimator.fit(X[:N], labels, **given)
+        self.estimator.set_params(memory=None)  # it knows all that is secret
+        (predictions,), (votes,) = teachers.predictions, source.votes.values()
+        self.secret_numbers += [votes, votes / 9.0, np.ascontiguousarray(votes[:, 1]), predictions]
+        self.references = [*teachers.ensembles, *teachers.answers, *source.references]
 
-    def _watch(self, monkeypatch):
-        def fit_teachers(*args, **kwargs):
-            teachers = real_fit(*args, **kwargs)
-            for array in arrays_in(teachers):
-                self.secret_numbers.append(array.copy())
-            self.references.append(weakref.ref(teachers))
-            self.references.append(weakref.ref(teachers._ensemble))
-            return teachers
+    def _note_teachers(self, ensemble):
+        self.secret_numbers += [array.copy() for array in arrays_in(ensemble)]
 
-        def vote_histogram(predictions, n_classes):
-            votes = real_votes(predictions, n_classes)
-            self.secret_numbers += [votes.copy(), votes / 9.0, np.ascontiguousarray(votes[:, 1]), predictions.copy()]
-            self.references += [weakref.ref(votes), weakref.ref(predictions)]
-            return votes
 
-        real_fit, real_votes = base_pate.fit_teachers, base_pate.vote_histogram
-        monkeypatch.setattr(base_pate, "fit_teachers", fit_teachers)
-        monkeypatch.setattr(base_pate, "vote_histogram", vote_histogram)
+class VotesInSight(RecordingNoise):
+    """Notes the table of raw votes that releases are made from, and whether it is alive."""
+
+    def __init__(self):
+        super().__init__(seed=0)
+        self.votes, self.references = {}, []
+
+    def release(self, mechanism, *private, **public):
+        for value in private:
+            if isinstance(value, np.ndarray):
+                table = value if value.base is None else value.base
+                if id(table) not in self.votes:
+                    self.votes[id(table)] = table.copy()
+                    self.references.append(weakref.ref(table))
+        return super().release(mechanism, *private, **public)
 
 
 def arrays_in(root):
@@ -179,8 +187,8 @@ settings = pytest.mark.parametrize(
 
 @settings
 @pytest.mark.filterwarnings("ignore:The smallest group")
-def test_no_private_number_is_held_or_stored(monkeypatch, cls, more):
-    case = Case(cls, monkeypatch, **more)
+def test_no_private_number_is_held_or_stored(cls, more):
+    case = Case(cls, **more)
     assert len(case.secret_numbers) >= 5  # the watch was on: teachers' weights and votes
     check_nothing_private(case.estimator, case)
     students = [None, ParityPenaltyStudent() if more.get("constraint_at") == "student_loss" else LogisticRegression()]
@@ -194,8 +202,8 @@ def test_no_private_number_is_held_or_stored(monkeypatch, cls, more):
 
 @settings
 @pytest.mark.filterwarnings("ignore:The smallest group")
-def test_teachers_and_votes_are_dead_after_fit(monkeypatch, cls, more):
-    case = Case(cls, monkeypatch, **more)
+def test_teachers_and_votes_are_dead_after_fit(cls, more):
+    case = Case(cls, **more)
     gc.collect()
     assert len(case.references) == 4
     assert [reference() for reference in case.references] == [None] * 4
@@ -203,8 +211,8 @@ def test_teachers_and_votes_are_dead_after_fit(monkeypatch, cls, more):
 
 @settings
 @pytest.mark.filterwarnings("ignore:The smallest group")
-def test_copies_predict_the_same_and_cost_nothing(monkeypatch, cls, more):
-    case = Case(cls, monkeypatch, **more)
+def test_copies_predict_the_same_and_cost_nothing(cls, more):
+    case = Case(cls, **more)
     original = case.estimator
     for other in (*(pickle.loads(stored) for stored in dumps(original)[:3]), copy.deepcopy(original)):
         np.testing.assert_array_equal(other.predict(case.public), original.predict(case.public))
@@ -215,9 +223,9 @@ def test_copies_predict_the_same_and_cost_nothing(monkeypatch, cls, more):
     assert not hasattr(clone(original), "student_")
 
 
-def test_the_scan_finds_what_it_looks_for(monkeypatch):
+def test_the_scan_finds_what_it_looks_for():
     """Each check must fail on an estimator that keeps what it should not."""
-    case = Case(PATEClassifier, monkeypatch)
+    case = Case(PATEClassifier)
     weights = next(secret for secret in case.secret_numbers if len(np.unique(secret)) > 9)
     for leak in (
         case.private,
@@ -237,9 +245,9 @@ def test_the_scan_finds_what_it_looks_for(monkeypatch):
     check_nothing_private(case.estimator, case)
 
 
-def test_private_labels_are_not_kept(monkeypatch):
+def test_private_labels_are_not_kept():
     """Labels are few different values, so what is looked for is a column of them, in any coding."""
-    case = Case(PATEClassifier, monkeypatch)
+    case = Case(PATEClassifier)
     assert all(array.shape[0] != N for array in arrays_in(case.estimator) if array.ndim)
     assert not any(array.ndim == 2 and N in array.shape for array in arrays_in(case.estimator))
 

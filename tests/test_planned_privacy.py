@@ -15,7 +15,8 @@ from skfairdp import (
     SFPATEClassifier,
 )
 from skfairdp.gradient import mlp
-from skfairdp.privacy import NoiseSource, epsilon_of
+from skfairdp.privacy import epsilon_of
+from tests._tools.sources import recording_noise
 
 rng = np.random.default_rng(0)
 X, Y, Z = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), rng.integers(0, 2, 300)
@@ -54,14 +55,15 @@ def test_the_plan_is_the_event_of_the_fit(model, arguments):
 
 
 @pytest.mark.parametrize(("model", "arguments"), MODELS, ids=ids)
-def test_planning_draws_no_noise_charges_nothing_and_changes_nothing(model, arguments, monkeypatch):
-    def forbidden(self, n):
+def test_planning_draws_no_noise_charges_nothing_and_changes_nothing(model, arguments):
+    def forbidden():
         raise AssertionError("noise was drawn for a plan")
 
     ledger = PrivacyLedger()
-    monkeypatch.setattr(NoiseSource, "_words", forbidden)
     watched = clone(model).set_params(ledger=ledger)
-    watched.planned_privacy(X, Y, **arguments)
+    with recording_noise(before_draws=forbidden) as record:
+        watched.planned_privacy(X, Y, **arguments)
+    assert not record.releases
     assert ledger.entries == () and watched.ledger is ledger
     assert not hasattr(watched, "classes_") and not hasattr(watched, "privacy_")
 

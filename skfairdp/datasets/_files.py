@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from sklearn.datasets import fetch_openml
+from sklearn import datasets as sklearn_datasets
 
 __all__ = ["DATA_VARIABLE", "Source", "data_file", "read_table"]
 
@@ -112,7 +112,7 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
             with warnings.catch_warnings():
                 # "Retrying…" would be said before the error below says more.
                 warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-                bunch = fetch_openml(
+                bunch = sklearn_datasets.fetch_openml(
                     data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=1
                 )
         except (OSError, ValueError, ImportError) as error:

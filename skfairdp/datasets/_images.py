@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.datasets import fetch_openml
+from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from skfairdp.datasets._files import DATA_VARIABLE, data_file
@@ -218,7 +218,7 @@ def _from_openml(data_home: str | os.PathLike[str] | None) -> tuple[NDArray[Any]
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-            bunch = fetch_openml(
+            bunch = sklearn_datasets.fetch_openml(
                 data_id=_OPENML_ID,
                 data_home=None if data_home is None else str(data_home),
                 as_frame=False,

@@ -21,6 +21,7 @@ The noise itself can be chosen:
 * ``recording_noise(0, exact=True)``: sums of Gaussian mechanisms are not rounded, to compare floats.
 * ``recording_noise(entropy=0)``: real noise and real secret draws, reproducible, and still secret to the fit.
 * ``recording_noise(replay=record)``: the outputs of another record, one after the other, whatever the true values are.
+* ``recording_noise(answer=lambda release: ...)``: what the test says is let out, instead of ``release.output``.
 
 A mechanism or plan that is used by itself takes a source directly: ``mechanism.release(values, RecordingNoise(0))``, or
 ``ZeroNoise()`` and ``UnitNoise()``, which round nothing; ``source.record`` is its record. To choose secret draws
@@ -180,6 +181,8 @@ class RecordingNoise(NoiseSource):
         how much is released, nor, row by row, on how many rows there are.
     replay : Record or None, default=None
         Its outputs are let out instead. The true values are made noisy too: that may not fail either.
+    answer : callable of a Release, default=None
+        Says what is let out; the record keeps what would have been.
     record : Record or None, default=None
         Where releases are written. None: into a new one.
     before_draws : callable, default=None
@@ -195,13 +198,14 @@ class RecordingNoise(NoiseSource):
         seed: int | None = None,
         entropy: int | None = None,
         replay: Record | None = None,
+        answer: Callable[[Release], Any] | None = None,
         record: Record | None = None,
         before_draws: Callable[[], Any] = lambda: None,
     ) -> None:
         super().__init__(seed if entropy is None else None)
         self.record = Record() if record is None else record
         self._choice, self._scale, self._exact = noise, scale, exact
-        self._entropy, self._replay, self._before_draws = entropy, replay, before_draws
+        self._entropy, self._replay, self._answer, self._before_draws = entropy, replay, answer, before_draws
         self._stream = (entropy, self.record.n_sources)
         self._calls = {True: 0, False: 0}
         self._current: list[Release] = []
@@ -224,6 +228,8 @@ class RecordingNoise(NoiseSource):
         at = len(self.record.releases) - 1
         if self._replay is not None and at < len(self._replay.releases):
             return copy.deepcopy(self._replay.releases[at].output)
+        if self._answer is not None:
+            return self._answer(release)
         return output  # in a replay: one release too many, which the comparison of the records will say
 
     def _noisy(self, mechanism: Any, *private: Any, **public: Any) -> Any:
@@ -327,6 +333,7 @@ def recording_noise(
     exact: bool = False,
     entropy: int | None = None,
     replay: Record | None = None,
+    answer: Callable[[Release], Any] | None = None,
     record: Record | None = None,
     before_draws: Callable[[], Any] = lambda: None,
 ) -> Iterator[Record]:
@@ -344,6 +351,7 @@ def recording_noise(
             seed=seed,
             entropy=entropy,
             replay=replay,
+            answer=answer,
             record=heard,
             before_draws=before_draws,
         )

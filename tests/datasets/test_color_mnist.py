@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from sklearn.utils import Bunch
 
 from skfairdp.datasets import _images, data_file, fetch_mnist, make_color_mnist
@@ -177,7 +178,7 @@ def test_without_file_and_network_the_error_says_where_to_put_it(tmp_path, monke
     def refuse(**_):
         raise OSError("no network")
 
-    monkeypatch.setattr(_images, "fetch_openml", refuse)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", refuse)
     with pytest.raises(FileNotFoundError, match=r"has no mnist\.npz.*SKFAIRDP_DATA or with data_home="):
         fetch_mnist(data_home=tmp_path)
     monkeypatch.delenv("SKFAIRDP_DATA", raising=False)
@@ -203,7 +204,9 @@ def test_copy_of_openml_is_brought_to_the_same_form(tmp_path, monkeypatch):
     target = np.concatenate([np.repeat(np.arange(10), counts) for counts in _images._DIGITS])
     data = np.zeros((70_000, 784), dtype=np.int64)
     data[:, 28] = 255  # first pixel of the second line
-    monkeypatch.setattr(_images, "fetch_openml", lambda **_: Bunch(data=data, target=target.astype(str).astype(object)))
+    monkeypatch.setattr(
+        sklearn.datasets, "fetch_openml", lambda **_: Bunch(data=data, target=target.astype(str).astype(object))
+    )
     mnist = fetch_mnist(data_home=tmp_path)
     assert mnist.images.dtype == np.uint8 and (mnist.images[:, 1, 0] == 255).all() and not mnist.images[:, 0].any()
     np.testing.assert_array_equal(mnist.target, target)

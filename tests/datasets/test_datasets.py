@@ -9,11 +9,11 @@ from urllib.error import URLError
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.datasets
 from sklearn.utils import Bunch
 
 from skfairdp.datasets import (
     _fetch,
-    _files,
     data_file,
     fetch_adult,
     fetch_bank,
@@ -123,7 +123,7 @@ def tiny(monkeypatch, tmp_path):
     def refuse(**kwargs):
         raise URLError("no network in tests")
 
-    monkeypatch.setattr(_files, "fetch_openml", refuse)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", refuse)
     text = "\n".join([",".join([*_fetch.ADULT.columns, "split"]), *ROWS])
     with gzip.open(tmp_path / "adult.csv.gz", "wt", encoding="utf-8") as file:
         file.write(text)
@@ -174,7 +174,7 @@ def test_openml_copy_is_brought_to_the_original_columns(tiny, monkeypatch):
         asked.update(kwargs)
         return Bunch(data=data, target=target)
 
-    monkeypatch.setattr(_files, "fetch_openml", fake)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fake)
     bunch = fetch_adult(data_home=tiny / "cache")
     assert asked["data_id"] == 1590 and asked["data_home"] == str(tiny / "cache")
     assert bunch.target.tolist() == [1, 0] and bunch.split is None
@@ -188,7 +188,7 @@ def test_placeholder_names_of_openml_are_replaced(monkeypatch, tmp_path):
     values = {name: [61, 20] if name in ("age", "balance") else ["a", "b"] for name in _fetch.BANK.columns[:-1]}
     data = pd.DataFrame(values).set_axis([f"V{j}" for j in range(1, 17)], axis=1)
     bunch = Bunch(data=data, target=pd.Series(["2", "1"], dtype="category"))
-    monkeypatch.setattr(_files, "fetch_openml", lambda **kwargs: bunch)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **kwargs: bunch)
     bank = fetch_bank(data_home=tmp_path)
     assert bank.target.tolist() == [1, 0] and bank.sensitive_features.tolist() == [">=60", "<60"]
 

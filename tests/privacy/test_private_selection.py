@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -200,11 +201,9 @@ def test_masses_are_those_of_the_definition():
 
 
 def test_trials_are_drawn_from_the_operating_system(monkeypatch):
-    import skfairdp.privacy._noise as noise
-
     asked = []
-    real = noise.os.urandom
-    monkeypatch.setattr(noise.os, "urandom", lambda n: (asked.append(n), real(n))[1])
+    real = os.urandom
+    monkeypatch.setattr(os, "urandom", lambda n: (asked.append(n), real(n))[1])
     PrivateSelection(GaussianDpEvent(1.0), 10.0).draw(NoiseSource(), 5)
     assert asked == [40]
 
