@@ -38,6 +38,7 @@ class AdversarialBackend(GeneratorBackend):
         "lr": [Interval(Real, 0, None, closed="neither")],
         "teacher_lr": [Interval(Real, 0, None, closed="neither")],
         "device": [str],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -55,6 +56,7 @@ class AdversarialBackend(GeneratorBackend):
         lr: float,
         teacher_lr: float,
         device: str,
+        verbose: int,
     ) -> None:
         self.n_teachers = n_teachers
         self.sampling = sampling
@@ -68,6 +70,7 @@ class AdversarialBackend(GeneratorBackend):
         self.lr = lr
         self.teacher_lr = teacher_lr
         self.device = device
+        self.verbose = verbose
 
     def _checked(self, layout: Layout) -> None:
         """Refuse what no fit on a table of this shape can do, before anything is spent."""
@@ -108,7 +111,7 @@ class AdversarialPlan(BackendPlan):
         """Teach, release and follow, as often as was declared."""
 
     def steps(self) -> Iterator[int]:
-        return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.layout.verbose)
+        return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
 
     def _parts(self, rows: Rows, rng: np.random.Generator) -> TeacherParts:
         known = self.layout.groups_known

@@ -43,7 +43,6 @@ class Layout:
         What the generator balances.
     groups_known : bool
         False where groups are to be balanced that only public rows tell of.
-    verbose : int
     """
 
     kind: Literal["codes", "units"]
@@ -53,7 +52,6 @@ class Layout:
     n_classes: int
     balance: str | None
     groups_known: bool
-    verbose: int = 0
 
     @property
     def n_cells(self) -> int:

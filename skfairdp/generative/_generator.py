@@ -104,8 +104,6 @@ class PFGuardGenerator(PrivateEstimator):
     {random_state}
     {noise_seed}
     {ledger}
-    verbose : int, default=0
-        Above 0 shows a bar over the releases of a network.
 
     Attributes
     ----------
@@ -163,7 +161,6 @@ class PFGuardGenerator(PrivateEstimator):
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -184,7 +181,6 @@ class PFGuardGenerator(PrivateEstimator):
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -201,7 +197,6 @@ class PFGuardGenerator(PrivateEstimator):
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

@@ -75,6 +75,8 @@ class GSWGANBackend(AdversarialBackend):
         Learning rates of the generator and of the discriminators.
     device : str, default="cpu"
         A torch device.
+    verbose : int, default=0
+        Above 0 shows a bar over the releases.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class GSWGANBackend(AdversarialBackend):
         lr: float = 1e-3,
         teacher_lr: float = 1e-3,
         device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_teachers=n_teachers,
@@ -120,6 +123,7 @@ class GSWGANBackend(AdversarialBackend):
             lr=lr,
             teacher_lr=teacher_lr,
             device=device,
+            verbose=verbose,
         )
         self.answers = answers
         self.clipping = clipping

@@ -131,7 +131,6 @@ def read_generator_data(
         n_classes=n_classes,
         balance=estimator.balance,
         groups_known=domain is not None or estimator.balance is None,
-        verbose=estimator.verbose,
     )
     return GeneratorData(
         rows=features.rows,

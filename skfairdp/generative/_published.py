@@ -52,7 +52,8 @@ class PATEGANBackend(AdversarialBackend):
     normalization : {"N1", "N2"}, default="N1"
     teacher_loss : {"plain", "gold"}, default="plain"
     device : str, default="cpu"
-        Of the discriminators, as for :class:`GSWGANBackend`.
+    verbose : int, default=0
+        As for :class:`GSWGANBackend`.
 
     Examples
     --------
@@ -84,6 +85,7 @@ class PATEGANBackend(AdversarialBackend):
         lr: float = 1e-3,
         teacher_lr: float = 5e-4,
         device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_teachers=n_teachers,
@@ -98,6 +100,7 @@ class PATEGANBackend(AdversarialBackend):
             lr=lr,
             teacher_lr=teacher_lr,
             device=device,
+            verbose=verbose,
         )
         self.student_steps = student_steps
         self.generator_steps = generator_steps
@@ -170,7 +173,8 @@ class GPATEBackend(AdversarialBackend):
     normalization : {"N1", "N2"}, default="N1"
     teacher_loss : {"plain", "gold"}, default="plain"
     device : str, default="cpu"
-        Of the discriminators, as for :class:`GSWGANBackend`.
+    verbose : int, default=0
+        As for :class:`GSWGANBackend`.
 
     Examples
     --------
@@ -204,6 +208,7 @@ class GPATEBackend(AdversarialBackend):
         lr: float = 1e-3,
         teacher_lr: float = 5e-4,
         device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_teachers=n_teachers,
@@ -218,6 +223,7 @@ class GPATEBackend(AdversarialBackend):
             lr=lr,
             teacher_lr=teacher_lr,
             device=device,
+            verbose=verbose,
         )
         self.n_coordinates = n_coordinates
         self.n_bins = n_bins
@@ -297,7 +303,8 @@ class DataLensBackend(AdversarialBackend):
     normalization : {"N1", "N2"}, default="N1"
     teacher_loss : {"plain", "gold"}, default="plain"
     device : str, default="cpu"
-        Of the discriminators, as for :class:`GSWGANBackend`.
+    verbose : int, default=0
+        As for :class:`GSWGANBackend`.
 
     Examples
     --------
@@ -329,6 +336,7 @@ class DataLensBackend(AdversarialBackend):
         lr: float = 1e-3,
         teacher_lr: float = 5e-4,
         device: str = "cpu",
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             n_teachers=n_teachers,
@@ -343,6 +351,7 @@ class DataLensBackend(AdversarialBackend):
             lr=lr,
             teacher_lr=teacher_lr,
             device=device,
+            verbose=verbose,
         )
         self.k = k
         self.least = least

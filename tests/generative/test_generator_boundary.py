@@ -449,8 +449,8 @@ def test_no_part_of_the_rows_can_fail_a_fit(backend, settings, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*have a released count below")
-        teachers = clone(NETWORKS[backend]).set_params(n_teachers=N, **settings)
-        model = make(backend=teachers, ledger=ledger, verbose=1)
+        teachers = clone(NETWORKS[backend]).set_params(n_teachers=N, verbose=1, **settings)
+        model = make(backend=teachers, ledger=ledger)
         model.fit(X, ["no"] * N, sensitive_features=["f"] * N)
         printed = capsys.readouterr()
     assert model.sample(5).shape == (5, 4) and printed.out == ""
