@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DATA = ("auto", "adult", "bank", "credit", "synthetic")
-EPSILONS = (0.5, 1.0, 2.0, 5.0)
-GAMMAS = (0.01, 0.02, 0.05, 0.1, None)
+
+
+class Sweep(NamedTuple):
+    """What ``demo`` measures."""
+
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0)
+    gammas: tuple[float | None, ...] = (0.01, 0.02, 0.05, 0.1, None)
+    n_synthetic: int = 40_000
 
 
 class _UsageError(Exception):
@@ -32,13 +38,15 @@ class _Parser(argparse.ArgumentParser):
         raise _UsageError(f"{message} (see: {self.prog} --help)")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> int:
     """Run the command line.
 
     Parameters
     ----------
     argv : sequence of str, default=None
         Arguments without the program's name. None: those of the process.
+    sweep : Sweep, default=None
+        What ``demo`` measures. None: ``Sweep()``.
 
     Returns
     -------
@@ -52,17 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["demo", "--data", "nothing"])
     2
     """
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a terminal that has no ε shows something else rather than failing
+    for stream in (sys.stdout, sys.stderr):  # a terminal that has no ε shows something else rather than failing
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
         arguments = _parser().parse_args(argv)
         if arguments.command == "verify":
             return _verify(arguments)
-        _demo(arguments)
+        _demo(arguments, sweep or Sweep())
     except _UsageError as error:
         print(f"skfairdp: {error}", file=sys.stderr)
         return 2
@@ -112,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _verify(arguments: argparse.Namespace) -> int:
     """Print what the file claims beside what was recomputed."""
-    from skfairdp.privacy._verify import UnreadableStatementError, verify_file
+    from skfairdp.privacy import UnreadableStatementError, verify_file
 
     try:
         checks = verify_file(arguments.file)
@@ -143,54 +148,68 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _demo(arguments: argparse.Namespace) -> None:
+def _demo(arguments: argparse.Namespace, sweep: Sweep) -> None:
     started = time.perf_counter()
     folder = _writable(arguments.out)
-    from skfairdp.inspection import ParetoFrontierDisplay
-    from skfairdp.model_selection import frontier
-    from skfairdp.pate import FairPATEClassifier
-
-    name, split, where = _load(arguments.data, arguments.seed, arguments.quick)
+    name, split, where = _load(arguments.data, arguments.seed, arguments.quick, sweep.n_synthetic)
     print(f"Data: {where}")
     print(
-        f"Rows: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} to measure "
-        "on.\n"
-        f"Seed {arguments.seed} fixes the split and the partition. The noise is drawn from the operating "
-        "system and "
+        f"Rows: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} to measure on.\n"
+        f"Seed {arguments.seed} fixes the split and the partition. The noise is drawn from the operating system and "
         "stays secret,\nso the figures differ a little from run to run."
     )
+    epsilons = sweep.epsilons[1::2] if arguments.quick else sweep.epsilons
     with warnings.catch_warnings(record=True) as caught:  # said once, after the table, not across the progress bar
         warnings.simplefilter("always")
-        table = frontier(
-            FairPATEClassifier(classes=[0, 1]),
-            split.X,
-            split.y,
-            X_public=split.public,
-            X_test=split.X_test,
-            y_test=split.y_test,
-            sensitive_features_test=split.sensitive_features_test,
-            epsilons=EPSILONS[1::2] if arguments.quick else EPSILONS,
-            gammas=GAMMAS,
-            dataset=name,
-            verbose=1,
-            random_state=arguments.seed,
-        )
+        table = _measured(name, split, epsilons, sweep.gammas, arguments.seed)
     _report(table)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"Note: {message}")
+    written = _written(table, folder)
+    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
+
+
+def _measured(
+    name: str,
+    split: "PrivatePublicTestSplit",
+    epsilons: Sequence[float],
+    gammas: Sequence[float | None],
+    seed: int,
+) -> "pd.DataFrame":
+    from skfairdp.model_selection import frontier
+    from skfairdp.pate import FairPATEClassifier
+
+    return frontier(
+        FairPATEClassifier(classes=[0, 1]),
+        split.X,
+        split.y,
+        X_public=split.public,
+        X_test=split.X_test,
+        y_test=split.y_test,
+        sensitive_features_test=split.sensitive_features_test,
+        epsilons=epsilons,
+        gammas=gammas,
+        dataset=name,
+        verbose=1,
+        random_state=seed,
+    )
+
+
+def _written(table: "pd.DataFrame", folder: Path) -> list[str]:
+    """Write the table, its page and, with matplotlib, its picture; return their names."""
+    from skfairdp.inspection import ParetoFrontierDisplay
+
     table.to_csv(folder / "frontier.csv", index=False)
     display = ParetoFrontierDisplay(table)
     display.to_html(folder / "frontier.html")
-    written = ["frontier.csv", "frontier.html"]
     try:
         from matplotlib import use
     except ImportError:
         print("No frontier.png: it needs matplotlib (pip install 'skfairdp[plots]').")
-    else:
-        use("Agg")  # the picture goes to a file; no window system is needed
-        display.plot().figure_.savefig(folder / "frontier.png", dpi=160)
-        written.insert(1, "frontier.png")
-    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
+        return ["frontier.csv", "frontier.html"]
+    use("Agg")  # the picture goes to a file; no window system is needed
+    display.plot().figure_.savefig(folder / "frontier.png", dpi=160)
+    return ["frontier.csv", "frontier.png", "frontier.html"]
 
 
 def _writable(out: str) -> Path:
@@ -209,7 +228,7 @@ def _writable(out: str) -> Path:
     return folder
 
 
-def _load(data: str, seed: int, quick: bool) -> tuple[str, "PrivatePublicTestSplit", str]:
+def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "PrivatePublicTestSplit", str]:
     """Name, encoded split, and a sentence on where the data came from."""
     from skfairdp import datasets
     from skfairdp.preprocessing import make_tabular_encoder
@@ -224,7 +243,7 @@ def _load(data: str, seed: int, quick: bool) -> tuple[str, "PrivatePublicTestSpl
         )
     if wanted == "synthetic":
         rows: tuple[Any, Any, Any] = datasets.make_biased_classification(
-            40_000,
+            n_synthetic,
             disparity=0.2,
             group_proportions=(0.33, 0.67),
             base_rate=0.25,

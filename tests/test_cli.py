@@ -4,34 +4,29 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import skfairdp.__main__ as cli
-from skfairdp import datasets
-from skfairdp.datasets import make_biased_classification
+from skfairdp.datasets._sources import ADULT
+
+FEW = cli.Sweep(epsilons=(1.0, 2.0), gammas=(0.05, None), n_synthetic=6_000)
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """One release on few synthetic rows, so that a run takes a second."""
-    monkeypatch.setattr(cli, "EPSILONS", (1.0, 2.0))
-    monkeypatch.setattr(cli, "GAMMAS", (0.05, None))
+def no_data(monkeypatch):
     monkeypatch.delenv("SKFAIRDP_DATA", raising=False)
-
-    def few(n_samples, **kwargs):
-        return make_biased_classification(6_000, **kwargs)
-
-    monkeypatch.setattr(datasets, "make_biased_classification", few)
 
 
 def run(capsys, *arguments):
-    code = cli.main(["demo", *map(str, arguments)])
+    """One or two releases on few synthetic rows, so that a run takes a second."""
+    code = cli.main(["demo", *map(str, arguments)], sweep=FEW)
     out, err = capsys.readouterr()
     return code, out, err
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("no_data")
 def test_demo_writes_three_files_and_prints_the_certified_table(capsys, tmp_path):
     folder = tmp_path / "a" / "new" / "folder"
     code, out, err = run(capsys, "--data", "synthetic", "--out", folder)
@@ -50,7 +45,7 @@ def test_demo_writes_three_files_and_prints_the_certified_table(capsys, tmp_path
     assert shown and all(0 < float(cells[0]) <= 2 for cells in shown)
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("no_data")
 def test_a_second_run_replaces_its_own_files_and_leaves_others_alone(capsys, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "frontier.csv").write_text("old")
@@ -58,26 +53,25 @@ def test_a_second_run_replaces_its_own_files_and_leaves_others_alone(capsys, tmp
     assert (tmp_path / "notes.txt").read_text() == "mine" and len(pd.read_csv(tmp_path / "frontier.csv")) == 4
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("no_data")
 def test_auto_takes_synthetic_data_without_adult_and_says_so(capsys, tmp_path):
     _, out, _ = run(capsys, "--quick", "--out", tmp_path)
     assert "Data: synthetic" in out and "Adult was not found: set SKFAIRDP_DATA" in out
     assert set(pd.read_csv(tmp_path / "frontier.csv")["dataset"]) == {"synthetic"}
 
 
-@pytest.mark.usefixtures("small")
 def test_auto_takes_adult_where_the_file_is_and_says_so(capsys, tmp_path, monkeypatch):
-    X, y, groups = make_biased_classification(6_000, as_frame=True, random_state=0)
-    bunch = datasets._fetch.Bunch(
-        data=X, target=y, sensitive_features=groups.rename("sex"), source="a/folder/adult.csv.gz"
-    )
-    monkeypatch.setattr(datasets, "data_file", lambda name: name)
-    monkeypatch.setattr(datasets, "fetch_adult", lambda: bunch)
+    table = np.random.default_rng(0).integers(0, 5, (ADULT.rows, len(ADULT.columns)))
+    adult = pd.DataFrame(table, columns=list(ADULT.columns))
+    adult["sex"] = np.where(adult["sex"] > 1, "Male", "Female")
+    adult["class"] = np.where(np.arange(ADULT.rows) < ADULT.positives, ADULT.positive, "<=50K")
+    adult.to_csv(tmp_path / "adult.csv", index=False)
+    monkeypatch.setenv("SKFAIRDP_DATA", str(tmp_path))
     _, out, _ = run(capsys, "--quick", "--out", tmp_path)
-    assert "Data: adult (6,000 rows, groups by sex) from a/folder/adult.csv.gz\n" in out
+    assert f"Data: adult (48,842 rows, groups by sex) from {tmp_path / 'adult.csv'}\n" in out
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("no_data")
 def test_seed_fixes_the_public_randomness_and_never_the_noise(capsys, tmp_path):
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first, second):
@@ -88,7 +82,7 @@ def test_seed_fixes_the_public_randomness_and_never_the_noise(capsys, tmp_path):
     assert not one[["accuracy", "disparity"]].equals(two[["accuracy", "disparity"]])
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("no_data")
 def test_without_matplotlib_the_other_files_are_written(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, _ = run(capsys, "--data", "synthetic", "--quick", "--out", tmp_path)
@@ -113,11 +107,17 @@ def test_bad_arguments_give_exit_code_2_and_one_line(capsys, arguments, message)
     assert out == "" and message in err and err.count("\n") == 1
 
 
-def test_unwritable_folder_gives_exit_code_2_and_one_line_before_any_work(capsys, tmp_path, monkeypatch):
-    def never(*args):
-        raise AssertionError("work was started")
+@pytest.fixture
+def no_bank(tmp_path, monkeypatch):
+    """A folder, with a line break in its name, that has something else as bank.csv."""
+    folder = tmp_path / "not\nbank"
+    folder.mkdir()
+    (folder / "bank.csv").write_text("age,job\n30,none\n")
+    monkeypatch.setenv("SKFAIRDP_DATA", str(folder))
 
-    monkeypatch.setattr(cli, "_load", never)
+
+@pytest.mark.usefixtures("no_bank")
+def test_unwritable_folder_gives_exit_code_2_and_one_line_before_any_work(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "taken" / "frontier.csv").mkdir(parents=True)
     for folder, message in (
@@ -125,17 +125,14 @@ def test_unwritable_folder_gives_exit_code_2_and_one_line_before_any_work(capsys
         ("file/below", "cannot write to --out"),
         ("taken", "it is not a writable file"),
     ):
-        code, out, err = run(capsys, "--out", tmp_path / folder)
+        code, out, err = run(capsys, "--data", "bank", "--out", tmp_path / folder)  # reading the data would fail
         assert code == 2 and out == "" and message in err and err.count("\n") == 1
 
 
-def test_data_out_of_reach_gives_exit_code_2_and_one_line(capsys, tmp_path, monkeypatch):
-    def gone(**kwargs):
-        raise FileNotFoundError("No bank data: give its folder\nwith SKFAIRDP_DATA")
-
-    monkeypatch.setattr(datasets, "fetch_bank", gone)
+@pytest.mark.usefixtures("no_bank")
+def test_data_out_of_reach_gives_exit_code_2_and_one_line(capsys, tmp_path):
     code, _, err = run(capsys, "--data", "bank", "--out", tmp_path)
-    assert code == 2 and "SKFAIRDP_DATA" in err and err.count("\n") == 1
+    assert code == 2 and "lacks the column(s)" in err and err.count("\n") == 1
 
 
 def test_help_and_bad_arguments_need_no_heavy_import():

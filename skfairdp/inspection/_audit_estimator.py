@@ -231,13 +231,7 @@ def audit(
     rng = check_random_state(random_state)
     world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features))
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
-    probe = runner.see([(world, None)], Observer(world, [], attributes=False))[0]
-    claim, at_delta, stated = probe.claim
-    if len(probe.numbers) == 0 and claim is None and epsilon is None:
-        raise ValueError(f"{type(estimator).__name__} does not fit the rows of the audit: {probe.signature}")
-    claim = _claim(estimator, claim if epsilon is None else epsilon)
-    at_delta = delta if delta is not None else (at_delta or 0.0)
-    relation = relation or (stated if stated in RELATIONS else RELATIONS[0])
+    claim, at_delta, relation = _claimed(runner, epsilon, delta, relation)
     judge = _many_runs if n_runs > 1 else _one_run
     found = judge(runner, canaries, relation, n_runs, method, at_delta, confidence)
     return EstimatorAudit(
@@ -252,6 +246,20 @@ def audit(
         n_fits=runner.n_fits,
         **found,
     )
+
+
+def _claimed(
+    runner: "_Runner", epsilon: float | None, delta: float | None, relation: str | None
+) -> tuple[float, float, str]:
+    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them."""
+    world, name = runner.world, type(runner.estimator).__name__
+    probe = runner.see([(world, None)], Observer(world, [], attributes=False))[0]
+    claim, at_delta, stated = probe.claim
+    if len(probe.numbers) == 0 and claim is None and epsilon is None:
+        raise ValueError(f"{name} does not fit the rows of the audit: {probe.signature}")
+    claim = _claim(runner.estimator, claim if epsilon is None else epsilon)
+    at_delta = delta if delta is not None else (at_delta or 0.0)
+    return claim, at_delta, relation or (stated if stated in RELATIONS else RELATIONS[0])
 
 
 # ---------------------------------------------------------------- runs

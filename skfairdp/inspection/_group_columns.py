@@ -1,6 +1,5 @@
 """Which features say to which group a row belongs: for the curator's eyes, before features are treated as public."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.utils import as_groups, encode_labels, group_domain
+from skfairdp.utils import as_groups, encode_labels, group_domain, warn_caller
 
 __all__ = ["GroupColumns", "columns_telling_the_group"]
 
@@ -97,11 +96,10 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     accuracy = {name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)}
     telling = tuple(name for name, share in accuracy.items() if share >= threshold)
     if telling:
-        warnings.warn(
+        warn_caller(
             f"{len(telling)} columns of X tell the group of at least {threshold:.0%} of the rows, so that protecting "
             "it means nothing where X is public. Drop them with the 'sensitive_columns' parameter of the estimator.",
             PrivacyLeakWarning,
-            stacklevel=2,
         )
     return GroupColumns(accuracy, float(np.mean(codes[~learn] == usual)), telling)
 

@@ -261,48 +261,29 @@ class PATEFairnessAnalysis:
         truth: NDArray[np.int64] | None,
     ) -> PATEAnalysis:
         simulated = np.random.default_rng(self.noise_seed)  # nothing is released: the votes themselves are shown
-        n, n_classes = votes.shape
-        eye = np.eye(n_classes)
-        winner = votes.argmax(axis=1)
-        noisy = votes + sigma * simulated.standard_normal((self.repeats, n, n_classes))
+        eye, winner = np.eye(votes.shape[1]), votes.argmax(axis=1)
+        noisy = votes + sigma * simulated.standard_normal((self.repeats, *votes.shape))
         noisy_winner = noisy.argmax(axis=2)
         flips = (noisy_winner != winner).mean(axis=0)
-        hard = _Students(rows, eye[winner], self.alpha)
-        soft = _Students(rows, votes / n_teachers, self.alpha)
-        effects = [
-            students.effect(targets, groups, truth)
-            for students, targets in ((hard, eye[noisy_winner]), (soft, noisy / n_teachers))
-        ]
-        norms = np.linalg.norm(rows, axis=1)
-        # a changed one-hot label moves the slope of two scores; with two classes they are one, of opposite signs
-        moved = norms * (1.0 if n_classes == 2 else math.sqrt(2.0))
-        u1 = float(flips @ moved) / (n * self.alpha)
-        u2 = float(flips @ moved**2) / (n * self.alpha**2)
-        gradients = hard.gradient_norms()
-        smoothness = (0.25 if n_classes == 2 else 0.5) * norms**2
-        closeness = 1 - np.square(hard.probabilities).sum(axis=1)
-        risk = effects[0].excessive_risk
-        pairs = {
-            ("input norm", "excessive risk"): (norms, risk),
-            ("input norm", "gradient norm"): (norms, gradients),
-            ("closeness", "flipping probability"): (closeness, flips),
-            ("flipping probability", "excessive risk"): (flips, risk),
-        }
+        students = _Students(rows, eye[winner], self.alpha)
+        soft = _Students(rows, votes / n_teachers, self.alpha).effect(noisy / n_teachers, groups, truth)
+        hard = students.effect(eye[noisy_winner], groups, truth)
+        u1, u2, risk_bound = students.bounds(flips)
         return PATEAnalysis(
             n_teachers=n_teachers,
             sigma=sigma,
             alpha=float(self.alpha),
             flipping_probability=flips,
             unanimous_flipping_probability=float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma))),
-            hard=effects[0],
-            soft=effects[1],
+            hard=hard,
+            soft=soft,
             sensitivity_bound=u1,
             sensitivity_squared_bound=u2,
-            risk_bound=gradients * u1 + smoothness * u2 / 2,
-            input_norms=norms,
-            gradient_norms=gradients,
-            closeness=closeness,
-            correlations={names: _spearman(*values) for names, values in pairs.items()},
+            risk_bound=risk_bound,
+            input_norms=students.norms,
+            gradient_norms=students.gradient_norms(),
+            closeness=students.closeness(),
+            correlations=students.correlations(flips, hard.excessive_risk),
             groups=groups,
         )
 
@@ -339,10 +320,37 @@ class _Students:
     def losses(self, theta: Array) -> Array:
         return -(self.clean * log_softmax(self.scores(theta), axis=1)).sum(axis=1)
 
+    @property
+    def norms(self) -> Array:
+        return np.linalg.norm(self.rows, axis=1)
+
     def gradient_norms(self) -> Array:
         slope = self.probabilities - self.clean
         size = np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)
-        return size * np.linalg.norm(self.rows, axis=1)
+        return size * self.norms
+
+    def closeness(self) -> Array:
+        """To the decision boundary."""
+        return 1 - np.square(self.probabilities).sum(axis=1)
+
+    def bounds(self, flips: Array) -> tuple[float, float, Array]:
+        """Of the sensitivity, its square, and the risk of each row, where labels flip with these probabilities."""
+        # a changed one-hot label moves the slope of two scores; with two classes they are one, of opposite signs
+        moved = self.norms * (1.0 if self.binary else math.sqrt(2.0))
+        u1 = float(flips @ moved) / (len(self.rows) * self.alpha)
+        u2 = float(flips @ moved**2) / (len(self.rows) * self.alpha**2)
+        smoothness = (0.25 if self.binary else 0.5) * self.norms**2
+        return u1, u2, self.gradient_norms() * u1 + smoothness * u2 / 2
+
+    def correlations(self, flips: Array, risk: Array) -> dict[tuple[str, str], float]:
+        """Rank correlations over rows."""
+        pairs = {
+            ("input norm", "excessive risk"): (self.norms, risk),
+            ("input norm", "gradient norm"): (self.norms, self.gradient_norms()),
+            ("closeness", "flipping probability"): (self.closeness(), flips),
+            ("flipping probability", "excessive risk"): (flips, risk),
+        }
+        return {names: _spearman(*values) for names, values in pairs.items()}
 
     def effect(self, targets: Array, groups: NDArray[np.object_], truth: NDArray[np.int64] | None) -> LabelEffect:
         losses, distances, accuracies = np.zeros(len(self.rows)), [], []

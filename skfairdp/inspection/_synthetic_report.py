@@ -134,40 +134,15 @@ class SyntheticDataReport:
             real, made = real.copy(), made.copy()
             real["(label)"], made["(label)"] = np.asarray(y_real), np.asarray(y_synthetic)
         marginals = pd.concat([_marginal(name, real[name], made[name], n_bins) for name in real.columns])
-        balance = pd.DataFrame()
+        balance, downstream = pd.DataFrame(), pd.DataFrame()
         if sensitive_features_real is not None and sensitive_features_synthetic is not None:
             balance = _balance(
                 as_groups(sensitive_features_real, len(real), owner=_OWNER),
                 as_groups(sensitive_features_synthetic, len(made), owner=_OWNER),
             )
-        downstream = pd.DataFrame()
         if estimators:
-            missing = [
-                n
-                for n, v in {
-                    "y_real": y_real,
-                    "y_synthetic": y_synthetic,
-                    "X_test": X_test,
-                    "y_test": y_test,
-                    "sensitive_features_test": sensitive_features_test,
-                }.items()
-                if v is None
-            ]
-            if missing:
-                raise ValueError(f"'estimators' of {_OWNER} needs {', '.join(missing)} as well.")
-            downstream = pd.DataFrame(
-                [
-                    {
-                        "classifier": name,
-                        "trained on": kind,
-                        **downstream_scores(
-                            estimator, X, y, X_test, y_test, sensitive_features=sensitive_features_test
-                        ),
-                    }
-                    for name, estimator in estimators.items()
-                    for kind, X, y in (("real", X_real, y_real), ("synthetic", X_synthetic, y_synthetic))
-                ]
-            )
+            trained_on = {"real": (X_real, y_real), "synthetic": (X_synthetic, y_synthetic)}
+            downstream = _downstream(estimators, trained_on, X_test, y_test, sensitive_features_test)
         return cls(marginals.reset_index(drop=True), balance, downstream, "" if privacy is None else str(privacy))
 
     @property
@@ -256,6 +231,28 @@ def _balance(real: NDArray[np.object_], made: NDArray[np.object_]) -> pd.DataFra
             "distribution_disparity": distribution_disparity(values, groups=groups),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _downstream(
+    estimators: Mapping[str, Any], trained_on: Mapping[str, tuple[Any, Any]], X_test: Any, y_test: Any, groups_test: Any
+) -> pd.DataFrame:
+    """Each classifier, trained on each table in turn, on the test rows."""
+    needed = {f"y_{kind}": y for kind, (_, y) in trained_on.items()}
+    needed |= {"X_test": X_test, "y_test": y_test, "sensitive_features_test": groups_test}
+    missing = [name for name, value in needed.items() if value is None]
+    if missing:
+        raise ValueError(f"'estimators' of {_OWNER} needs {', '.join(missing)} as well.")
+    return pd.DataFrame(
+        [
+            {
+                "classifier": name,
+                "trained on": kind,
+                **downstream_scores(estimator, X, y, X_test, y_test, sensitive_features=groups_test),
+            }
+            for name, estimator in estimators.items()
+            for kind, (X, y) in trained_on.items()
+        ]
+    )
 
 
 def _table(frame: pd.DataFrame, *, index: bool = False) -> str:

@@ -78,6 +78,11 @@ class Candidate:
             )
         _announce_fitted_steps(estimator, owner)
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
+        if self.parameter("noise_seed") is not None and self.parameter("ledger") is not None:
+            raise ValueError(
+                f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
+                "ledger may count it. Leave one of them out."
+            )
         params, changes = estimator.get_params(deep=True), {}
         if self.has("random_state") and self.parameter("random_state") is None:
             changes[self.prefix + "random_state"] = seed

@@ -145,11 +145,6 @@ def read_search(
     rows = _rows(owner, X, y, sensitive_features, X_public, sensitive_features_public)
     seeds = child_seeds(public_generator(search.random_state), 2)
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
-    if candidate.parameter("noise_seed") is not None and candidate.parameter("ledger") is not None:
-        raise ValueError(
-            f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger "
-            "may count it. Leave one of them out."
-        )
     grid = list(ParameterGrid(search.param_grid))
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     delta = _delta(search, candidate, validation)

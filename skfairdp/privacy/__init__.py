@@ -44,10 +44,12 @@ from skfairdp.privacy._report import PerformedRelease, PrivacySpent
 from skfairdp.privacy._smooth_release import smooth_sensitivity_release, smooth_sensitivity_release_cost
 from skfairdp.privacy._spending import Spending
 from skfairdp.privacy._states_privacy import StatesPrivacy
+from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_file
 
 __all__ = [
     "RDP_ORDERS",
     "ArgmaxBit",
+    "Check",
     "ComposedDpEvent",
     "DiscreteGaussian",
     "DpEvent",
@@ -84,6 +86,7 @@ __all__ = [
     "Spending",
     "StatesPrivacy",
     "ThresholdBit",
+    "UnreadableStatementError",
     "WorstOf",
     "accountant_of",
     "bit_deltas",
@@ -107,4 +110,5 @@ __all__ = [
     "repeat",
     "smooth_sensitivity_release",
     "smooth_sensitivity_release_cost",
+    "verify_file",
 ]
