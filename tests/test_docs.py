@@ -38,8 +38,8 @@ def documented(value):
 PUBLIC = public_objects()
 
 #: Rooms whose docstrings are being rewritten.
-BEING_WRITTEN = {"_networks", "_teachers", "lagrangian", "pate", "gradient", "baselines", "generative",
-                 "model_selection", "inspection", "postprocessing", "preprocessing", "_network_classifier",
+BEING_WRITTEN = {"_networks", "lagrangian", "pate", "gradient", "baselines", "generative",
+                 "model_selection", "inspection", "_network_classifier",
                  "_base"}  # fmt: skip
 
 

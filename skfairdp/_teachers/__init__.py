@@ -10,7 +10,7 @@ from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
 from skfairdp._teachers._partition import Parts, position_partition, vote_histogram
 from skfairdp._teachers._tasks import run_tasks
-from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers
+from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
 
 __all__ = [
     "ClassifierEnsemble",
@@ -28,6 +28,7 @@ __all__ = [
     "fit_stacks",
     "fit_teachers",
     "position_partition",
+    "rehearse_engine",
     "run_tasks",
     "seeded_clone",
     "total_fit",

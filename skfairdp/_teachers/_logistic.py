@@ -55,18 +55,18 @@ class LogisticTeachers(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def validate(self, X: Any) -> NDArray[np.floating]:
+    def _validate(self, X: Any) -> NDArray[np.floating]:
         """Check the parameters and return X as a finite float array."""
         check_number(self, "C", above=0)
         check_number(self, "max_iter", least=1, integer=True)
         check_number(self, "tol", least=0)
         return numeric_rows(X, owner="LogisticTeachers")
 
-    def rehearse(self, X: Any, n_classes: int) -> None:
+    def _rehearse(self, X: Any, n_classes: int) -> None:
         """Try the parameters on public rows; raise the error that training would meet."""
-        self.validate(X)
+        self._validate(X)
 
-    def fit_parts(
+    def _fit_parts(
         self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
     ) -> "LogisticEnsemble":
         """Fit every part; see :func:`fit_teachers`."""

@@ -37,7 +37,7 @@ class _StackedTeachers(BaseEstimator):
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedMLP | StackedModule":
         raise NotImplementedError
 
-    def validate(self, X: Any) -> NDArray[np.floating]:
+    def _validate(self, X: Any) -> NDArray[np.floating]:
         """Check the parameters and return X as a finite float array."""
         from skfairdp._networks import resolve_device
 
@@ -48,7 +48,7 @@ class _StackedTeachers(BaseEstimator):
         resolve_device(self.device, owner=type(self).__name__)
         return numeric_rows(X, owner=type(self).__name__, allow_nd=True)
 
-    def fit_parts(
+    def _fit_parts(
         self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
     ) -> "StackedEnsemble":
         """Train every part; see :func:`fit_teachers`."""
@@ -73,9 +73,9 @@ class _StackedTeachers(BaseEstimator):
             at_most=self._networks_per_stack,
         )
 
-    def rehearse(self, X: Any, n_classes: int) -> None:
+    def _rehearse(self, X: Any, n_classes: int) -> None:
         """Try the parameters on public rows; raise the error that training would meet."""
-        self._net(self.validate(X), n_classes)
+        self._net(self._validate(X), n_classes)
 
 
 class MLPTeachers(_StackedTeachers):
@@ -92,6 +92,7 @@ class MLPTeachers(_StackedTeachers):
     epochs : int, default=30
         Passes of each teacher over its own rows.
     batch_size : int, default=32
+        Rows of each teacher in one step.
     lr : float, default=1e-3
         Step size of Adam.
     weight_decay : float, default=1e-4
@@ -124,9 +125,9 @@ class MLPTeachers(_StackedTeachers):
         self.weight_decay = weight_decay
         self.device = device
 
-    def validate(self, X: Any) -> NDArray[np.floating]:
+    def _validate(self, X: Any) -> NDArray[np.floating]:
         """Check the parameters and return X as a finite float table."""
-        X = super().validate(X)
+        X = super()._validate(X)
         hidden = self.hidden
         if not isinstance(hidden, tuple | list) or not all(isinstance(h, int | np.integer) and h > 0 for h in hidden):
             raise ValueError(
@@ -158,6 +159,7 @@ class ModuleTeachers(_StackedTeachers):
     epochs : int, default=30
         Passes of each teacher over its own rows.
     batch_size : int, default=32
+        Rows of each teacher in one step.
     lr : float, default=1e-3
         Step size of Adam.
     weight_decay : float, default=1e-4
@@ -204,12 +206,12 @@ class ModuleTeachers(_StackedTeachers):
             ) from None
         return net
 
-    def rehearse(self, X: Any, n_classes: int) -> None:
+    def _rehearse(self, X: Any, n_classes: int) -> None:
         """As of every network teacher; a module may be a function that draws its weights from torch's generator."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
-            super().rehearse(X, n_classes)
+            super()._rehearse(X, n_classes)
 
 
 class StackedEnsemble:

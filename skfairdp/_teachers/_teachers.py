@@ -17,7 +17,7 @@ from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
 from skfairdp._teachers._partition import Parts, check_count
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
 
-__all__ = ["TeacherCache", "Teachers", "engine_of", "fit_teachers"]
+__all__ = ["TeacherCache", "Teachers", "engine_of", "fit_teachers", "rehearse_engine"]
 
 
 class TeacherCache(Protocol):
@@ -187,7 +187,7 @@ def fit_teachers(
     part_of = _codes(assignment, "assignment", X.shape[0], n_teachers)
     engine = engine_of(teacher)
     if engine is not None:
-        X = engine.validate(X)
+        X = engine._validate(X)
     seeds = child_seeds(public_generator(random_state), n_teachers)
     cached = _cached(memory)
     with silence():
@@ -214,7 +214,7 @@ def _train_private_teachers(
     """
     parts = Parts.of(assignment, y, seeds, n_classes)
     if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
-        return teacher.fit_parts(X, y, parts, n_jobs=n_jobs, verbose=verbose)
+        return teacher._fit_parts(X, y, parts, n_jobs=n_jobs, verbose=verbose)
     return fit_classifiers(teacher, X, y, parts, n_jobs=n_jobs, verbose=verbose)
 
 
@@ -233,6 +233,11 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
         "The 'teacher' parameter must be 'logistic', 'mlp', a LogisticTeachers, MLPTeachers or ModuleTeachers, a "
         f"scikit-learn classifier, or a torch module. Got {teacher!r} instead."
     )
+
+
+def rehearse_engine(engine: LogisticTeachers | MLPTeachers | ModuleTeachers, X: Any, n_classes: int) -> None:
+    """Try the parameters of a batched engine on public rows, and raise the error that training would meet."""
+    engine._rehearse(X, n_classes)
 
 
 def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.int64]:

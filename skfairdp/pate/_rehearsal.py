@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._teachers import engine_of, seeded_clone
+from skfairdp._teachers import engine_of, rehearse_engine, seeded_clone
 from skfairdp.pate._fair_teachers import fair_copy, seeded_predictions
 from skfairdp.utils import silence
 
@@ -60,7 +60,7 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
 
         _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
     elif len(X_public):
-        engine.rehearse(X_public, n_classes)
+        rehearse_engine(engine, X_public, n_classes)
 
 
 def rehearse_fair_teacher(

@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._fine_tuning import FineTuning
@@ -37,6 +38,7 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
     )
 
 
+@shared_docs
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
     """Lower the demographic disparity of a fitted classifier on unlabelled public rows, without refusing any row.
 
@@ -175,7 +177,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
 
         Raises
         ------
@@ -197,7 +199,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
             delattr(self, name)
         self.classes_ = rows.classes
         self._calibrated: Any
-        self._calibrated, choice = method.calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
+        self._calibrated, choice = method._calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
         self.method_ = method
         for name, value in self._calibrated.attributes().items():
             setattr(self, name, value)
@@ -216,14 +218,14 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row; required with ``Thresholds(group_at_prediction=True)`` (unless ``sensitive_columns``
             names them), and not read without.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        {returns_labels}
 
         Raises
         ------
@@ -250,11 +252,11 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes)
+        {returns_proba}
         """
         check_is_fitted(self, "method_")
         features, _, _ = self._split(X, self.estimator_, reset=False)
@@ -267,15 +269,18 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
         y : array-like of shape (n_rows,)
+            True labels.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             As for :meth:`predict`.
         sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row.
 
         Returns
         -------
-        float
+        accuracy : float
+            Share of rows whose prediction is true, weighted.
         """
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
@@ -304,7 +309,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
             method = FineTuning() if tunes else Thresholds()
         else:
             method = clone(self.method)
-        method.check(model, _OWNER)
+        method._check(model, _OWNER)
         return method
 
     def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, NDArray[np.object_]]:

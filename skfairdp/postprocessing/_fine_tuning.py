@@ -51,7 +51,7 @@ class FineTuning(BaseEstimator):
         self.lr = lr
         self.temperature = temperature
 
-    def check(self, model: Any, owner: str) -> None:
+    def _check(self, model: Any, owner: str) -> None:
         """Raise a ValueError where a parameter is wrong, or the model has no network."""
         self._validate_params()
         if network_of(model) is None:
@@ -60,7 +60,7 @@ class FineTuning(BaseEstimator):
                 f"{type(model).__name__} has none. Use method='threshold'."
             )
 
-    def calibrate(
+    def _calibrate(
         self, model: Any, rows: CalibrationRows, trade_off: Callable[[NDArray[np.float64]], TradeOff], *, owner: str
     ) -> tuple["FineTunedNetwork", TradeOff]:
         """Train a copy of the network on public rows; see :class:`FairnessCalibrator`."""

@@ -172,7 +172,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
 
         Raises
         ------
@@ -207,13 +207,14 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row, unless ``sensitive_columns`` names them.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        labels : ndarray of shape (n_rows,)
+            Predictions, or the reject label.
 
         Raises
         ------
@@ -248,7 +249,8 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        labels : ndarray of shape (n_rows,)
+            Predictions, or the reject label.
 
         Raises
         ------
@@ -263,12 +265,15 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        y_pred, sensitive_features
+        y_pred : array-like of shape (n_rows,)
+            As for :meth:`transform`.
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame
             As for :meth:`transform`.
 
         Returns
         -------
-        ndarray of shape (n_rows,), bool
+        refused : ndarray of shape (n_rows,), bool
+            Whether each of them would be refused.
         """
         check_is_fitted(self, "counts_")
         labels, groups = self._codes(y_pred, sensitive_features, "y_pred")
@@ -286,7 +291,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
 
         Raises
         ------
@@ -313,11 +318,13 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
         y : array-like of shape (n_rows,)
+            True labels.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row, unless ``sensitive_columns`` names them.
         sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row.
 
         Returns
         -------
@@ -333,7 +340,13 @@ class IDP3(ClassifierMixin, BaseEstimator):
         return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who asks for which metadata: IDP3 itself, and the estimator in ``fit``."""
+        """Return who asks for which metadata: IDP3 itself, and the estimator in ``fit``.
+
+        Returns
+        -------
+        router : MetadataRouter
+            As scikit-learn's.
+        """
         router = MetadataRouter(owner=self).add_self_request(self)
         if self.estimator is not None:
             router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))

@@ -62,7 +62,7 @@ class Thresholds(BaseEstimator):
         self.group_at_prediction = group_at_prediction
         self.group_estimator = group_estimator
 
-    def check(self, model: Any, owner: str) -> None:
+    def _check(self, model: Any, owner: str) -> None:
         """Raise a ValueError where a parameter is wrong; any classifier will do."""
         self._validate_params()
         if self.group_at_prediction and self.group_estimator is not None:
@@ -71,7 +71,7 @@ class Thresholds(BaseEstimator):
                 "Leave one of them out."
             )
 
-    def calibrate(
+    def _calibrate(
         self, model: Any, rows: CalibrationRows, trade_off: Callable[[Array], TradeOff], *, owner: str
     ) -> tuple["MovedThresholds", TradeOff]:
         """Search for multipliers on public rows; see :class:`FairnessCalibrator`."""

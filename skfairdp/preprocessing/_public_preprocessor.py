@@ -63,11 +63,13 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
             Read for the number and the names of its columns only.
-        y : ignored
+        y : object, default=None
+            Ignored.
 
         Returns
         -------
-        self
+        self : object
+            The fitted transformer.
         """
         if not hasattr(self.transformer, "fit") or not hasattr(self.transformer, "transform"):
             raise ValueError(
@@ -108,10 +110,12 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
+            Rows with the columns seen in ``fit``.
 
         Returns
         -------
-        What the transformer returns.
+        X_transformed : array-like of shape (n_rows, n_columns)
+            What the transformer returns.
         """
         check_is_fitted(self)
         _require_table(X)
@@ -124,13 +128,35 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self.transformer, "inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
-        """Undo the transformation, where the transformer can."""
+        """Undo the transformation, where the transformer can.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Transformed rows.
+
+        Returns
+        -------
+        X_original : array-like of shape (n_rows, n_features)
+            What the transformer returns.
+        """
         check_is_fitted(self)
         return self.transformer_.inverse_transform(X)
 
     @available_if(lambda self: hasattr(self.transformer, "get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the output columns, as the transformer gives them."""
+        """Return the names of the output columns, as the transformer gives them.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns of X. None takes those seen in ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str of shape (n_columns,)
+            Names of what ``transform`` returns.
+        """
         check_is_fitted(self)
         if input_features is None:
             input_features = getattr(self, "feature_names_in_", None)

@@ -465,9 +465,9 @@ def test_teachers_are_trained_once_per_fold_across_voting_parameters(split, monk
     import skfairdp._teachers._logistic as module
 
     trained = []
-    real = module.LogisticTeachers.fit_parts
+    real = module.LogisticTeachers._fit_parts
     monkeypatch.setattr(
-        module.LogisticTeachers, "fit_parts", lambda self, *args, **kw: (trained.append(1), real(self, *args, **kw))[1]
+        module.LogisticTeachers, "_fit_parts", lambda self, *args, **kw: (trained.append(1), real(self, *args, **kw))[1]
     )
     grid = {"voting": ["soft", "confident"], "epsilon": [1.0, 2.0], "gamma": [0.2, 0.4]}
     fit_on(ParetoSearchCV(fair(), grid, cv=3, refit=False), split)

@@ -17,7 +17,7 @@ def make(n_rows, n_features, n_classes, seed=0):
 
 def coefficients(X, y, assignment, n_teachers, n_classes, engine=LogisticTeachers, **settings):
     parts = Parts.of(assignment, y, np.zeros(n_teachers, dtype=np.int64), n_classes)
-    ensemble = engine(**settings).fit_parts(X, y, parts, n_jobs=None, verbose=0)
+    ensemble = engine(**settings)._fit_parts(X, y, parts, n_jobs=None, verbose=0)
     return ensemble.coef, ensemble.intercept
 
 
