@@ -199,7 +199,7 @@ def private_sgd(lam: float = 0.0, **options: Any) -> Callable[[float], Any]:
 
 def lagrangian(primal: str) -> Callable[[float], Any]:
     """PF-LD: the group turns of the row with the longest public features and the largest violation."""
-    from skfairdp import PFLDClassifier
+    from skfairdp.lagrangian import PFLDClassifier, mlp
 
     n = 400
     rng = np.random.default_rng(1)
@@ -217,9 +217,9 @@ def lagrangian(primal: str) -> Callable[[float], Any]:
                 classes=[0, 1],
                 groups=[0, 1],
                 primal=primal,
-                epochs=4,
+                net=mlp(max_epochs=4),
                 random_state=0,
-                budget_split=None if primal == "group_model" else (0.02, 0.08, 0.9),
+                budget_split=None if primal == "group_model" else {"sizes": 0.02, "primal": 0.08, "dual": 0.9},
             )
             given = np.append(group, groups[1:])
             return lambda: model.fit(X, y, sensitive_features=given)

@@ -47,7 +47,7 @@ class DebiasedNetwork:
         self.epsilon, self.lam, self.groups, self.seed = epsilon, lam, groups, seed
 
     def fit(self, X: Any, y: Any, sensitive_features: Any) -> "DebiasedNetwork":
-        from skfairdp._networks import prepare_network
+        from skfairdp._networks import as_net, prepare_network
         from skfairdp.baselines import GroupRandomizer
         from skfairdp.fairness import FairnessConstraints
         from skfairdp.lagrangian import LagrangianTraining, PFLDPlan, train_lagrangian
@@ -60,31 +60,19 @@ class DebiasedNetwork:
         weights = randomizer.weights(released)
         self.epsilon_certified = randomizer.privacy_.epsilon
         X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=np.int64)
-        training = LagrangianTraining(
-            epochs=like.epochs,
-            batch_size=like.batch_size,
-            lr=like.lr,
-            weight_decay=like.weight_decay,
-            lam_max=self.lam,
-            dual_step=like.dual_step,
-            dual_steps=like.dual_steps,
-            average_last=like.average_last,
-            violations=like.violations,
-        )
-        network = prepare_network(
-            "mlp", X.shape[1], len(CLASSES), hidden=tuple(like.hidden), seed=self.seed, device="cpu", owner=DEBIASED
-        )
+        names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
+        training = LagrangianTraining(**{name: getattr(like, name) for name in names})
+        network = prepare_network(as_net(like.net, owner=DEBIASED), X.shape[1], 2, seed=self.seed, owner=DEBIASED)
         plan = PFLDPlan.without_privacy(n_groups=len(self.groups), primal_steps=1, dual_steps=like.dual_steps)
-        constraints = FairnessConstraints(["demographic_parity"], y, len(CLASSES))
-        source, cells, n_cells = NoiseSource(), constraints.cells, constraints.n_cells
+        parity, source = FairnessConstraints(["demographic_parity"], y, 2), NoiseSource()
         self.net, _ = train_lagrangian(
             network,
             X,
             y,
-            constraints,
-            np.maximum(weights.sum(0), 1.0)[:, None],
+            parity,
+            parity.sizes(np.maximum(weights.sum(0), 1.0)[:, None]),
             training,
-            violations=lambda h: plan.release_violations(h, cells, n_cells, codes, source),
+            violations=lambda h: plan.release_violations(h, parity.cells, parity.n_cells, codes, source),
             membership=weights,
             seed=self.seed,
         )

@@ -13,18 +13,20 @@ import numpy as np
 from bench_pfld import estimator, hypervolumes
 from bench_utility import CLASSES, DELTA, summarise
 
+from skfairdp.lagrangian import GroupModel, NoisyGradients, mlp
+
 LAMS = (0.2, 0.5, 5.0)
 VARIANTS = {
     "group model (the default)": {},
-    "group model, 16 features": {"group_features": 16},
-    "group model, 256 features": {"group_features": 256},
+    "group model, 16 features": {"primal": GroupModel(16)},
+    "group model, 256 features": {"primal": GroupModel(256)},
     "group model, last iterate": {"average_last": 0.0},
     "group model, violations of probabilities": {"violations": "probabilities"},
     "group model, 10 dual steps": {"dual_steps": 10},
     "noisy gradients": {"primal": "gradient"},
     "noisy gradients, last iterate": {"primal": "gradient", "average_last": 0.0},
-    "noisy gradients on 32 public directions": {"primal": "gradient", "n_components": 32},
-    "noisy gradients of Poisson samples": {"primal": "gradient", "sampling": "poisson"},
+    "noisy gradients on 32 public directions": {"primal": NoisyGradients(n_components=32)},
+    "noisy gradients of Poisson samples": {"primal": NoisyGradients(sampling_probability=0.05)},
 }
 
 
@@ -34,7 +36,9 @@ def main() -> None:
     arguments = parser.parse_args()
     common.quiet_fairness()
     data = arguments.data or common.default_data()
-    share, lams, shorter = (0.05, LAMS[-1:], {"epochs": 1, "dual_steps": 2}) if arguments.quick else (1.0, LAMS, {})
+    share, lams, shorter = (
+        (0.05, LAMS[-1:], {"net": mlp(max_epochs=1), "dual_steps": 2}) if arguments.quick else (1.0, LAMS, {})
+    )
     variants = dict(list(VARIANTS.items())[::4]) if arguments.quick else VARIANTS
     points: list[dict] = []
     majority: dict[int, float] = {}

@@ -55,7 +55,7 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
                 rows,
                 y,
                 constraints,
-                sizes,
+                constraints.sizes(sizes),
                 replace(training, dual_steps=plan.dual_steps),
                 violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, source),
                 membership=membership,

@@ -23,9 +23,10 @@ METHODS = ("network", "SFS", "SFT", "M", "PF-LD", "SFS, our defaults")
 def run(method: str, split: Any, epochs: int, seed: int) -> float:
     """Fit once and return the CPU seconds of this process: others on the machine do not count."""
     from skfairdp import LagrangianClassifier, PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier
+    from skfairdp.lagrangian import mlp
 
     groups = sorted(set(split.sensitive_features))
-    same: dict[str, Any] = {"hidden": HIDDEN, "epochs": epochs, "batch_size": BATCH, "random_state": seed}
+    same: dict[str, Any] = {"net": mlp(HIDDEN, max_epochs=epochs, batch_size=BATCH), "random_state": seed}
     private: dict[str, Any] = {"epsilon": 1.0, "groups": groups, "classes": [0, 1], "random_state": seed}
     pate: dict[str, Any] = {**private, "delta": 1e-4, "n_teachers": min(TEACHERS, len(split.y) // 4)}
     paper = {"voting": "gnmax", "student_rows": min(200, len(split.y))}
@@ -37,7 +38,7 @@ def run(method: str, split: Any, epochs: int, seed: int) -> float:
             variant="teacher", fair_estimator=network, student=LagrangianClassifier(**same), **paper, **pate
         ),
         "M": lambda: RandomizedResponseClassifier(fair_estimator=network, debias=False, **private),
-        "PF-LD": lambda: PFLDClassifier(delta=1e-4, hidden=HIDDEN, epochs=epochs, batch_size=BATCH, **private),
+        "PF-LD": lambda: PFLDClassifier(delta=1e-4, net=same["net"], **private),
         "SFS, our defaults": lambda: SFPATEClassifier(fair_estimator=network, **pate),
     }[method]()
     given = {} if method == "network" else {"sensitive_features": split.sensitive_features}

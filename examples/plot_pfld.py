@@ -1,7 +1,7 @@
 """
-================================================
-Fair by a group that nobody may read off the fit
-================================================
+==================================================
+PF-LD: fairness with a private sensitive attribute
+==================================================
 
 ``PFLDClassifier`` protects one thing: the group of each training row. Features and labels count as public, and in
 return the price is low. The group is never a feature and is not needed to predict. One knob, ``lam_max``, says how far
@@ -20,6 +20,7 @@ import numpy as np
 from skfairdp import PFLDClassifier, PrivacyLedger
 from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
 from skfairdp.inspection import columns_telling_the_group
+from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity
 from skfairdp.preprocessing import make_tabular_encoder
 
@@ -46,7 +47,7 @@ def measure(model):
 # ``epsilon=None`` is the same code without noise. A shared ledger adds up what showing all points releases; guarantees
 # of a group and of a whole record are kept apart in it.
 ledger = PrivacyLedger(delta=1e-5)
-settings = {"groups": groups, "epochs": 6, "random_state": 0}
+settings = {"groups": groups, "net": mlp(max_epochs=6), "random_state": 0}
 fig, ax = plt.subplots(figsize=(6, 4))
 for epsilon in (None, 0.5, 3.0):
     points = []

@@ -80,9 +80,8 @@ def mlp(hidden: Sequence[int] = (64,), **settings: Any) -> Any:
 
     Examples
     --------
-    >>> from skfairdp import FairDPSGDClassifier
-    >>> from skfairdp.gradient import mlp
-    >>> model = FairDPSGDClassifier(net=mlp((32, 16), lr=0.5, optimizer__momentum=0.9))
+    >>> from skfairdp.lagrangian import PFLDClassifier, mlp
+    >>> model = PFLDClassifier(net=mlp((32, 16), lr=0.5, optimizer__momentum=0.9))
     >>> model.get_params()["net__module__hidden"]
     (32, 16)
     """
@@ -117,9 +116,8 @@ def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (
 
     Examples
     --------
-    >>> from skfairdp import FairDPSGDClassifier
-    >>> from skfairdp.gradient import cnn
-    >>> model = FairDPSGDClassifier(net=cnn((3, 14, 14), max_epochs=5))
+    >>> from skfairdp.lagrangian import PFLDClassifier, cnn
+    >>> model = PFLDClassifier(net=cnn((3, 14, 14), max_epochs=5))
     >>> model.get_params()["net__max_epochs"]
     5
     """

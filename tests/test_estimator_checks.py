@@ -33,6 +33,7 @@ from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import mlp
+from skfairdp.lagrangian import NoisyGradients
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.postprocessing import FineTuning
@@ -109,13 +110,15 @@ SETTINGS = [
     pytest.param(SFPATEClassifier, {}, id="SFS"),
     pytest.param(SFPATEClassifier, {"voting": "gnmax"}, id="SFS-gnmax"),
     pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "student_rows": 50}, id="SFS-discrete"),
-    pytest.param(SFPATEClassifier, {"variant": "teacher", "student": LagrangianClassifier(epochs=1)}, id="SFT"),
+    pytest.param(
+        SFPATEClassifier, {"variant": "teacher", "student": LagrangianClassifier(net=mlp(max_epochs=1))}, id="SFT"
+    ),
     pytest.param(
         SFPATEClassifier, {"variant": "teacher", "voting": "gnmax", "student": LogisticRegression()}, id="SFT-gnmax"
     ),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
-    pytest.param(PFLDClassifier, {"primal": "gradient", "primal_steps": 3}, id="PFLD-gradient"),
-    pytest.param(PFLDClassifier, {"primal": "gradient", "sampling": "poisson", "primal_steps": 5}, id="PFLD-poisson"),
+    pytest.param(PFLDClassifier, {"primal": NoisyGradients(3)}, id="PFLD-gradient"),
+    pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 
@@ -124,12 +127,12 @@ every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 QUICK = {
     FairClippingClassifier: {"groups": [0, 1], "net": mlp((4,), max_epochs=1, batch_size=100)},
     FairDPSGDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100)},
-    PFLDClassifier: {"hidden": (4,), "epochs": 1, "batch_size": 100, "groups": [0, 1], "dual_steps": 3},
+    PFLDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100), "groups": [0, 1], "dual_steps": 3},
     RandomizedResponseClassifier: {"groups": [0, 1]},
     SFPATEClassifier: {
         "groups": [0, 1],
         "n_teachers": 20,
-        "fair_estimator": LagrangianClassifier(hidden=(4,), epochs=1, batch_size=100, dual_steps=3),
+        "fair_estimator": LagrangianClassifier(net=mlp((4,), max_epochs=1, batch_size=100), dual_steps=3),
     },
     PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "codec": TableCodec(n_bins=8)},
 }
@@ -314,7 +317,7 @@ def fitted_examples(rows):
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
     yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
-    yield LagrangianClassifier(epochs=1).fit(rows.X, rows.y, sensitive_features=rows.groups)
+    yield LagrangianClassifier(net=mlp(max_epochs=1)).fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
     yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"threshold": [0.6]}, scoring="accuracy", cv=2).fit(
         rows.X, rows.y, X_public=rows.X_public)  # fmt: skip

@@ -15,6 +15,7 @@ from skfairdp import (
     SFPATEClassifier,
 )
 from skfairdp.gradient import mlp
+from skfairdp.lagrangian import NoisyGradients
 from skfairdp.privacy import epsilon_of
 from tests._tools.sources import recording_noise
 
@@ -24,7 +25,7 @@ PUBLIC = PublicData(rng.normal(size=(120, 3)), rng.integers(0, 2, 120))
 GIVEN = {"classes": [0, 1], "random_state": 0}
 OF_GROUPS, WITH_PUBLIC_ROWS = {"sensitive_features": Z}, {"X_public": PUBLIC}
 DPSGD = {**GIVEN, "net": mlp((4,), max_epochs=1, batch_size=100)}
-PFLD = {**GIVEN, "groups": [0, 1], "hidden": (4,), "epochs": 1, "dual_steps": 3}
+PFLD = {**GIVEN, "groups": [0, 1], "net": mlp((4,), max_epochs=1), "dual_steps": 3}
 MODELS = [
     (PATEClassifier(n_teachers=10, **GIVEN), WITH_PUBLIC_ROWS),
     (PATEClassifier(voting="confident", **GIVEN), WITH_PUBLIC_ROWS),
@@ -33,7 +34,7 @@ MODELS = [
     (FairDPSGDClassifier(**DPSGD), WITH_PUBLIC_ROWS),
     (FairDPSGDClassifier(parity="signed_loss", groups=[0, 1], **DPSGD), OF_GROUPS),
     (PFLDClassifier(**PFLD), OF_GROUPS),
-    (PFLDClassifier(primal="gradient", sampling="poisson", primal_steps=4, **PFLD), OF_GROUPS),
+    (PFLDClassifier(primal=NoisyGradients(4, sampling_probability=0.05), **PFLD), OF_GROUPS),
     (PFLDClassifier(**{**PFLD, "epsilon": None}), OF_GROUPS),
     (RandomizedResponseClassifier(groups=[0, 1], **GIVEN), OF_GROUPS),
     (SFPATEClassifier(groups=[0, 1], **GIVEN), OF_GROUPS),

@@ -65,6 +65,8 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
     """Return a learner in which every skorch net, at any depth, is a :class:`NetClassifier`; it is changed in place.
 
+    But for the ``net`` of this package's own estimators, which read it and do not fit it.
+
     Parameters
     ----------
     learner : object
@@ -84,9 +86,19 @@ def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
         return NetClassifier(learner, random_state=random_state)
     if not hasattr(learner, "get_params"):
         return learner
-    found = {name: value for name, value in learner.get_params().items() if _is_net(value)}
+    params = learner.get_params()
+    found = {
+        name: value for name, value in params.items() if _is_net(value) and not _is_settings(name, learner, params)
+    }
     nets = {name: NetClassifier(net, random_state=random_state) for name, net in found.items()}
     return learner.set_params(**nets) if nets else learner
+
+
+def _is_settings(name: str, learner: Any, params: dict[str, Any]) -> bool:
+    """Whether this is the ``net`` of an estimator of this package."""
+    owner, _, last = name.rpartition("__")
+    kinds = type(params[owner] if owner else learner).__mro__
+    return last == "net" and any(kind.__module__.partition(".")[0] == "skfairdp" for kind in kinds)
 
 
 def _is_net(value: Any) -> bool:

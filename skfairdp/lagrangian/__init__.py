@@ -6,16 +6,12 @@ The trainer and its parts load torch, on first use (PEP 562).
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skfairdp.lagrangian._fld import (
-    LagrangianClassifier,
-    Layers,
-    network_scores,
-    standard_scale,
-    train_network,
-    unscaled,
-)
+from skfairdp._network_classifier import cnn, mlp
+from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron
+from skfairdp.lagrangian._perceptron import FairPerceptron, Perceptron, standard_scale
 from skfairdp.lagrangian._pfld import PFLDClassifier
 from skfairdp.lagrangian._plan import PFLDPlan
+from skfairdp.lagrangian._primal import GroupModel, NoisyGradients
 
 if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
@@ -26,19 +22,22 @@ if TYPE_CHECKING:
 __all__ = [
     "ConstraintGradient",
     "DualAscent",
+    "FairPerceptron",
+    "GroupModel",
     "LagrangianClassifier",
     "LagrangianTraining",
-    "Layers",
+    "NoisyGradients",
     "PFLDClassifier",
     "PFLDPlan",
+    "Perceptron",
     "StackedParity",
+    "as_perceptron",
+    "cnn",
     "dual_schedule",
-    "network_scores",
+    "mlp",
     "standard_scale",
     "train_lagrangian",
-    "train_network",
     "train_stacked_lagrangian",
-    "unscaled",
 ]
 
 _WITH_TORCH = {

@@ -1,8 +1,8 @@
 """The Lagrangian dual, once: how to train, multipliers that follow violations, and the mean of the last iterates."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class LagrangianTraining:
     batch_size : int
     lr : float
         Step size of Adam.
-    weight_decay : float
+    optimizer_options : mapping
+        Others of Adam, such as ``weight_decay``.
     lam_max : float
         Multipliers stay in [-lam_max, lam_max].
     dual_step : float or None
@@ -57,7 +58,7 @@ class LagrangianTraining:
     epochs: float | None = None
     batch_size: int = 256
     lr: float = 1e-3
-    weight_decay: float = 0.0
+    optimizer_options: Mapping[str, Any] = field(default_factory=dict)
     lam_max: float = 5.0
     dual_step: float | None = None
     dual_steps: int = 40

@@ -1,8 +1,5 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
-import itertools
-import warnings
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,24 +12,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.utils import RandomStateLike, as_groups, child_seeds, encode_labels, group_domain, public_generator
+from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
+from skfairdp.utils import (
+    RandomStateLike,
+    as_groups,
+    child_seeds,
+    encode_labels,
+    group_domain,
+    public_generator,
+    warn_caller,
+)
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
-    from skfairdp.lagrangian import LagrangianTraining
+    from skfairdp._networks import Net
 
-__all__ = [
-    "LagrangianClassifier",
-    "Layers",
-    "network_scores",
-    "standard_scale",
-    "train_network",
-    "unscaled",
-]
+__all__ = ["LagrangianClassifier", "as_perceptron"]
 
 Array = NDArray[np.float64]
-#: Weights (inputs, outputs) and biases (outputs,) of each layer.
-Layers = tuple[list[Array], list[Array]]
 
 
 class LagrangianClassifier(ClassifierMixin, BaseEstimator):
@@ -57,8 +54,12 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         ``ErrorRateParity()``.
     moments : int, default=2
         Moments that generalized demographic parity compares.
-    hidden : tuple of int, default=(64,)
-        Widths of the hidden layers; () is logistic regression.
+    net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
+        The network and how it is trained. "mlp" has 64 ReLU units, gets standardised features, and is trained by Adam;
+        ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() is logistic regression), ``lr`` (1e-3),
+        ``batch_size`` (256), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
+        ``optimizer__weight_decay``. Other modules map the rows as they are to one logit per class, and take any
+        optimizer. Callbacks and ``train_split`` of a skorch net are not run.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
@@ -69,17 +70,8 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     violations : {"predictions", "probabilities"}, default="predictions"
         Whether multipliers follow the predicted classes or their probabilities; generalized demographic parity always
         follows probabilities.
-    epochs : int, default=None
-        Passes over the rows. None is 20, and as many more as 2000 steps take.
-    batch_size : int, default=256
-    lr : float, default=1e-3
-        Step size of Adam.
-    weight_decay : float, default=0.0
-        L2 penalty.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
-    device : str, default="cpu"
-        Where to train, for example "cuda".
     random_state : int, RandomState, Generator or None, default=None
         Initial weights and batches.
     verbose : int, default=0
@@ -87,9 +79,9 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    coefs_ : list of ndarray of shape (n_inputs, n_outputs)
-        Weights of the layers, for features as they are given (they are standardised on the way).
-    intercepts_ : list of ndarray of shape (n_outputs,)
+    net_ : skorch.NeuralNetClassifier
+        The trained network, for features as they are given, on the CPU: ``predict_proba``, ``save_params`` and
+        ``module_`` work.
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints) or None
         The last multipliers; a cell is a true class where a constraint compares within classes.
     classes_ : ndarray of shape (n_classes,)
@@ -109,11 +101,11 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from skfairdp.baselines import LagrangianClassifier
+    >>> from skfairdp.lagrangian import LagrangianClassifier, mlp
     >>> from skfairdp.datasets import make_biased_classification
     >>> from skfairdp.metrics import demographic_disparity
     >>> X, y, groups = make_biased_classification(2000, disparity=0.3, random_state=0)
-    >>> model = LagrangianClassifier(hidden=(), lr=0.01, random_state=0).fit(X, y, sensitive_features=groups)
+    >>> model = LagrangianClassifier(net=mlp((), lr=0.01), random_state=0).fit(X, y, sensitive_features=groups)
     >>> demographic_disparity(y, model.predict(X), sensitive_features=groups) < 0.03
     True
     """
@@ -123,17 +115,12 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: dict[str, Any] = {
         "constraints": [object],
         "moments": [Interval(Integral, 1, 10, closed="both")],
-        "hidden": [tuple, list],
+        "net": [object],
         "lam_max": [Interval(Real, 0, None, closed="left")],
         "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
         "violations": [StrOptions({"predictions", "probabilities"})],
-        "epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
         "average_last": [Interval(Real, 0, 1, closed="both")],
-        "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -143,33 +130,23 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         *,
         constraints: Any = "demographic_parity",
         moments: int = 2,
-        hidden: Sequence[int] = (64,),
+        net: Any = "mlp",
         lam_max: float = 5.0,
         dual_step: float | None = None,
         dual_steps: int = 40,
         violations: str = "predictions",
-        epochs: int | None = None,
-        batch_size: int = 256,
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
         average_last: float = 0.25,
-        device: str = "cpu",
         random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
         self.constraints = constraints
         self.moments = moments
-        self.hidden = hidden
+        self.net = net
         self.lam_max = lam_max
         self.dual_step = dual_step
         self.dual_steps = dual_steps
         self.violations = violations
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
         self.average_last = average_last
-        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -196,27 +173,36 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self.check_parameters()
+        from skfairdp._networks import fitted_net
+
+        net = self.read_net()
         features, target = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(target)
         classes, codes = np.unique(target, return_inverse=True)
         if len(classes) < 2:
             raise ValueError("LagrangianClassifier can't train when only one class is present in y.")
         membership = self._membership(sensitive_features, group_weights, len(features))
-        center, scale = standard_scale(features)
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
-        layers, self.multipliers_ = train_network(
-            self, (features - center) / scale, codes, len(classes), membership, seed
-        )
-        self.coefs_, self.intercepts_ = unscaled(layers, center, scale)
+        if net.hidden is None:
+            module, self.multipliers_ = self._train_module(net, features, codes, len(classes), membership, seed)
+        else:
+            center, scale = standard_scale(features)
+            perceptron, self.multipliers_ = self._perceptron(net).train(
+                (features - center) / scale, codes, len(classes), membership, seed
+            )
+            module = perceptron.unscaled(center, scale).as_module()
+        self.net_ = fitted_net(net, module, classes)
         self.classes_ = classes
         return self
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities, shape (n_rows, n_classes); the group is not needed."""
-        check_is_fitted(self, "coefs_")
+        from skfairdp._networks import predict_logits
+
+        check_is_fitted(self, "net_")
         features = validate_data(self, X, reset=False, dtype=np.float64)
-        return softmax(network_scores((self.coefs_, self.intercepts_), features), axis=1)
+        found: Array = softmax(predict_logits(self.net_.module_, features), axis=1)
+        return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predicted classes, shape (n_rows,); the group is not needed."""
@@ -225,34 +211,76 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ for those who train it
 
-    def check_parameters(self, owner: str | None = None) -> None:
-        """Raise a ValueError for parameters that cannot be used, before any row is read."""
-        from skfairdp._networks import resolve_device
+    def read_net(self, owner: str | None = None) -> "Net":
+        """The network; a ValueError for parameters that cannot be used, before any row is read."""
+        import torch
+
+        from skfairdp._networks import as_net
 
         self._validate_params()
         owner = type(self).__name__ if owner is None else owner
         read_constraints(self.constraints, owner, optional=True)
-        if not all(isinstance(h, Integral) and h > 0 for h in self.hidden):
+        net = as_net(self.net, owner=owner, lr=1e-3, batch_size=256, max_epochs=None, optimizer=torch.optim.Adam)
+        try:
+            stackable = net.hidden is not None
+        except ValueError as error:
+            raise ValueError(f"The module of the 'net' parameter of {owner} cannot be built: {error}") from error
+        if stackable and net.optimizer is not torch.optim.Adam:
             raise ValueError(
-                f"The 'hidden' parameter of {owner} must be a tuple of positive integers. Got {self.hidden!r} instead."
+                f"The optimizer of the 'net' parameter of {owner} must be torch.optim.Adam for 'mlp'. Got "
+                f"{net.optimizer.__name__} instead. Leave 'optimizer' out, or give a module of your own."
             )
-        resolve_device(self.device, owner=owner)
+        return net
 
-    def training(self, n_rows: int) -> "LagrangianTraining":
-        """How networks of so many rows are trained."""
-        from skfairdp.lagrangian import LagrangianTraining
-
-        return LagrangianTraining(
-            epochs=LagrangianTraining(epochs=self.epochs, batch_size=self.batch_size).passes(n_rows),
-            batch_size=min(self.batch_size, max(1, n_rows)),
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            lam_max=self.lam_max,
-            dual_step=self.dual_step,
-            dual_steps=self.dual_steps,
-            average_last=self.average_last,
-            violations=self.violations,
+    def _perceptron(self, net: "Net") -> FairPerceptron:
+        assert net.hidden is not None
+        notions = read_constraints(self.constraints, type(self).__name__, optional=True)
+        settings = {"lr": net.lr, "optimizer_options": dict(net.optimizer_options), **self._dual_settings()}
+        return FairPerceptron(
+            net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
+
+    def _dual_settings(self) -> dict[str, Any]:
+        names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
+        return {name: getattr(self, name) for name in names}
+
+    def _train_module(
+        self,
+        net: "Net",
+        X: Array,
+        y: NDArray[np.int64],
+        n_classes: int,
+        membership: Array | None,
+        seed: int,
+    ) -> tuple[Any, Array | None]:
+        """Any module, on the rows as they are."""
+        import torch
+
+        from skfairdp._networks import Network
+        from skfairdp.lagrangian._dual_ascent import LagrangianTraining
+        from skfairdp.lagrangian._stack import StackedParity
+        from skfairdp.lagrangian._trainer import train_lagrangian
+
+        notions = read_constraints(self.constraints, type(self).__name__, optional=True) or ("demographic_parity",)
+        constrained = membership is not None
+        membership = np.ones((len(X), 1)) if membership is None else membership
+        constraints = FairnessConstraints(notions, y, n_classes, self.moments)
+        parity = StackedParity(constraints, membership, np.array([len(X)]))
+        settings = {**self._dual_settings(), **({} if constrained else {"lam_max": 0.0})}
+        module, multipliers = train_lagrangian(
+            Network(net.build(X.shape[1], n_classes, seed), net.device),
+            X,
+            y,
+            constraints,
+            parity.by_network(parity.group_sizes)[0],
+            LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **settings),
+            violations=lambda h: parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0],
+            membership=membership,
+            make_optimizer=net.make_optimizer,
+            seed=seed,
+            verbose=self.verbose,
+        )
+        return module, multipliers if constrained else None
 
     def _membership(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array | None:
         owner = type(self).__name__
@@ -274,90 +302,19 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
             )
             weights = np.eye(len(domain))[codes]
         if weights.shape[1] < 2:
-            warnings.warn(
+            warn_caller(
                 f"{owner} was given one group only, so that its constraint says nothing. Give rows of several groups.",
                 FairnessWarning,
-                stacklevel=3,
             )
         return weights
 
 
-def train_network(
-    learner: LagrangianClassifier,
-    X: Array,
-    targets: NDArray[np.int64] | Array,
-    n_classes: int,
-    membership: Array | None,
-    seed: int,
-    *,
-    start: Layers | None = None,
-    anchor: float = 0.0,
-) -> tuple[Layers, Array | None]:
-    """One network of the learner's settings: layers, and multipliers where there are groups.
+def as_perceptron(learner: Any) -> FairPerceptron | None:
+    """How a learner trains its perceptron, for those who train it on rows of their own.
 
-    ``targets`` are class codes or, without groups, shares; ``start`` are layers to begin with, to which ``anchor`` ties
-    the parameters.
+    None for whatever is no LagrangianClassifier with an "mlp".
     """
-    from skfairdp._networks import StackedMLP
-    from skfairdp.lagrangian import StackedParity, train_stacked_lagrangian
-
-    device = learner.device
-    net = StackedMLP(X.shape[1], tuple(learner.hidden), n_classes)
-    sizes = np.array([len(X)])
-    parity = None
-    notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
-    if membership is not None and notions and len(X):
-        constraints = FairnessConstraints(notions, np.asarray(targets), n_classes, learner.moments)
-        parity = StackedParity(constraints, membership, sizes, device)
-    params, multipliers = train_stacked_lagrangian(
-        net,
-        X,
-        targets,
-        sizes,
-        [seed],
-        learner.training(len(X)),
-        parity=parity,
-        start=None if start is None else _stacked(start),
-        anchor=anchor,
-        device=device,
-        verbose=learner.verbose,
-    )
-    return _layers(params), None if multipliers is None else multipliers[0]
-
-
-def _layers(params: list[Any]) -> Layers:
-    *hidden, last, bias = [p[0].numpy().astype(np.float64) for p in params]
-    weights = [*hidden[::2], last.T]
-    return weights, [*(b.ravel() for b in hidden[1::2]), bias.ravel()]
-
-
-def _stacked(layers: Layers) -> list[Any]:
-    import torch
-
-    weights, biases = layers
-    out = []
-    for w, b in zip(weights[:-1], biases[:-1], strict=True):
-        out += [w[None], b[None, None]]
-    out += [weights[-1].T[None], biases[-1][None, :, None]]
-    return [torch.as_tensor(np.ascontiguousarray(p), dtype=torch.float32) for p in out]
-
-
-def standard_scale(X: Array) -> tuple[Array, Array]:
-    """Centre and scale of the columns; 1 where a column says nothing."""
-    center, scale = X.mean(axis=0), X.std(axis=0)
-    return center, np.where(scale > 0, scale, 1.0)
-
-
-def unscaled(layers: Layers, center: Array, scale: Array) -> Layers:
-    """The same network for features that are not standardised."""
-    weights, biases = layers
-    first = weights[0] / scale[:, None]
-    return [first, *weights[1:]], [biases[0] - center @ first, *biases[1:]]
-
-
-def network_scores(layers: Layers, X: Array) -> Array:
-    """Scores of the classes, (n_rows, n_classes)."""
-    weights, biases = layers
-    for w, b in itertools.islice(zip(weights, biases, strict=True), len(weights) - 1):
-        X = np.maximum(X @ w + b, 0.0)
-    return X @ weights[-1] + biases[-1]
+    if not isinstance(learner, LagrangianClassifier):
+        return None
+    net = learner.read_net()
+    return None if net.hidden is None else learner._perceptron(net)

@@ -64,7 +64,7 @@ class OneNetwork:
         self.at_once = gradient is not None and gradient.from_sample and gradient.n_steps == self.steps
         adam = torch.optim.Adam
         self.optimizer = (
-            adam(self.parameters, lr=training.lr, weight_decay=training.weight_decay)
+            adam(self.parameters, lr=training.lr, **training.optimizer_options)
             if make_optimizer is None
             else make_optimizer(module)
         )

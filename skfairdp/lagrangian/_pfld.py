@@ -1,28 +1,34 @@
 """PF-LD: a network held to fairness constraints while the groups of its training rows stay private."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import UNUSED
 
-from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
+from skfairdp._docs import shared_docs
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger
+from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
+from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+
+if TYPE_CHECKING:
+    from skfairdp._networks import Net
+    from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
 __all__ = ["PFLDClassifier"]
 
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
 
-class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, BaseEstimator):
+@shared_docs
+class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     """Network held to fairness constraints by private Lagrange multipliers; the groups are protected, nothing else.
 
     **Guarantee.** (ε, δ)-differential privacy for the *sensitive attribute* of one row: neighbours differ in the group
@@ -42,8 +48,7 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
     epsilon : float or None, default=1.0
         Privacy budget; greater than 0. None trains without noise and without privacy (F-LD), by the same code;
         ``privacy_.epsilon`` is then inf.
-    delta : float, default=1e-5
-        In (0, 1).
+    {delta}
     constraints : str, fairlearn moment or list of them, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
         "accuracy_parity" (same errors), or several of them at once. Moments of fairlearn mean the same:
@@ -58,92 +63,62 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         Releases of the violations, evenly over the training.
     violations : {"predictions", "probabilities"}, default="predictions"
         Whether multipliers follow the predicted classes or their probabilities.
-    primal : {"group_model", "gradient"}, default="group_model"
-        What the primal steps release. "group_model": noisy moments of public features in each group, once, from which
-        the group of every row is estimated; all steps then follow those estimates at no cost. "gradient": a noisy
-        gradient of the constraints, ``primal_steps`` times.
-    group_features : int, default=64
-        Features of the group model: of X, of X by class, and random nonlinear ones.
-    primal_steps : int, default=200
-        Number of noisy gradients, spread over the training; each is followed until the next.
-    sampling : {"full", "poisson"}, default="full"
-        Whether a noisy gradient reads all rows or a secret Poisson sample, which is faster. Only with
-        ``primal="gradient"``.
-    sampling_probability : float, default=0.05
-        Of the Poisson sample.
-    clip : float, default=None
-        Clipping bound of centred gradients. None takes the largest norm there is, which is public: no bias.
-    n_components : int, default=None
-        Project noisy gradients on so many principal directions of the public centred gradients. None does not.
-    budget_split : tuple of three float, default=None
-        Shares of sizes, primal and dual releases in the squared Gaussian budget μ². None is (0.02, 0.49, 0.49) for a
-        group model and (0.02, 0.78, 0.20) for noisy gradients.
-    module : {"mlp", "cnn"} or torch.nn.Module, default="mlp"
-        As in :class:`FairDPSGDClassifier`. Dropout acts on the loss; releases are formed without it.
-    hidden : tuple of int, default=(64,)
-        Hidden layers of "mlp".
-    image_shape : tuple of three int, default=None
-        Channels, height and width of the rows of X, for "cnn".
-    epochs : float, default=None
-        Passes over the rows. None is 20, and as many more as 2000 steps take.
-    batch_size : int, default=256
-        Of the public batches.
-    lr : float, default=1e-3
-        Step size of Adam.
-    weight_decay : float, default=0.0
-        L2 penalty.
+    primal : {"group_model", "gradient"}, GroupModel or NoisyGradients, default="group_model"
+        What the primal steps release. "group_model" is :class:`GroupModel` as it is by default: noisy moments of public
+        features in each group, once, from which the group of every row is estimated; all steps then follow those
+        estimates at no cost. "gradient" is :class:`NoisyGradients`: noisy gradients of the constraints.
+    budget_split : mapping, default=None
+        Shares of the releases "sizes", "primal" and "dual" in the squared Gaussian budget μ². None is
+        ``{"sizes": 0.02, "primal": 0.49, "dual": 0.49}`` for a group model and
+        ``{"sizes": 0.02, "primal": 0.78, "dual": 0.2}`` for noisy gradients.
+    net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
+        The network and how it is trained. "mlp" has 64 tanh units, "cnn" two convolutions; ``mlp(...)`` and
+        ``cnn(...)`` of this module set their sizes. A module maps float rows to one logit per class; one that mixes
+        rows or keeps something of them (BatchNorm) is refused. Of a skorch net ``module``, ``optimizer`` (usually Adam)
+        and their options, ``lr`` (1e-3), ``batch_size`` of the public batches (256), ``max_epochs`` (20, and as many
+        more as 2000 steps take) and ``device`` are read. Its callbacks and ``train_split`` are never run. Dropout acts
+        on the loss; releases are formed without it.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
-    classes : array-like, default=None
-        All class labels. None reads them from y, which is public here.
-    groups : list, default=None
-        All groups (tuples for intersections). None reads them from the private groups, which is a release; a
-        PrivacyLeakWarning says so.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.
-    device : str, default="cpu"
-        Where to train, for example "cuda".
-    random_state : int, RandomState, Generator or None, default=None
-        Public randomness: initial weights, batches, random features. Never Poisson samples or noise.
-    noise_seed : int, default=None
-        Makes samples and noise reproducible for research and tests; ``privacy_.epsilon`` is then inf.
-    ledger : PrivacyLedger, default=None
-        Counts this fit with all others on the same data, and may refuse it.
-    verbose : int, default=0
-        Show progress.
+    {public_classes}
+    {groups}
+    {sensitive_columns}
+    {random_state}
+    {noise_seed}
+    {ledger}
+    {verbose}
 
     Attributes
     ----------
-    net_ : torch.nn.Module
-        The trained network, on the CPU. Differentially private in the groups.
-    classes_ : ndarray of shape (n_classes,)
-    groups_ : ndarray of shape (n_groups,), dtype object
+    net_ : skorch.NeuralNetClassifier
+        The trained network, on the CPU: ``predict_proba``, ``save_params`` and ``module_`` work. Differentially private
+        in the groups.
+    {classes_}
+    {groups_}
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
         The last multipliers. Constraints come in the order given, each class of more than two one after the other; a
         constraint that compares all rows uses the first cell only. Differentially private.
     noisy_counts_ : ndarray of shape (n_groups, n_cells)
         Sizes of the groups, within each class if a constraint needs that, as released.
-    privacy_ : PrivacySpent
-        The certified guarantee.
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {privacy_}
+    {epsilon_spent_}
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before any release, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent.
+    {fit_raises}
+
+    See Also
+    --------
+    LagrangianClassifier : The same without privacy, to be used on released groups or inside of teachers.
 
     Examples
     --------
-    >>> from skfairdp.gradient import PFLDClassifier
+    >>> from skfairdp.lagrangian import PFLDClassifier, mlp
     >>> from skfairdp.datasets import make_biased_classification
     >>> X, y, groups = make_biased_classification(2000, random_state=0)
-    >>> model = PFLDClassifier(epsilon=1.0, epochs=3, groups=sorted(set(groups)), random_state=0)
+    >>> model = PFLDClassifier(epsilon=1.0, net=mlp(max_epochs=3), groups=sorted(set(groups)), random_state=0)
     >>> model = model.fit(X, y, sensitive_features=groups)
     >>> print(model.privacy_.protects, round(model.privacy_.epsilon, 6))
     sensitive attribute 1.0
@@ -157,26 +132,13 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
         "violations": [StrOptions({"predictions", "probabilities"})],
-        "primal": [StrOptions({"group_model", "gradient"})],
-        "group_features": [Interval(Integral, 1, None, closed="left")],
-        "primal_steps": [Interval(Integral, 1, None, closed="left")],
-        "sampling": [StrOptions({"full", "poisson"})],
-        "sampling_probability": [Interval(Real, 0, 1, closed="neither")],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "budget_split": [tuple, list, None],
-        "module": [StrOptions({"mlp", "cnn"}), HasMethods(["parameters", "forward"])],
-        "hidden": [tuple, list],
-        "image_shape": [tuple, list, None],
-        "epochs": [Interval(Real, 0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "primal": [object],
+        "budget_split": [object],
+        "net": [object],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
-        "device": [str],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -194,26 +156,13 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         dual_step: float | None = None,
         dual_steps: int = 40,
         violations: str = "predictions",
-        primal: str = "group_model",
-        group_features: int = 64,
-        primal_steps: int = 200,
-        sampling: str = "full",
-        sampling_probability: float = 0.05,
-        clip: float | None = None,
-        n_components: int | None = None,
-        budget_split: Sequence[float] | None = None,
-        module: Any = "mlp",
-        hidden: Sequence[int] = (64,),
-        image_shape: Sequence[int] | None = None,
-        epochs: float | None = None,
-        batch_size: int = 256,
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
+        primal: str | GroupModel | NoisyGradients = "group_model",
+        budget_split: Mapping[str, float] | None = None,
+        net: Any = "mlp",
         average_last: float = 0.25,
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
-        device: str = "cpu",
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -227,25 +176,12 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
         self.dual_steps = dual_steps
         self.violations = violations
         self.primal = primal
-        self.group_features = group_features
-        self.primal_steps = primal_steps
-        self.sampling = sampling
-        self.sampling_probability = sampling_probability
-        self.clip = clip
-        self.n_components = n_components
         self.budget_split = budget_split
-        self.module = module
-        self.hidden = hidden
-        self.image_shape = image_shape
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
+        self.net = net
         self.average_last = average_last
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
-        self.device = device
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
@@ -260,118 +196,103 @@ class PFLDClassifier(NetworkPredictions, FairPrivateMixin, ClassifierMixin, Base
             Public features.
         y : array-like of shape (n_rows,)
             Public labels.
-        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Private groups of the rows, unless ``sensitive_columns`` names the columns that hold them.
+        {sensitive_features_private}
 
         Returns
         -------
-        self
+        {returns_self}
         """
-        from skfairdp._networks import prepare_network
-        from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, train_lagrangian
-        from skfairdp.lagrangian._group_model import estimate_groups, public_features
+        from skfairdp._networks import fitted_net, prepare_network
+        from skfairdp.lagrangian._trainer import train_lagrangian
 
+        data = self._read(X, y, sensitive_features=sensitive_features)
+        groups, domain = data.groups, data.domain
+        assert groups is not None and domain is not None
+        constraints, plan = self._constraints(data), self._plan(data)
+        seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
+        net = self._net()
+        network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
+        rows = network.tensor(data.X)
+        primal = self._primal()._on_rows(data.X, rows, constraints, plan, network, seeds[2])
+
+        with self._spend(plan, data.reads) as noise:
+            counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
+            module, multipliers = train_lagrangian(
+                network,
+                rows,
+                data.y,
+                constraints,
+                constraints.sizes(counts),
+                self._training(net),
+                violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, noise),
+                **primal.release(groups, noise),
+                dual_noise=plan.largest_dual_noise(constraints.n_constraints),
+                make_optimizer=net.make_optimizer,
+                seed=seeds[1],
+                verbose=self.verbose,
+            )
+
+        self.net_ = fitted_net(net, module, data.classes)
+        self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
+        self.classes_, self.groups_ = data.classes, domain
+        return self
+
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
         self._validate_params()
-        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS)
-        features, classes, codes, groups, domain = self._rows(X, y, sensitive_features)
-        seeds = child_seeds(public_generator(self.random_state), 3)
-        network = prepare_network(
-            self.module,
-            features.shape[1],
-            len(classes),
-            hidden=tuple(self.hidden),
-            image_shape=self.image_shape,
-            seed=int(seeds[0]),
-            device=self.device,
-            owner=type(self).__name__,
+        return read_training(
+            self, X, y, sensitive_features=sensitive_features, groups="private", protects=Protects.SENSITIVE_ATTRIBUTE
         )
-        training = LagrangianTraining(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
+
+    def _plan(self, data: TrainingData) -> PFLDPlan:
+        assert data.domain is not None
+        primal = self._primal()
+        split = self._split(primal)
+        shape: dict[str, Any] = {
+            "n_groups": max(2, len(data.domain)),  # a single group, if given, is compared with an empty one
+            "dual_steps": self.dual_steps,
+            **primal._planned(),
+        }
+        if self.epsilon is None:
+            return PFLDPlan.without_privacy(**shape)
+        return PFLDPlan.calibrated(epsilon=self.epsilon, delta=self.delta, budget_split=split, **shape)
+
+    # ------------------------------------------------------------------ parameters
+
+    def _primal(self) -> GroupModel | NoisyGradients:
+        return as_primal(self.primal, type(self).__name__)
+
+    def _constraints(self, data: TrainingData) -> FairnessConstraints:
+        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS)
+        return FairnessConstraints(notions, data.y, len(data.classes))
+
+    def _split(self, primal: GroupModel | NoisyGradients) -> tuple[float, float, float]:
+        """Shares of sizes, primal and dual releases."""
+        given = primal.usual_split if self.budget_split is None else self.budget_split
+        named = isinstance(given, Mapping) and set(given) == set(primal.usual_split)
+        if not named or not all(isinstance(part, Real) and 0 < part < 1 for part in given.values()):
+            raise ValueError(
+                f"The 'budget_split' parameter of {type(self).__name__} must map 'sizes', 'primal' and 'dual' to "
+                f"shares in (0.0, 1.0), for example {dict(primal.usual_split)}. Got {self.budget_split!r} instead."
+            )
+        return given["sizes"], given["primal"], given["dual"]
+
+    def _net(self) -> "Net":
+        import torch
+
+        from skfairdp._networks import as_net
+
+        owner = type(self).__name__
+        return as_net(self.net, owner=owner, lr=1e-3, batch_size=256, max_epochs=None, optimizer=torch.optim.Adam)
+
+    def _training(self, net: "Net") -> "LagrangianTraining":
+        from skfairdp.lagrangian._dual_ascent import LagrangianTraining
+
+        return LagrangianTraining(
+            epochs=net.max_epochs,
+            batch_size=net.batch_size,
             lam_max=self.lam_max,
             dual_step=self.dual_step,
             dual_steps=self.dual_steps,
             average_last=self.average_last,
             violations=self.violations,
         )
-        constraints = FairnessConstraints(notions, codes, len(classes))
-        plan = self._plan(len(domain))
-        described = None
-        if self.primal == "group_model" and plan.is_private:
-            described = public_features(features, codes, len(classes), self.group_features, int(seeds[2]))
-        primal = f"{plan.primal_steps} noisy gradients" if self.primal == "gradient" else "noisy moments by group"
-        spending = self._spend(
-            plan.event,
-            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
-            releases=("noisy sizes of the groups", primal, f"{plan.dual_steps} noisy tables of violations"),
-        )
-        with spending as noise:
-            counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
-            rows, membership, gradient = network.tensor(features), None, None
-            if described is not None:
-                membership = estimate_groups(*described, len(classes), groups, plan, noise)
-            elif self.primal == "group_model":
-                membership = np.eye(plan.n_groups)[groups]
-            else:
-                gradient = ConstraintGradient.of(
-                    network, rows, groups, constraints, plan, noise, clip=self.clip, n_components=self.n_components
-                )
-            cells, n_cells = constraints.cells, constraints.n_cells
-            self.net_, multipliers = train_lagrangian(
-                network,
-                rows,
-                codes,
-                constraints,
-                counts,
-                training,
-                violations=lambda h: plan.release_violations(h, cells, n_cells, groups, noise),
-                membership=membership,
-                gradient=gradient,
-                dual_noise=plan.largest_dual_noise(constraints.n_constraints),
-                seed=int(seeds[1]),
-                verbose=self.verbose,
-            )
-        self.multipliers_ = multipliers[: len(domain)]
-        self.noisy_counts_ = counts[: len(domain)]
-        self.classes_ = classes
-        self.groups_ = domain
-        return self
-
-    def _rows(self, X: ArrayLike, y: ArrayLike, sensitive_features: ArrayLike | None) -> tuple[NDArray[Any], ...]:
-        """Features, classes, class codes, group codes and groups."""
-        features, groups_in_X = self._split_features(X, reset=True, read_groups=True)
-        if np.abs(features).max() > LARGEST_PUBLIC:
-            raise ValueError(
-                f"X of {type(self).__name__} holds numbers beyond {LARGEST_PUBLIC:g}, whose squares are no floats. "
-                "Scale the features."
-            )
-        classes, codes = self._public_classes(self._check_target(y, len(features)))
-        groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
-        return features, classes, codes.astype(np.int64), groups, domain
-
-    def _plan(self, n_groups: int) -> Any:
-        owner = type(self).__name__
-        usual = (0.02, 0.49, 0.49) if self.primal == "group_model" else (0.02, 0.78, 0.20)
-        split = usual if self.budget_split is None else tuple(self.budget_split)
-        if len(split) != 3 or not all(isinstance(part, Real) and 0 < part < 1 for part in split):
-            raise ValueError(
-                f"The 'budget_split' parameter of {owner} must be three shares in (0.0, 1.0), of sizes, primal and "
-                f"dual releases. Got {self.budget_split!r} instead."
-            )
-        if self.sampling == "poisson" and self.primal != "gradient":
-            raise ValueError(
-                f"sampling='poisson' of {owner} samples rows for noisy gradients, of which primal={self.primal!r} "
-                "releases none. Set primal='gradient' or sampling='full'."
-            )
-        poisson = self.sampling == "poisson"
-        sizes: dict[str, Any] = {
-            "n_groups": max(2, n_groups),  # a single group, if given, is compared with an empty one
-            "primal_steps": self.primal_steps if self.primal == "gradient" else 1,
-            "dual_steps": self.dual_steps,
-            "sampling_probability": self.sampling_probability if poisson else 1.0,
-        }
-        if self.epsilon is None:
-            return PFLDPlan.without_privacy(**sizes)
-        return PFLDPlan.calibrated(epsilon=self.epsilon, delta=self.delta, budget_split=split, **sizes)

@@ -50,6 +50,8 @@ class PFLDPlan:
     sampling_probability : float, default=1.0
         Below 1, primal releases read a Poisson sample; their noise is then stated over half the sensitivity, the norm
         that centred contributions have.
+    moments : bool, default=False
+        Whether the primal release is a table of moments, and not gradients.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class PFLDPlan:
     sigma_primal: float
     sigma_dual: float
     sampling_probability: float = 1.0
+    moments: bool = False
 
     def __post_init__(self) -> None:
         if self.n_groups < 2:
@@ -94,6 +97,7 @@ class PFLDPlan:
         dual_steps: int,
         budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
         sampling_probability: float = 1.0,
+        moments: bool = False,
     ) -> "PFLDPlan":
         """The plan whose certified ε is at most ``epsilon``.
 
@@ -116,18 +120,35 @@ class PFLDPlan:
                 delta,
                 guess=max(0.4, 2 * sampling_probability * sigmas[1]),
             )
-        return cls(n_groups, primal_steps, dual_steps, sigmas[0], sigmas[1], sigmas[2], sampling_probability)
+        return cls(n_groups, primal_steps, dual_steps, sigmas[0], sigmas[1], sigmas[2], sampling_probability, moments)
 
     @classmethod
     def without_privacy(
-        cls, *, n_groups: int, primal_steps: int, dual_steps: int, sampling_probability: float = 1.0
+        cls,
+        *,
+        n_groups: int,
+        primal_steps: int,
+        dual_steps: int,
+        sampling_probability: float = 1.0,
+        moments: bool = False,
     ) -> "PFLDPlan":
         """The same releases without noise (F-LD)."""
-        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability)
+        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability, moments)
 
     @property
     def is_private(self) -> bool:
         return self.sigma_count > 0
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """Neighbours differ in the group of one row."""
+        return _RELATION
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The kinds of release, in words, for the ledger."""
+        primal = "noisy moments by group" if self.moments else f"{self.primal_steps} noisy gradients"
+        return "noisy sizes of the groups", primal, f"{self.dual_steps} noisy tables of violations"
 
     @property
     def event(self) -> DpEvent:

@@ -138,7 +138,8 @@ class Stack:
         self.origin = self.vector.clone()
         self.params, self.gradients = self._views(self.vector), self._views(self.vector.grad)
         self.pulls: Tensor | None = None  # weight of each row's h in the loss
-        self.optimizer = torch.optim.Adam([self.vector], lr=training.lr, weight_decay=training.weight_decay, fused=True)
+        options = {"fused": True, **training.optimizer_options}
+        self.optimizer = torch.optim.Adam([self.vector], lr=training.lr, **options)
         epochs = training.passes(int(sizes.max()))
         self.stream = batch_stream(sizes, seeds, batch_size=training.batch_size, epochs=epochs)
         self.steps_of = -(-sizes // training.batch_size) * epochs

@@ -77,8 +77,8 @@ def train_lagrangian(
         Rows and class codes; public where groups are to be protected.
     constraints : FairnessConstraints
         Of these rows.
-    sizes : ndarray of shape (n_groups, n_cells)
-        Of the groups, as released.
+    sizes : ndarray of shape (n_groups, n_cells, n_constraints)
+        Of the groups, as released; see :meth:`FairnessConstraints.sizes`.
     training : LagrangianTraining
     violations : callable
         Scores h, shape (n_rows, n_constraints) → sums over the groups of h less its mean in the cell, as released,
@@ -117,7 +117,7 @@ def train_lagrangian(
     >>> network = prepare_network("mlp", 2, 2, hidden=(4,), seed=0, device="cpu", owner="F-LD")
     >>> parity, membership = FairnessConstraints(["demographic_parity"], y, 2), np.eye(2)[groups]
     >>> net, multipliers = train_lagrangian(
-    ...     network, X, y, parity, membership.sum(0)[:, None],
+    ...     network, X, y, parity, parity.sizes(membership.sum(0)[:, None]),
     ...     LagrangianTraining(epochs=30, batch_size=50, lr=0.01, dual_steps=30),
     ...     violations=lambda h: (membership.T @ (h - h.mean(0)))[:, None], membership=membership)
     >>> multipliers.shape, bool(multipliers[1] > 0 > multipliers[0])
@@ -126,7 +126,7 @@ def train_lagrangian(
     module = deepcopy(network.module).to(network.device)
     devices = [network.device] if network.device.type == "cuda" else []
     codes = torch.from_numpy(np.array(y)).to(network.device)
-    ascent = DualAscent(training, constraints, violations, constraints.sizes(sizes), dual_noise)
+    ascent = DualAscent(training, constraints, violations, sizes, dual_noise)
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         learner = OneNetwork(

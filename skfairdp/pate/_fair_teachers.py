@@ -17,8 +17,7 @@ from skfairdp._teachers import (
     seeded_clone,
     total_fit,
 )
-from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.lagrangian import LagrangianClassifier
+from skfairdp.lagrangian import FairPerceptron, as_perceptron
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 
 __all__ = ["fit_fair_teachers"]
@@ -49,7 +48,7 @@ def fit_fair_teachers(
     Parameters
     ----------
     learner : LagrangianClassifier or any classifier with ``fit(X, y, sensitive_features=)``
-        The former: all networks and multipliers in one tensor program. Any other is cloned for each part.
+        The former with an "mlp": all networks and multipliers in one tensor program. Any other is cloned for each part.
     X : ndarray of shape (n_rows, n_features)
     y : ndarray of int of shape (n_rows,)
         Class codes.
@@ -71,13 +70,13 @@ def fit_fair_teachers(
     --------
     >>> import numpy as np
     >>> from skfairdp._teachers import position_partition
-    >>> from skfairdp.lagrangian import LagrangianClassifier
+    >>> from skfairdp.lagrangian import LagrangianClassifier, mlp
     >>> from skfairdp.pate._fair_teachers import fit_fair_teachers
     >>> rng = np.random.default_rng(0)
     >>> groups = rng.integers(2, size=400)
     >>> X = rng.normal(size=(400, 2)) + groups[:, None]
     >>> y = (X[:, 0] > 0.5).astype(int)
-    >>> learner = LagrangianClassifier(hidden=(), epochs=5)
+    >>> learner = LagrangianClassifier(net=mlp((), max_epochs=5))
     >>> teachers = fit_fair_teachers(learner, X, y, groups, position_partition(400, 4, random_state=0), n_teachers=4,
     ...                              n_classes=2, n_groups=2, random_state=0)
     >>> teachers.predict([[3.0, 0.0], [-3.0, 0.0]]).shape
@@ -85,15 +84,16 @@ def fit_fair_teachers(
     """
     seeds = child_seeds(public_generator(random_state), n_teachers)
     parts = Parts.of(assignment, y, seeds, n_classes)
-    if isinstance(learner, LagrangianClassifier):
-        ensemble: Any = _fit_stacks(learner, X, y, groups, parts, n_groups, n_jobs=n_jobs, verbose=verbose)
+    perceptron = as_perceptron(learner)
+    if perceptron is not None:
+        ensemble: Any = _fit_stacks(perceptron, X, y, groups, parts, n_groups, n_jobs=n_jobs, verbose=verbose)
     else:
         ensemble = _fit_clones(learner, X, y, groups, parts, n_jobs=n_jobs, verbose=verbose)
     return Teachers(ensemble, n_teachers)
 
 
 def _fit_stacks(
-    learner: LagrangianClassifier,
+    perceptron: FairPerceptron,
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
@@ -103,22 +103,20 @@ def _fit_stacks(
     n_jobs: int | None,
     verbose: int,
 ) -> StackedEnsemble:
-    from skfairdp._networks import StackedMLP
-
     # Public: the largest part of a partition by position. Every stack follows the same schedule.
     largest = max(len(rows) for rows in parts.rows)
 
     def task(block: Parts) -> tuple[Any, ...]:
-        return learner, X, y, groups, block, n_groups, largest
+        return perceptron, X, y, groups, block, n_groups, largest
 
     return fit_stacks(
-        StackedMLP(X.shape[1], tuple(learner.hidden), parts.seen.shape[1]),
+        perceptron.network(X.shape[1], parts.seen.shape[1]),
         _train_stack,
         task,
         parts,
-        device=learner.device,
+        device=str(perceptron.device),
         row_shape=X.shape[1:],
-        owner=type(learner).__name__,
+        owner="LagrangianClassifier",
         n_jobs=n_jobs,
         verbose=verbose,
     )
@@ -126,7 +124,7 @@ def _fit_stacks(
 
 def _train_stack(
     net: Any,
-    learner: LagrangianClassifier,
+    perceptron: FairPerceptron,
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
@@ -134,17 +132,18 @@ def _train_stack(
     n_groups: int,
     largest: int,
 ) -> list[Any]:
-    from skfairdp.lagrangian import StackedParity, train_stacked_lagrangian
+    from skfairdp.lagrangian import train_stacked_lagrangian
 
     rows, sizes = block.rows_to_train()
-    parity = None
-    notions = read_constraints(learner.constraints, type(learner).__name__, optional=True)
-    if notions and len(rows):
-        constraints = FairnessConstraints(notions, y[rows], net.n_classes, learner.moments)
-        parity = StackedParity(constraints, np.eye(n_groups)[groups[rows]], sizes, learner.device)
-    training = learner.training(largest)
     params, _ = train_stacked_lagrangian(
-        net, X[rows], y[rows], sizes, block.seeds.tolist(), training, parity=parity, device=learner.device
+        net,
+        X[rows],
+        y[rows],
+        sizes,
+        block.seeds.tolist(),
+        perceptron.training(largest),
+        parity=perceptron.parity(y[rows], net.n_classes, np.eye(n_groups)[groups[rows]], sizes),
+        device=perceptron.device,
     )
     return params
 

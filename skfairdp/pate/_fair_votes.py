@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.fairness import read_constraints
-from skfairdp.lagrangian import LagrangianClassifier
+from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp
 from skfairdp.pate._aggregate import ReleasedVotes, release_votes
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._plan import VotePlan
@@ -63,7 +63,7 @@ def rehearse(
     if variant == "student":
         learner = LogisticTeachers() if learner is None else learner
         rehearse_teacher(learner, rows.with_labels[queries], n_classes=len(rows.domain), **settings)
-    elif not isinstance(learner, LagrangianClassifier):
+    elif as_perceptron(learner) is None:
         rehearse_fair_teacher(
             learner, rows.X[queries], n_classes=len(rows.classes), n_groups=len(rows.domain), **settings
         )
@@ -151,11 +151,12 @@ def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: in
                 "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: groups "
                 "would be protected for nothing. Give it a constraint."
             )
-        return fair_estimator
+        if as_perceptron(fair_estimator) is not None:
+            return fair_estimator
     # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
     notions = read_constraints(constraint, "SFPATEClassifier")
     step = 2.0 if variant == "student" and len(notions) == 1 and not notions[0].startswith("generalized") else None
     settings: dict[str, Any] = {"constraints": constraint, "moments": moments, "dual_step": step}
     if variant == "teacher":  # parts are small: a small network, many short epochs
-        settings |= {"hidden": (16,), "epochs": 60, "batch_size": 32, "lr": 0.01, "weight_decay": 0.03}
+        settings["net"] = mlp((16,), max_epochs=60, batch_size=32, lr=0.01, optimizer__weight_decay=0.03)
     return LagrangianClassifier(**settings)

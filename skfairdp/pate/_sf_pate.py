@@ -307,7 +307,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
         network = fair_network(self.variant, self.fair_estimator, self.constraint, self.moments)
-        network.check_parameters()
+        network.read_net()
         return network
 
     def _teaching_learner(self, network: LagrangianClassifier) -> Any:

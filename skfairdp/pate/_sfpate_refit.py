@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp.lagrangian import LagrangianClassifier
+from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_predictions import StudentPredictions
 
@@ -106,9 +106,9 @@ class AfterVotes(StudentPredictions):
         released, rng = self._released, np.random.default_rng(self._student_seed)
         lam = (LAM if self.voting == "gnmax" else 0.0) if self.lam is None else self.lam
         if self.variant == "student":
-            given = None if isinstance(self.fair_estimator, LagrangianClassifier) else self.fair_estimator
+            given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
             return fair_student(released, given, network, lam, rng)
-        if isinstance(self.student, LagrangianClassifier):  # learns shares, and may be tied to θ*
+        if as_perceptron(self.student) is not None:  # learns shares, and may be tied to θ*
             return plain_student(released, None, self.student, lam, rng)
         return plain_student(released, self.student, LagrangianClassifier(constraints=None), lam, rng)
 

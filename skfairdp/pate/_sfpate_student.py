@@ -1,17 +1,16 @@
 """Students of SF-PATE: what is learnt from released votes and public rows. All of it is post-processing."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import clone
 
 from skfairdp._teachers import check_fair_learner
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.lagrangian import Layers, network_scores, train_network, unscaled
+from skfairdp.lagrangian import Perceptron, as_perceptron
 from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._fair_votes import features_and_labels
 from skfairdp.pate._soft_label_student import SoftLabelStudent
@@ -75,17 +74,17 @@ class NetworkStudent:
 
     Parameters
     ----------
-    layers : Layers
+    network : Perceptron
         For features as they are given to ``fit``.
     classes_ : ndarray of int
         Class codes.
     """
 
-    layers: Layers
+    network: Perceptron
     classes_: NDArray[np.int64]
 
     def predict_proba(self, X: Array) -> Array:
-        return softmax(network_scores(self.layers, X), axis=1)
+        return self.network.predict_proba(X)
 
     def predict(self, X: Array) -> NDArray[np.int64]:
         return self.predict_proba(X).argmax(axis=1)
@@ -145,12 +144,13 @@ def _network(
     if released.n_classes < 2:
         return ConstantStudent()
     first, second = (int(seed) for seed in child_seeds(rng, 2))
-    start = None
+    perceptron, start = as_perceptron(default), None
+    assert perceptron is not None
     if lam > 0:  # θ*, of all rows: features and labels are public
-        unconstrained = clone(default).set_params(constraints=None)
-        start, _ = train_network(unconstrained, released.X, released.y, released.n_classes, None, first)
-    layers, _ = train_network(default, X, targets, released.n_classes, membership, second, start=start, anchor=lam)
-    return NetworkStudent(unscaled(layers, released.center, released.scale), np.arange(released.n_classes))
+        unconstrained = replace(perceptron, notions=())
+        start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
+    network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=lam)
+    return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes))
 
 
 def _unscale(released: Released, X: Array) -> Array:

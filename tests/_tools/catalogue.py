@@ -43,6 +43,7 @@ from skfairdp.generative import (
     TableCodec,
 )
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
+from skfairdp.lagrangian import NoisyGradients
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.utils import public_generator
 
@@ -225,7 +226,7 @@ def _pate_fits() -> list[Fit]:
 
 
 # ---- what protects the group -----------------------------------------------------------------------------------
-NET: dict[str, Any] = {"hidden": (4,), "epochs": 3, "batch_size": 60, "dual_steps": 4}
+NET: dict[str, Any] = {"net": mlp((4,), max_epochs=3, batch_size=60), "dual_steps": 4}
 LAGRANGIAN = LagrangianClassifier(random_state=0, **NET)
 
 
@@ -243,9 +244,6 @@ def randomised(**options: Any) -> Callable[..., Any]:
     return partial(RandomizedResponseClassifier, **{"epsilon": 2.0, "groups": [0, 1], "random_state": 0, **options})
 
 
-GRADIENT = {"primal": "gradient", "primal_steps": 6}
-
-
 def _attribute_fits() -> list[Fit]:
     def of(name: str, make: Callable[..., Any], **more: Any) -> Fit:
         return Fit(name, make, with_private_groups, answers, ATTRIBUTE, ("groups",), **more)
@@ -261,9 +259,12 @@ def _attribute_fits() -> list[Fit]:
         of("PFLD-group-model", pfld()),
         of("PFLD-group-model-odds-3", pfld(constraints="equalized_odds", classes=[0, 1, 2]), rows=three_classes),
         of("PFLD-several", pfld(constraints=["demographic_parity", "accuracy_parity"], violations="probabilities")),
-        of("PFLD-gradient", pfld(**GRADIENT)),
-        of("PFLD-gradient-odds", pfld(constraints="equalized_odds", clip=0.05, n_components=4, **GRADIENT)),
-        of("PFLD-poisson", pfld(sampling="poisson", sampling_probability=0.3, **GRADIENT)),
+        of("PFLD-gradient", pfld(primal=NoisyGradients(6))),
+        of(
+            "PFLD-gradient-odds",
+            pfld(constraints="equalized_odds", primal=NoisyGradients(6, max_grad_norm=0.05, n_components=4)),
+        ),
+        of("PFLD-poisson", pfld(primal=NoisyGradients(6, sampling_probability=0.3))),
         of("RandomizedResponse", randomised(fair_estimator=LAGRANGIAN)),
         of("RandomizedResponse-logistic", randomised()),
         of("RandomizedResponse-biased", randomised(debias=False)),

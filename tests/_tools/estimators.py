@@ -27,6 +27,7 @@ from skfairdp import (
 from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.gradient import mlp
+from skfairdp.lagrangian import NoisyGradients
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 
@@ -134,16 +135,13 @@ DPSGD = {
 PFLD = {
     "epsilon": 1000.0,
     "groups": [0, 1],
-    "hidden": (8,),
-    "epochs": 20,
+    "net": mlp((8,), max_epochs=20, lr=0.02, batch_size=32),
     "lam_max": 0.1,
-    "lr": 0.02,
-    "batch_size": 32,
     "noise_seed": 0,
     "random_state": 0,
 }
 SFPATE = {"epsilon": 1000.0, "n_teachers": 3, "groups": [0, 1], "noise_seed": 0, "random_state": 0}
-NETWORK = {"hidden": (8,), "epochs": 60, "lam_max": 0.1, "lr": 0.02, "batch_size": 32, "random_state": 0}
+NETWORK = {"net": mlp((8,), max_epochs=60, lr=0.02, batch_size=32), "lam_max": 0.1, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
 
 
@@ -205,8 +203,8 @@ def slow_instances():
         of_column_zero(FairClippingClassifier)(**DPSGD, groups=[0, 1], method="dpsgd_f"),
         FairClippingClassifier(**DPSGD, method=GlobalAdapt(start=1.0)),
         of_column_zero(PFLDClassifier)(**PFLD),
-        of_column_zero(PFLDClassifier)(**PFLD, primal="gradient", primal_steps=5, constraints="equalized_odds"),
-        of_column_zero(PFLDClassifier)(**PFLD, primal="gradient", sampling="poisson", sampling_probability=0.5),
+        of_column_zero(PFLDClassifier)(**PFLD, primal=NoisyGradients(5), constraints="equalized_odds"),
+        of_column_zero(PFLDClassifier)(**PFLD, primal=NoisyGradients(sampling_probability=0.5)),
         of_column_zero(FairnessCalibratorOfItsRows)(
             FairDPSGDClassifier(**DPSGD, lam=0.0), gap_weight=0.1, method=FineTuning(steps=20)
         ),

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.fairness import NOTIONS, FairnessConstraints, read_constraints
-from skfairdp.lagrangian import PFLDClassifier
+from skfairdp.lagrangian import PFLDClassifier, mlp
 
 
 @pytest.fixture
@@ -162,9 +162,9 @@ def test_what_is_no_constraint_is_refused_with_what_would_be(given, options, sai
     "make",
     [
         lambda constraints: PFLDClassifier(
-            constraints=constraints, epsilon=None, groups=[0, 1], epochs=1, random_state=0
+            constraints=constraints, epsilon=None, groups=[0, 1], net=mlp(max_epochs=1), random_state=0
         ),
-        lambda constraints: LagrangianClassifier(constraints=constraints, epochs=1, random_state=0),
+        lambda constraints: LagrangianClassifier(constraints=constraints, net=mlp(max_epochs=1), random_state=0),
         lambda constraints: ParityLogisticRegression(constraints=constraints),
     ],
     ids=["PF-LD", "F-LD", "logistic"],

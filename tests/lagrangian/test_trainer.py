@@ -6,7 +6,9 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from skorch import NeuralNetClassifier
 
 from skfairdp._networks import Network, StackedMLP
 from skfairdp._teachers import fit_teachers, position_partition
@@ -19,6 +21,7 @@ from skfairdp.lagrangian import (
     DualAscent,
     LagrangianTraining,
     StackedParity,
+    mlp,
     train_lagrangian,
     train_stacked_lagrangian,
 )
@@ -178,7 +181,7 @@ def test_one_network_and_a_stack_of_one_follow_the_same_violations_to_the_same_m
         X,
         y,
         constraints,
-        counts,
+        constraints.sizes(counts),
         training,
         violations=violations,
         membership=member,
@@ -252,7 +255,7 @@ def test_each_constraint_lowers_its_own_disparity(biased, notion):
     X, y, groups = biased
     rng = np.random.default_rng(1)  # labels of one group are noisy, so that errors differ as well
     y = np.where((groups == 1) & (rng.random(len(y)) < 0.25), 1 - y, y)
-    settings = {"hidden": (16,), "lr": 0.01, "epochs": 60, "random_state": 0}
+    settings = {"net": mlp((16,), lr=0.01, max_epochs=60), "random_state": 0}
     gaps = {}
     for constraint in (None, notion):
         model = LagrangianClassifier(constraints=constraint, **settings).fit(X, y, sensitive_features=groups)
@@ -271,7 +274,7 @@ def test_generalized_demographic_parity_brings_whole_distributions_together():
     distance, gap = {}, {}
     for constraint in ("demographic_parity", "generalized_demographic_parity"):
         model = LagrangianClassifier(
-            constraints=constraint, hidden=(16,), dual_step=3.0, lr=0.01, epochs=60, random_state=0
+            constraints=constraint, net=mlp((16,), lr=0.01, max_epochs=60), dual_step=3.0, random_state=0
         ).fit(X, y, sensitive_features=groups)
         scores = model.predict_proba(X)[:, 1]
         distance[constraint] = wasserstein_disparity(y, scores, sensitive_features=groups)
@@ -288,7 +291,7 @@ def test_weights_of_groups_are_read_without_bias(biased):
     lie = 0.3
     released = np.where(rng.random(len(groups)) < lie, 1 - groups, groups)
     weights = (np.eye(2)[released] - lie) / (1 - 2 * lie)
-    model = LagrangianClassifier(hidden=(), lr=0.01, epochs=60, random_state=0)
+    model = LagrangianClassifier(net=mlp((), lr=0.01, max_epochs=60), random_state=0)
     gaps = [
         demographic_disparity(y, model.fit(X, y, **given).predict(X), sensitive_features=groups)
         for given in ({"group_weights": weights}, {"sensitive_features": groups})
@@ -304,7 +307,7 @@ def test_inside_randomised_response_signed_weights_beat_the_answers_as_they_are(
     X, y, groups = biased
     rare = (groups == 1) & (np.arange(len(y)) % 4 > 0)  # a small group, whose answers are mostly lies
     X, y, groups = X[~rare], y[~rare], groups[~rare]
-    network = LagrangianClassifier(hidden=(), lr=0.02, epochs=30, batch_size=64, dual_step=2.0, random_state=0)
+    network = LagrangianClassifier(net=mlp((), lr=0.02, max_epochs=30, batch_size=64), dual_step=2.0, random_state=0)
     gaps = {}
     for debias in (True, False):
         model = RandomizedResponseClassifier(
@@ -319,8 +322,8 @@ def test_inside_randomised_response_signed_weights_beat_the_answers_as_they_are(
 def test_the_same_seed_gives_the_same_network_and_no_lam_gives_no_constraint(biased):
     X, y, groups = biased
     fits = [
-        LagrangianClassifier(epochs=2, random_state=0, lam_max=0.0).fit(X, y, sensitive_features=groups),
-        LagrangianClassifier(epochs=2, random_state=0, constraints=None).fit(X, y),
+        LagrangianClassifier(net=mlp(max_epochs=2), random_state=0, lam_max=0.0).fit(X, y, sensitive_features=groups),
+        LagrangianClassifier(net=mlp(max_epochs=2), random_state=0, constraints=None).fit(X, y),
     ]
     np.testing.assert_allclose(fits[0].predict_proba(X), fits[1].predict_proba(X), atol=1e-6)
     assert fits[1].multipliers_ is None and not fits[0].multipliers_.any()
@@ -334,9 +337,10 @@ def test_what_the_classifier_refuses(biased):
         ({"constraints": "parity"}, "'constraints'"),
         ({"constraints": []}, "'constraints' parameter of LagrangianClassifier must be one or several"),
         ({"constraints": ["accuracy_parity"] * 2}, "'constraints'"),
-        ({"hidden": (0,)}, "'hidden'"),
+        ({"net": mlp((0,))}, "'net' parameter of LagrangianClassifier cannot be built: 'hidden'"),
         ({"moments": 0}, "'moments'"),
-        ({"device": "nowhere"}, "'device'"),
+        ({"net": mlp(device="nowhere")}, "LagrangianClassifier.*nowhere"),
+        ({"net": mlp(optimizer=torch.optim.SGD)}, "must be torch.optim.Adam"),
     ]:
         with pytest.raises(ValueError, match=message):
             LagrangianClassifier(**parameters).fit(X, y, sensitive_features=groups)
@@ -345,7 +349,41 @@ def test_what_the_classifier_refuses(biased):
     with pytest.raises(ValueError, match="group_weights"):
         LagrangianClassifier().fit(X, y, group_weights=np.full((len(X), 2), np.nan))
     with pytest.warns(FairnessWarning, match="one group only"):
-        LagrangianClassifier(epochs=1).fit(X, y, sensitive_features=np.zeros(len(X)))
+        LagrangianClassifier(net=mlp(max_epochs=1)).fit(X, y, sensitive_features=np.zeros(len(X)))
+
+
+class OneLayer(torch.nn.Module):
+    """A module of somebody's own."""
+
+    def __init__(self, n_features, n_classes, bias=True):
+        super().__init__()
+        self.linear = torch.nn.Linear(n_features, n_classes, bias=bias)
+
+    def forward(self, X):
+        return self.linear(X)
+
+
+@pytest.mark.parametrize("constraints", ["demographic_parity", ["generalized_demographic_parity"]])
+def test_a_module_of_ones_own_is_held_to_the_constraint(biased, constraints):
+    X, y, groups = biased
+    net = NeuralNetClassifier(OneLayer, lr=0.01, max_epochs=60, batch_size=256, optimizer=torch.optim.Adam)
+    gaps = {}
+    for asked in (None, constraints):
+        model = LagrangianClassifier(constraints=asked, net=net, random_state=0).fit(X, y, sensitive_features=groups)
+        gaps[str(asked)] = demographic_disparity(y, model.predict(X), sensitive_features=groups)
+        assert isinstance(model.net_.module_, OneLayer)
+    assert gaps[str(constraints)] < 0.06 < 0.2 < gaps["None"]
+    assert model.multipliers_.shape == (2, 1, 1 if isinstance(constraints, str) else 2)
+
+
+def test_a_grid_says_net_module_hidden_and_the_trained_net_works(biased, tmp_path):
+    X, y, groups = biased
+    grid = {"net__module__hidden": [(), (3,)], "net__lr": [0.01], "net__max_epochs": [2]}
+    search = GridSearchCV(LagrangianClassifier(net=mlp(), random_state=0), grid, cv=2)
+    model = search.fit(X, y, sensitive_features=groups).best_estimator_
+    assert len(model.net_.module_) == (1 if search.best_params_["net__module__hidden"] == () else 3)
+    np.testing.assert_allclose(model.net_.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    model.net_.save_params(f_params=tmp_path / "net.pt")
 
 
 # ---- fair teachers, and votes that may be split --------------------------------------------------------------
@@ -361,7 +399,7 @@ class MeanOfGroups:
         return (X[:, 0] > self.cut).astype(int)
 
 
-@pytest.mark.parametrize("learner", [LagrangianClassifier(hidden=(4,), epochs=3, batch_size=16), MeanOfGroups()])
+@pytest.mark.parametrize("learner", [LagrangianClassifier(net=mlp((4,), max_epochs=3, batch_size=16)), MeanOfGroups()])
 def test_one_changed_group_changes_one_fair_teacher(learner):
     X, y, groups = problem(120)
     parts = position_partition(120, 6, random_state=0)
@@ -382,7 +420,7 @@ def test_one_changed_group_changes_one_fair_teacher(learner):
         assert np.linalg.norm(new_split - split, axis=1).max() <= np.sqrt(2) + 1e-12
 
 
-@pytest.mark.parametrize("learner", [LagrangianClassifier(hidden=(), epochs=3, batch_size=8), MeanOfGroups()])
+@pytest.mark.parametrize("learner", [LagrangianClassifier(net=mlp((), max_epochs=3, batch_size=8)), MeanOfGroups()])
 def test_teachers_without_a_group_a_class_or_any_row_stay_defined(learner):
     X, y, groups = problem(60)
     parts = np.repeat([0, 1, 2, 4], 15)  # nobody has teacher 3

@@ -25,6 +25,7 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.inspection import audit_count_statistic, audit_matched_filter
+from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.pate import _fair_votes as _sfpate_votes
@@ -36,8 +37,8 @@ from tests.statistical.watching import fixed_entropy
 pytestmark = pytest.mark.filterwarnings("ignore:By the released votes:skfairdp.exceptions.FairnessWarning")
 N_ROWS, N_TEACHERS = 60, 8
 #: Fits small parts closely, so that a changed group shows in the votes.
-CLOSE = LagrangianClassifier(hidden=(), epochs=40, batch_size=8, lr=0.1, dual_step=5.0, dual_steps=10)
-QUICK = LagrangianClassifier(hidden=(4,), epochs=3, batch_size=8, dual_steps=5)
+CLOSE = LagrangianClassifier(net=mlp((), max_epochs=40, batch_size=8, lr=0.1), dual_step=5.0, dual_steps=10)
+QUICK = LagrangianClassifier(net=mlp((4,), max_epochs=3, batch_size=8), dual_steps=5)
 VECTORS = Path(__file__).parents[1] / "vectors" / "sfpate.json"
 
 
@@ -442,7 +443,7 @@ def test_groups_as_columns_tuples_and_names():
         ({"student": LogisticRegression()}, "'student' of SFPATEClassifier only applies to variant='teacher'"),
         ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
-        ({"fair_estimator": LagrangianClassifier(hidden=(-1,))}, "'hidden'"),
+        ({"fair_estimator": LagrangianClassifier(net=mlp((-1,)))}, "'hidden'"),
         ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Give it a constraint"),
         ({"teacher": "forest"}, "'teacher'"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),

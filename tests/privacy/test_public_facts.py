@@ -104,7 +104,7 @@ ESTIMATORS = {
     "pate": (lambda **c: PATEClassifier(**{"classes": [0, 1], "random_state": 0, **c}), {"X_public": PUBLIC.X}),
     "fair_pate": (fair, {"X_public": PUBLIC}),
     "sf_pate": (plain(SFPATEClassifier, epsilon=50), GROUPED),
-    "pfld": (plain(PFLDClassifier, epochs=2, dual_steps=2), GROUPED),
+    "pfld": (plain(PFLDClassifier, net=mlp(max_epochs=2), dual_steps=2), GROUPED),
     "dp_sgd": (plain(FairDPSGDClassifier, net=SMALL_NET, parity=SignedLoss(dual_steps=2)), GROUPED),
     "clipping": (plain(FairClippingClassifier, net=SMALL_NET), GROUPED),
     "answers": (plain(RandomizedResponseClassifier), GROUPED),

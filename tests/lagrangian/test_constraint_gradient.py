@@ -1,0 +1,186 @@
+"""Released gradients of constraints: equal to those of one row at a time, and never moved further than declared."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.inspection import audit_matched_filter
+from skfairdp.lagrangian import ConstraintGradient, PFLDPlan
+from skfairdp.privacy import (
+    NoiseSource,
+)
+from tests._tools.lagrangian import (
+    ALONE_AND_TOGETHER,
+    NOTIONS,
+    Drawn,
+    flips,
+    half_noisy,
+    one_row_at_a_time,
+    setting,
+)
+from tests._tools.sources import UnitNoise, ZeroNoise
+
+
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["fused", "not fused"])
+@pytest.mark.parametrize("clip", [None, 0.05])
+def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, clip):
+    module, X, y, groups, constraints, weights, gradient = setting(kind, 3, notions, n_classes, clip=clip)
+    centred = one_row_at_a_time(module, X, y, constraints)
+    expected = torch.zeros(centred.shape[2], dtype=torch.double)
+    for c in range(centred.shape[1]):
+        norms = centred[:, c].norm(dim=1, keepdim=True)
+        factors = 1.0 if clip is None else (clip / norms).clamp_max(1.0)
+        expected += (weights[groups, constraints.cells[:, c], c][:, None] * centred[:, c] * factors).sum(0)
+    found = gradient(groups, ZeroNoise()).full(module, weights)
+    assert torch.allclose(found, expected, rtol=0, atol=5e-5 * float(expected.norm() + centred.norm()))
+
+
+@pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions):
+    best = 0.0
+    for seed, clip in itertools.product(range(3), [None, 0.1]):
+        module, _, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed, clip=clip)
+        base = gradient(groups, ZeroNoise()).full(module, weights)
+        sensitivity = float((gradient(groups, UnitNoise()).full(module, weights) - base)[0])
+        for other in flips(groups, m):
+            moved = gradient(other, ZeroNoise()).full(module, weights)
+            assert float((moved - base).norm()) <= sensitivity * (1 + 1e-9)
+            best = max(best, float((moved - base).norm()) / sensitivity)
+        # what is declared does not depend on the groups
+        noisy = gradient(other, UnitNoise()).full(module, weights) - moved
+        assert torch.allclose(noisy, torch.full_like(noisy, sensitivity), rtol=1e-9)
+    assert best <= 1 and (len(notions) > 1 or best >= 0.99)
+
+
+@pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
+    """With and without the row in the sample: what it adds has at most the norm that the noise is scaled to."""
+    best = 0.0
+    plan = half_noisy(m, sampling_probability=0.25)
+    for seed in range(3):
+        module, X, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed)
+        public = torch.arange(len(X))
+        base = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
+        noisy = UnitNoise()
+        noisy.bernoulli = lambda probability, size: np.zeros(size, dtype=bool)
+        bound = float((gradient(groups, noisy, plan).sampled(module, weights, public) - base)[0])
+        for i, a in itertools.product(range(len(X)), range(m)):
+            other = groups.copy()
+            other[i] = a
+            added = float((gradient(other, Drawn([i]), plan).sampled(module, weights, public) - base).norm())
+            assert added <= bound * (1 + 1e-9)
+            best = max(best, added / bound)
+    assert len(notions) > 1 or best >= 0.99
+
+
+class Overheard(Drawn):
+    """Remembers every sum that is to be released, and its declared sensitivity."""
+
+    def __init__(self, members):
+        super().__init__(members)
+        self.released = []
+
+    def release(self, mechanism, *private, **public):
+        self.released.append((np.array(private[0]), mechanism.sensitivity))
+        return super().release(mechanism, *private, **public)
+
+
+@pytest.mark.parametrize("kind", ["fused", "not fused"])
+@pytest.mark.parametrize("everyone", [True, False])
+def test_rounding_does_not_take_a_sum_past_what_is_declared(kind, everyone):
+    """Gradients that agree in their first six digits, in single precision: the sum is 1e6 times what a row moves."""
+    n = 4000
+    rng = np.random.default_rng(0)
+    X = torch.tensor(1e4 + 0.03 * rng.normal(size=(n, 3)), dtype=torch.float32)
+    y, groups = torch.zeros(n, dtype=torch.long), rng.integers(2, size=n)
+    constraints = FairnessConstraints(["demographic_parity"], y, 2)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), *([] if kind == "fused" else [torch.nn.PReLU(2)]))
+    with torch.no_grad():
+        module[0].weight.copy_(torch.tensor([[1e-5, -1e-5, 0.0], [0.0, 1e-5, -1e-5]]))
+        module[0].bias.copy_(torch.tensor([0.3, 0.1]))
+    weights = torch.tensor([3.0, 3.1]).reshape(2, 1, 1) / n
+    plan = half_noisy(2) if everyone else half_noisy(2, sampling_probability=0.25)
+    members = rng.permutation(n)[:1000]
+    source = Overheard(members)
+    for change in (None, *members[:6]):
+        a = groups.copy()
+        if change is not None:
+            a[change] = 1 - a[change]
+        gradient = ConstraintGradient(X, y, torch.tensor(a), constraints, plan, source)
+        if everyone:
+            gradient.full(module, weights)
+        else:
+            gradient.sampled(module, weights, torch.arange(500))
+    (base, declared), *others = source.released
+    moved = [float(np.linalg.norm(other - base)) / declared for other, _ in others]
+    assert {s for _, s in source.released} == {declared}
+    assert max(moved) <= 1 and max(moved) > 1e-3
+
+
+def test_a_poisson_sample_of_everything_estimates_the_full_gradient():
+    module, X, y, groups, _, weights, gradient = setting("fused", 2, NOTIONS)
+    plan = half_noisy(2, sampling_probability=0.5)
+    public = torch.arange(len(X))
+    total = torch.zeros(sum(p.numel() for p in module.parameters()), dtype=torch.double)
+    for i in range(len(X)):  # each row in every second sample
+        total += gradient(groups, Drawn([i]), plan).sampled(module, weights, public, with_loss=True)
+    nothing = gradient(groups, Drawn([]), plan).sampled(module, weights, public, with_loss=True)
+    bare = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
+    loss = torch.nn.functional.cross_entropy(module(X), y)
+    of_loss = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))])
+    expected = gradient(groups, ZeroNoise()).full(module, weights)
+    # room for rounding shortens the longest gradients by 1e-4, and these sums of centred gradients are 0 without it
+    assert torch.allclose(nothing - bare, of_loss, atol=1e-5) and float(bare.norm()) < 2e-4
+    assert torch.allclose((total - len(X) * nothing) * 0.5, expected, atol=3e-4 * float(expected.norm()) + 1e-6)
+
+
+def test_a_projection_keeps_the_constraints_direction_and_drops_noise():
+    module, X, _, groups, _, weights, gradient = setting("fused", 2, NOTIONS[:1])
+    exact = gradient(groups, ZeroNoise()).full(module, weights)
+    kept = gradient(groups, ZeroNoise(), n_components=len(X)).full(module, weights)
+    assert torch.allclose(kept, exact, atol=1e-6 * float(exact.norm()) + 1e-9)
+    noise = gradient(groups, NoiseSource(0)).full(module, weights) - exact
+    left = gradient(groups, NoiseSource(0), n_components=2).full(module, weights)
+    left = left - gradient(groups, ZeroNoise(), n_components=2).full(module, weights)
+    assert float(left.norm()) < 0.7 * float(noise.norm())
+
+
+def test_a_matched_filter_finds_most_of_the_certified_epsilon():
+    """Every release of a fit on both neighbours, projected on the difference; multipliers at their bound."""
+    module, X, y, groups, constraints, _, gradient = setting("fused", 2, NOTIONS[:1], seed=3)
+    plan = PFLDPlan.calibrated(epsilon=4.0, delta=1e-5, n_groups=2, primal_steps=4, dual_steps=2)
+    weights = torch.tensor([1.0, -1.0], dtype=torch.double)[:, None, None]
+    with torch.no_grad():
+        values = constraints.values(torch.softmax(module(X), dim=1), y).numpy()
+    canary = int(one_row_at_a_time(module, X, y, constraints)[:, 0].norm(dim=1).argmax())
+    other = groups.copy()
+    other[canary] = 1 - groups[canary]
+    exact = [gradient(a, ZeroNoise(), plan).full(module, weights).numpy() for a in (groups, other)]
+    radius = float(gradient(groups, UnitNoise(), plan).full(module, weights)[0] - exact[0][0]) / (2 * plan.sigma_primal)
+    cells = constraints.cells.numpy()
+    source = NoiseSource(5)
+
+    def releases(world, a):
+        yield from (plan.release_gradient(exact[world], radius, source) for _ in range(4))
+        yield from (plan.release_violations(values, cells, 1, a, source)[1] for _ in range(2))
+        yield plan._release(np.ones((len(a), 1)), a, np.array([float(len(a))]), plan.count_noise, 1.0, source)[1]
+
+    directions = [exact[1] - exact[0]] * 4
+    moved = (values - values.mean())[canary] * (1 if other[canary] else -1)
+    directions += [moved] * 2 + [np.array([1.0 if other[canary] else -1.0])]
+    bound = np.abs(values - values.mean()).max()
+    scales = [plan.primal_noise(radius)] * 4 + [plan.sigma_dual * bound] * 2 + [plan.count_noise]
+
+    def score(world, a):
+        parts = zip(releases(world, a), directions, scales, strict=True)
+        return sum(float(np.ravel(out) @ np.ravel(way)) / scale**2 for out, way, scale in parts)
+
+    result = audit_matched_filter(*([score(w, a) for _ in range(600)] for w, a in ((0, groups), (1, other))))
+    assert 0.6 * 4.0 <= result.epsilon_lower(1e-5) <= 4.0

@@ -1,0 +1,106 @@
+"""PFLDClassifier: constraints are met, alone and together, and multipliers go where they should."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skfairdp.datasets import make_biased_classification
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.lagrangian import PFLDClassifier, mlp
+from skfairdp.privacy import (
+    NonPrivateDpEvent,
+)
+from tests._tools.lagrangian import (
+    NOTIONS,
+    biased,
+    gap,
+    quick,
+)
+
+
+def test_without_epsilon_the_gap_of_the_training_rows_closes():
+    X, y, groups = biased(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60}
+    free = PFLDClassifier(epsilon=None, lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    fair = PFLDClassifier(epsilon=None, **settings).fit(X, y, sensitive_features=groups)
+    assert gap(free.predict(X), groups) > 0.2
+    assert gap(fair.predict(X), groups) < 0.01
+    assert fair.score(X, y) > 0.7
+    assert fair.privacy_.epsilon == math.inf and isinstance(fair.privacy_.event, NonPrivateDpEvent)
+
+
+def test_notions_that_contradict_each_other_do_not_ruin_the_network():
+    """Base rates differ by .3: no classifier worth having has both."""
+    X, y, groups = make_biased_classification(4000, disparity=0.3, random_state=0)
+    settings = {"epsilon": None, "groups": [0, 1], "net": mlp(max_epochs=15, batch_size=64), "random_state": 0}
+    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    both = PFLDClassifier(constraints=NOTIONS[:2], **settings).fit(X, y, sensitive_features=groups)
+    assert gap(both.predict(X), groups) < gap(free.predict(X), groups)
+    assert both.score(X, y) > free.score(X, y) - 0.08
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_where_nothing_is_violated_the_noise_moves_multipliers_by_half_at_most(m):
+    """Labels and features say nothing of the group; ε is small and the rows few, so that full steps would be noise."""
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(1500, 2)), np.arange(1500) % 2, np.arange(1500) // 2 % m
+    settings = {**quick(max_epochs=1), "groups": list(range(m)), "dual_steps": 40, "lam_max": 50.0}
+
+    def ends(step):
+        found = []
+        for seed in range(8):
+            model = PFLDClassifier(epsilon=0.3, dual_step=step, noise_seed=seed, **settings)
+            with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
+                model.fit(X, y, sensitive_features=groups)
+            found.append(model.multipliers_.ravel())
+        return np.sqrt(np.mean(np.square(found)))
+
+    assert ends(None) < 0.5
+    assert ends(10.0) > 1.0
+
+
+@pytest.mark.parametrize("primal", ["group_model", "gradient"])
+def test_private_multipliers_close_most_of_the_gap(primal):
+    X, y, groups = biased(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 40, "noise_seed": 0}
+    with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
+        model = PFLDClassifier(epsilon=2.0, primal=primal, **settings).fit(X, y, sensitive_features=groups)
+    assert gap(model.predict(X), groups) < 0.05
+    assert model.score(X, y) > 0.65  # without privacy .74; a constant has .53
+
+
+def test_multipliers_of_a_convex_problem_are_those_of_the_constrained_optimum():
+    """Logistic regression on one binary feature: the optimum under parity of probabilities has a closed form.
+
+    With p0, p1 the prediction at x = 0 and 1, the mean of h in group a is p0 + (p1 - p0) P(x = 1 | a): parity means
+    p0 = p1 = the share p of y. There the slope is stationary where Σ λ_a d_a = Cov(x, y) / (p (1 - p)), with
+    d_a = P(x = 1 | a) - P(x = 1).
+    """
+    cells = [
+        (0, 0, 0, 60),
+        (0, 1, 0, 20),
+        (1, 0, 0, 40),
+        (1, 1, 0, 80),  # x, y, group, rows
+        (0, 0, 1, 30),
+        (0, 1, 1, 30),
+        (1, 0, 1, 60),
+        (1, 1, 1, 180),
+    ]
+    x, y, groups = (np.repeat([cell[k] for cell in cells], [cell[3] for cell in cells]) for k in range(3))
+    model = PFLDClassifier(
+        epsilon=None,
+        net=mlp((), max_epochs=1500, batch_size=len(x), lr=0.02),
+        violations="probabilities",
+        dual_step=2.0,
+        dual_steps=750,
+        groups=[0, 1],
+        random_state=0,
+    ).fit(x[:, None], y, sensitive_features=groups)
+    share = y.mean()
+    d = [x[groups == a].mean() - x.mean() for a in (0, 1)]
+    # d/dw of the loss at p = share is -Cov(x, y); of the mean of h in group a beyond all, p (1 - p) d_a
+    expected = np.cov(x, y, bias=True)[0, 1] / (share * (1 - share))
+    found = sum(lam * part for lam, part in zip(model.multipliers_.ravel(), d, strict=True))
+    np.testing.assert_allclose(model.predict_proba([[0], [1]])[:, 1], share, atol=2e-3)
+    assert found == pytest.approx(expected, abs=1e-2)
