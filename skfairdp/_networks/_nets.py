@@ -265,6 +265,7 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
         batch_size=net.batch_size,
         max_epochs=10 if net.max_epochs is None else int(np.ceil(net.max_epochs)),
         train_split=None,
+        callbacks="disable",
         verbose=0,
         device="cpu",
         classes=classes,
@@ -277,7 +278,8 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
 
 def unset_net(module: Any, **settings: Any) -> NeuralNetClassifier:
     """Return a skorch net that leaves to the estimator whatever is not given here."""
-    unset = {"lr": None, "batch_size": None, "max_epochs": None, "optimizer": None, "train_split": None, "verbose": 0}
+    unset: dict[str, Any] = dict.fromkeys(("lr", "batch_size", "max_epochs", "optimizer", "train_split"))
+    unset |= {"callbacks": "disable", "verbose": 0}
     return NeuralNetClassifier(module, criterion=nn.CrossEntropyLoss, **{**unset, **settings})
 
 

@@ -26,8 +26,8 @@ from skfairdp import PrivacyLedger
 
 __all__ = ["Seen", "observed", "plain", "stored"]
 
-#: scikit-learn numbers the HTML pages of a process.
-_PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+")
+#: scikit-learn numbers the HTML pages of a process; objects without a text of their own show where they lie.
+_PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+|0x[0-9a-f]+")
 
 
 @dataclass
@@ -115,7 +115,7 @@ def plain(value: Any, *, depth: int = 0) -> Any:
         return kind  # its charges are on record
     if isinstance(value, torch.Tensor):
         return (kind, str(value.dtype), tuple(value.shape), value.detach().cpu().contiguous().numpy().tobytes())
-    if hasattr(value, "state_dict"):
+    if isinstance(value, torch.nn.Module):
         return {"kind": kind, "training": value.training, **{k: inside(v) for k, v in value.state_dict().items()}}
     if isinstance(value, np.random.Generator):
         return (kind, repr(value.bit_generator.state))

@@ -20,7 +20,6 @@ from skfairdp.gradient import FairDPSGDClassifier, _fair_dpsgd
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
-from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
 
 CLIP = 0.7  # the bound of the test that notices
@@ -216,20 +215,12 @@ def empty_batches_skipped(patch):
 @mutant
 def noise_without_the_clipping_bound(patch):
     """Noise of standard deviation σ where σC is accounted."""
-    release = DPStep.release
-
-    class Weaker(ChosenNoise):
-        def __init__(self, source, factor):
-            super().__init__()
-            self._source, self._factor = source, factor
-
-        def normal(self, size=1):
-            return self._source.normal(size) * self._factor
-
-    def weak(self, module, loss, X, y, source, **options):
-        return release(self, module, loss, X, y, Weaker(source, 1 / self.max_grad_norm), **options)
-
-    patch.setattr(DPStep, "release", weak)
+    patch.setattr(
+        DPStep,
+        "sums",
+        property(lambda self: GaussianMechanism(self.noise_multiplier, sensitivity=self.max_grad_norm,
+                                                relation=self.relation)),
+    )  # fmt: skip
 
 
 @mutant
