@@ -199,7 +199,10 @@ def _fit_block(
 def _newton(
     X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], C: float, max_iter: int, tol: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both."""
+    """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both.
+
+    ``fit_softmax`` solves one regression at a time; here all of them take each step as one array.
+    """
     m, n, d = X.shape
     basis = None
     if n < d:

@@ -260,7 +260,10 @@ class _Problem:
         return _with_reference(scores) if self.n_classes == 2 else scores
 
     def minimum(self, start: Array, offset: Array, *, penalty: float, slack: float, iterations: int) -> Array:
-        """Minimise cross-entropy + ridge + penalty/2 · squared distance of (violations + offset) from ±slack."""
+        """Minimise cross-entropy + ridge + penalty/2 · squared distance of (violations + offset) from ±slack.
+
+        The last term bends with the probabilities, so that this is no regression from moments (``fit_softmax``).
+        """
         truth = np.eye(self.n_classes)[self.codes]
 
         def objective(flat: Array) -> tuple[float, Array]:

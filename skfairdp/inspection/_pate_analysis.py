@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 from scipy.special import log_softmax, ndtr, softmax
 from scipy.stats import spearmanr
 from sklearn.utils import check_array
 
-from skfairdp.utils import as_groups, group_domain, public_generator
+from skfairdp.utils import as_groups, fit_softmax, group_domain, public_generator
 
 __all__ = ["LabelEffect", "PATEAnalysis", "PATEFairnessAnalysis"]
 
@@ -304,18 +303,11 @@ class _Students:
 
     def fit(self, targets: Array) -> Array:
         """Minimise the mean loss + alpha · ‖θ‖²; the loss is linear in targets, which may lie outside [0, 1]."""
-        n, total = len(self.rows), targets.sum(axis=1, keepdims=True)
-
-        def objective(flat: Array) -> tuple[float, Array]:
-            theta = flat.reshape(self.start.shape)
-            logs = log_softmax(self.scores(theta), axis=1)
-            slope = (total * np.exp(logs) - targets) / n
-            gradient = self.rows.T @ (slope[:, 1:] if self.binary else slope) + 2 * self.alpha * theta
-            return float(-(targets * logs).sum() / n + self.alpha * np.square(theta).sum()), gradient.ravel()
-
+        n = len(self.rows)
+        moments = self.rows.T @ (targets[:, 1:] if self.binary else targets) / n
         options: Any = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9}
-        found = minimize(objective, self.start.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return found.x.reshape(self.start.shape)
+        total = targets.sum(axis=1) / n
+        return fit_softmax(self.rows, moments, 2 * self.alpha, start=self.start, weights=total, **options)
 
     def losses(self, theta: Array) -> Array:
         return -(self.clean * log_softmax(self.scores(theta), axis=1)).sum(axis=1)

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
+from skfairdp.utils import fit_softmax
 
 __all__ = ["estimate_groups", "public_features"]
 
@@ -83,7 +83,7 @@ def estimate_groups(
     sent = features * weights[:, None]
     moments = plan.release_moments(sent, groups, source)
     noise = plan.moment_noise(sent)
-    few = (sent[:, :n_free], features[:, :n_free], moments[:, :n_free])
+    few = features[:, :n_free], moments[:, :n_free]
     free = _fit(weights, *few, np.full(n_free, 1e-6), np.zeros((m, n_free)), max_iter)
     start = np.concatenate([free, np.zeros((m, p - n_free))], axis=1)
     residual = (moments - _probabilities(features, start).T @ sent)[:, n_free:]
@@ -93,7 +93,7 @@ def estimate_groups(
     information = float(np.mean(shares * (1 - shares)))
     ridge = np.full(p, information * noise**2 / signal + 1e-6)
     ridge[:n_free] = 1e-6
-    coefficients = _fit(weights, sent, features, moments, ridge, start, max_iter)
+    coefficients = _fit(weights, features, moments, ridge, start, max_iter)
     return _probabilities(features, coefficients)
 
 
@@ -101,21 +101,9 @@ def _probabilities(features: Array, coefficients: Array) -> Array:
     return softmax(features @ coefficients.T, axis=1)
 
 
-def _fit(
-    weights: Array, sent: Array, features: Array, moments: Array, ridge: Array, start: Array, max_iter: int
-) -> Array:
+def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: Array, max_iter: int) -> Array:
     """Solve ``Σ weight · φ · probability + ridge · β = moments``, the zero slope of a convex function.
 
     The features are orthonormal, so that its curvature is much the same in all directions and L-BFGS needs few steps.
     """
-
-    def value_and_slope(flat: Array) -> tuple[float, Array]:
-        coefficients = flat.reshape(moments.shape)
-        scores = features @ coefficients.T
-        total = logsumexp(scores, axis=1)
-        proba = np.exp(scores - total[:, None])
-        value = weights @ total - np.sum(moments * coefficients) + 0.5 * np.sum(ridge * coefficients**2)
-        return float(value), (proba.T @ sent - moments + ridge * coefficients).ravel()
-
-    found = minimize(value_and_slope, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_iter})
-    return found.x.reshape(moments.shape)
+    return fit_softmax(features, moments.T, ridge[:, None], start=start.T, weights=weights, maxiter=max_iter).T

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from skfairdp.fairness import largest_disparity
+from skfairdp.utils import fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["SoftLabelStudent", "on_simplex_plane", "scale_and_alpha"]
@@ -286,21 +286,21 @@ def _solve(B: Array, targets: Array, alpha: float, fixed: Array | None, rank: in
     if outputs == 1:
         weights[held:, 0] = _newton(M, targets[:, 0], penalty, offset[:, 0], weights[held:, 0])
         return weights
-
-    def loss(flat: Array) -> tuple[float, Array]:
-        w = flat.reshape(-1, outputs)
-        scores = offset + M @ w
-        normaliser = logsumexp(scores, axis=1)
-        value = normaliser.sum() - (targets * scores).sum() + 0.5 * (penalty[:, None] * w**2).sum()
-        gradient = M.T @ (np.exp(scores - normaliser[:, None]) - targets) + penalty[:, None] * w
-        return float(value), gradient.ravel()
-
-    result = minimize(loss, weights[held:].ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    weights[held:] = result.x.reshape(-1, outputs)
+    weights[held:] = fit_softmax(
+        M,
+        M.T @ targets,
+        penalty[:, None],
+        start=weights[held:],
+        offset=offset,
+        constant=-float((targets * offset).sum()),
+        maxiter=500,
+    )
     return weights
 
 
 def _newton(M: Array, target: Array, penalty: Array, offset: Array, w: Array) -> Array:
+    """Two classes by Newton steps with an offset; the stacks of teachers need another, batched over parts of rows."""
+
     def loss(scores: Array, w: Array) -> float:
         return float(-log_expit(-scores).sum() - target @ scores + 0.5 * penalty @ w**2)
 

@@ -13,6 +13,7 @@ from skfairdp.utils._progress import progress_bar
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._quiet import open_stream, silence
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
+from skfairdp.utils._softmax_regression import fit_softmax
 from skfairdp.utils._validation import as_labels, without_values
 from skfairdp.utils._warn import warn_caller
 
@@ -25,6 +26,7 @@ __all__ = [
     "as_labels",
     "child_seeds",
     "encode_labels",
+    "fit_softmax",
     "given_domain",
     "group_domain",
     "open_stream",
