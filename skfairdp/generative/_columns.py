@@ -103,8 +103,8 @@ class NumberColumn(Column):
         Whether values are whole numbers.
     """
 
-    starts: NDArray[np.float64] = None  # type: ignore[assignment]
-    high: float = 0.0
+    starts: NDArray[np.float64]
+    high: float
     integer: bool = False
 
     @property
