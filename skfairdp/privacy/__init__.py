@@ -1,8 +1,8 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
 from skfairdp.privacy._accountants import RDP_ORDERS, accountant_of, epsilon_of, rdp_of
-from skfairdp.privacy._binary import bit_deltas, bit_rdp
 from skfairdp.privacy._calibration import calibrate_noise
+from skfairdp.privacy._divergences import bit_deltas, bit_rdp
 from skfairdp.privacy._dp_accounting import (
     ComposedDpEvent,
     DpEvent,

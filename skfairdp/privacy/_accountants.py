@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.privacy import _dp_accounting as dpa
-from skfairdp.privacy._binary import bit_deltas, bit_rdp, max_loss
+from skfairdp.privacy._divergences import (
+    bit_deltas,
+    bit_rdp,
+    laplace_rdp,
+    largest_loss,
+    max_loss,
+    pure_epsilon,
+    randomized_response_rdp,
+    replace_sampled_deltas,
+    sampled_gaussian_rdp,
+    selection_rdp,
+)
 from skfairdp.privacy._dp_accounting import (
     DpEvent,
     GaussianDpEvent,
@@ -31,10 +42,6 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
-from skfairdp.privacy._pure import laplace_rdp, pure_epsilon, randomized_response_rdp
-from skfairdp.privacy._replace_sampled import largest_loss, replace_sampled_deltas
-from skfairdp.privacy._sampled_rdp import sampled_gaussian_rdp
-from skfairdp.privacy._selection_rdp import selection_rdp
 
 __all__ = ["RDP_ORDERS", "accountant_of", "epsilon_of", "rdp_of"]
 

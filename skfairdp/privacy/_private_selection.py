@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from skfairdp.privacy._divergences import stopping_parameter
 from skfairdp.privacy._dp_accounting import DpEvent, RepeatAndSelectDpEvent
 from skfairdp.privacy._noise import NoiseSource
-from skfairdp.privacy._selection_rdp import stopping_parameter
 
 __all__ = ["PrivateSelection"]
 

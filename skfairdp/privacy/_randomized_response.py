@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent, RandomizedResponseDpEvent
 from skfairdp.privacy._noise import NoiseSource
-from skfairdp.privacy._pure import pure_epsilon
 from skfairdp.privacy._relations import NeighboringRelation
 
 __all__ = ["RandomizedResponse"]

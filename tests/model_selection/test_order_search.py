@@ -15,7 +15,7 @@ from skfairdp.privacy import (
     rdp_to_epsilon,
     repeat,
 )
-from skfairdp.privacy._binary import _discrete_gaussian_tails
+from skfairdp.privacy._divergences import _discrete_gaussian_tails
 
 EVENTS = {
     "few strong thresholds": repeat(ThresholdBit(40, 24.0, 3.0), 5),
