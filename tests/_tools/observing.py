@@ -27,7 +27,7 @@ from skfairdp import PrivacyLedger
 __all__ = ["Seen", "observed", "plain", "stored"]
 
 #: scikit-learn numbers the HTML pages of a process; objects without a text of their own show where they lie.
-_PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+|0x[0-9a-f]+")
+_PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+|(0x|\.\.\.x?)[0-9a-f]{6,}")
 
 
 @dataclass
