@@ -1,0 +1,64 @@
+"""Tables of any dataframe library, as pandas has them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import pandas as pd
+
+__all__ = ["as_dataframe", "column_names"]
+
+
+def column_names(table: Any) -> list[Any]:
+    """Names of the columns, which are public.
+
+    Parameters
+    ----------
+    table : DataFrame of pandas, polars, pyarrow or another library that narwhals knows
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    ValueError
+        It is no table with named columns.
+    """
+    if isinstance(table, pd.DataFrame):
+        return list(table.columns)
+    return list(_opened(table).columns)
+
+
+def as_dataframe(table: Any, names: Sequence[Any]) -> pd.DataFrame:
+    """These columns as a pandas DataFrame.
+
+    Parameters
+    ----------
+    table : DataFrame
+    names : sequence of str
+
+    Returns
+    -------
+    DataFrame of shape (n_rows, n_names)
+    """
+    if isinstance(table, pd.DataFrame):
+        return table.loc[:, list(names)]
+    opened = _opened(table)
+    return pd.DataFrame({name: _as_series(opened[name]) for name in names})
+
+
+def _opened(table: Any) -> Any:
+    try:
+        return nw.from_native(table, eager_only=True)
+    except TypeError:
+        raise ValueError(
+            "A Schema reads a DataFrame (pandas, polars, pyarrow or another one that narwhals knows). "
+            f"Got {type(table).__name__} instead. Make a DataFrame of it, with the column names of the Schema."
+        ) from None
+
+
+def _as_series(column: Any) -> "pd.Series[Any]":
+    if column.dtype.is_numeric():
+        return pd.Series(column.to_numpy())
+    return pd.Series(column.to_list(), dtype=object)

@@ -1,0 +1,380 @@
+"""The public description of a table: which columns it has, and what values they may hold."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict
+from skfairdp.schema._frames import as_dataframe, column_names
+
+__all__ = ["Schema", "SchemaRows"]
+
+
+@dataclass(frozen=True)
+class SchemaRows:
+    """A table as its schema reads it.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n_rows, n_features)
+        Neither label nor groups.
+    y : ndarray of shape (n_rows,) or None
+    sensitive_features : DataFrame of shape (n_rows, n_group_columns) or None
+    """
+
+    X: pd.DataFrame
+    y: NDArray[Any] | None
+    sensitive_features: pd.DataFrame | None
+
+
+class Schema:
+    """Everything that is public about a table, and nothing else.
+
+    A schema is written without looking at the private rows: from a code book, a form, public rows. Tables are then read
+    *by the schema*: the columns, their order, their types and all values that come out follow from it alone. A private
+    value that it does not foresee counts as a bound, as missing, or (a label, a group) as the first value; no error,
+    warning, type or width tells that it was there.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        :class:`Number`, :class:`Category`, :class:`Boolean` or :class:`Date`. Free text is refused: nothing bounds it.
+    label : str, default=None
+        The column to predict: a Category or a Boolean.
+    groups : str or sequence of str, default=()
+        The columns that are the sensitive attribute: Categories or Booleans. Several form intersections.
+    n_rows : int, default=None
+        The number of rows, where it is public.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Neither the label nor the groups.
+    classes : tuple or None
+        Values of the label.
+    group_values : tuple or None
+        Values of the groups: of one column, or tuples of several.
+
+    Raises
+    ------
+    ValueError
+        What it says contradicts itself. The message names the column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skfairdp.schema import Category, Number, Schema
+    >>> schema = Schema(
+    ...     {"age": Number(17, 90, step=1), "sex": Category(["Female", "Male"]), "income": Category(["<=50K", ">50K"])},
+    ...     label="income", groups="sex")
+    >>> rows = schema.read(pd.DataFrame({"age": [39, 200], "sex": ["Male", "?"], "income": [">50K", "<=50K"]}))
+    >>> rows.X["age"].tolist(), rows.y.tolist(), rows.sensitive_features["sex"].tolist()
+    ([39, 90], ['>50K', '<=50K'], ['Male', 'Female'])
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        *,
+        label: str | None = None,
+        groups: str | Sequence[str] = (),
+        n_rows: int | None = None,
+    ) -> None:
+        self.columns: Mapping[str, Column] = MappingProxyType(dict(columns))
+        self.label = label
+        self.groups: tuple[str, ...] = (groups,) if isinstance(groups, str) else tuple(groups)
+        self.n_rows = n_rows
+        self._check()
+
+    def _check(self) -> None:
+        for name, column in self.columns.items():
+            if not isinstance(name, str) or not isinstance(column, Column):
+                raise ValueError(
+                    "The 'columns' of a Schema must map names to Number, Category, Boolean or Date. "
+                    f"Got {name!r}: {column!r} instead."
+                )
+        if self.label in self.groups:
+            raise ValueError(f"Column {self.label!r} of a Schema is both its label and one of its groups.")
+        for role, names in (("label", [self.label] if self.label is not None else []), ("groups", self.groups)):
+            for name in names:
+                if not isinstance(self.columns.get(name), Category | Boolean):
+                    raise ValueError(
+                        f"The {role!r} of a Schema must be a Category or Boolean among its columns "
+                        f"{list(self.columns)}. Got {name!r} instead."
+                    )
+        if not self.features:
+            raise ValueError("A Schema needs at least one column that is neither its label nor one of its groups.")
+        if self.n_rows is not None and not (isinstance(self.n_rows, int) and self.n_rows > 0):
+            raise ValueError(f"The 'n_rows' of a Schema must be an integer >= 1 or None. Got {self.n_rows!r} instead.")
+
+    # ------------------------------------------------------------------ what it says
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns that are neither the label nor the groups."""
+        return tuple(name for name in self.columns if name != self.label and name not in self.groups)
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """Values of the label, None without one."""
+        return None if self.label is None else _values_of(self.columns[self.label])
+
+    @property
+    def group_values(self) -> tuple[Any, ...] | None:
+        """Values of the groups: of one column, or tuples of several; None without any."""
+        values = [_values_of(self.columns[name]) for name in self.groups]
+        return None if not values else values[0] if len(values) == 1 else tuple(product(*values))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_dict(), sort_keys=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema.from_dict, (self.to_dict(),)
+
+    def __sklearn_clone__(self) -> "Schema":
+        return self
+
+    def __repr__(self) -> str:
+        roles = (f", label={self.label!r}" if self.label else "") + (f", groups={self.groups!r}" if self.groups else "")
+        return f"Schema({len(self.columns)} columns{roles})"
+
+    # ------------------------------------------------------------------ reading tables
+
+    def read(self, table: Any) -> SchemaRows:
+        """Read a table. What comes out has the columns, types and values of the schema, whatever the rows hold.
+
+        Parameters
+        ----------
+        table : DataFrame of pandas, polars, pyarrow or another library that narwhals knows
+            With all columns of the schema, but for the label and the groups, which may be missing as a whole. Others
+            are left out.
+
+        Returns
+        -------
+        SchemaRows
+
+        Raises
+        ------
+        ValueError
+            It is no table, or lacks columns. Only names are told.
+        """
+        given = column_names(table)
+        absent = [name for name in self.features if name not in given]
+        if absent:
+            raise ValueError(
+                f"The table lacks {len(absent)} column(s) of the Schema: {absent[:5]}. It has {given[:20]}. Rename its "
+                "columns, or leave those out of the Schema."
+            )
+        frame = as_dataframe(table, [name for name in self.columns if name in given])
+        read = {name: self.columns[name].read(frame[name]) for name in frame.columns}
+        X = pd.DataFrame({name: self.columns[name].restore(read[name]) for name in self.features})
+        label = self.label
+        y = None if label is None or label not in read else self._first_where_unknown(label, read[label])
+        groups = None
+        if self.groups and all(name in read for name in self.groups):
+            groups = pd.DataFrame({name: self._first_where_unknown(name, read[name]) for name in self.groups})
+        index = frame.index
+        X.index = index
+        if groups is not None:
+            groups.index = index
+        return SchemaRows(X, y, groups)
+
+    def _first_where_unknown(self, name: str, positions: NDArray[np.float64]) -> NDArray[Any]:
+        values = _values_of(self.columns[name])
+        column = np.asarray(values, dtype=None if len({type(value) for value in values}) == 1 else object)
+        return column[np.nan_to_num(positions).astype(np.int64)]
+
+    # ------------------------------------------------------------------ from and to elsewhere
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as values that JSON and YAML hold."""
+        rows = {} if self.n_rows is None else {"n_rows": self.n_rows}
+        return {
+            "columns": {name: column.to_dict() for name, column in self.columns.items()},
+            "label": self.label,
+            "groups": list(self.groups),
+            **rows,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
+        """The inverse of :meth:`to_dict`.
+
+        Parameters
+        ----------
+        content : dict
+            With the key "columns", and "label", "groups" and "n_rows" where they apply.
+
+        Returns
+        -------
+        Schema
+        """
+        known = {"columns", "label", "groups", "n_rows"}
+        if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping) or set(content) - known:
+            raise ValueError(f"A Schema is a mapping with 'columns' and, of these, what applies: {sorted(known)}.")
+        columns = {name: column_from_dict(declared, name) for name, declared in content["columns"].items()}
+        return cls(
+            columns, label=content.get("label"), groups=content.get("groups") or (), n_rows=content.get("n_rows")
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends with .json, .yaml or .yml.
+        """
+        path = Path(path)
+        if path.suffix == ".json":
+            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        else:
+            text = _yaml(path).safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+        path.write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Schema":
+        """Read a schema from a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends with .json, .yaml or .yml.
+
+        Returns
+        -------
+        Schema
+        """
+        path = Path(path)
+        text = path.read_text(encoding="utf-8")
+        try:
+            content = json.loads(text) if path.suffix == ".json" else _yaml(path).safe_load(text)
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError):
+                raise
+            raise ValueError(f"{path} cannot be read as {path.suffix.lstrip('.') or 'YAML'}: {error}") from None
+        return cls.from_dict(content)
+
+    @classmethod
+    def from_public(
+        cls,
+        table: Any,
+        *,
+        label: str | None = None,
+        groups: str | Sequence[str] = (),
+        max_categories: int = 100,
+    ) -> "Schema":
+        """Describe public rows: their ranges and values become the schema. Never use private rows here.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Public rows.
+        label : str, default=None
+        groups : str or sequence of str, default=()
+        max_categories : int, default=100
+            A column of texts with more values is refused.
+
+        Returns
+        -------
+        Schema
+        """
+        frame = as_dataframe(table, column_names(table))
+        roles = {label, *((groups,) if isinstance(groups, str) else groups)}
+        columns = {
+            str(name): _described(frame[name], str(name), name in roles, max_categories) for name in frame.columns
+        }
+        return cls(columns, label=label, groups=groups)
+
+    @staticmethod
+    def template(table: Any, *, label: str | None = None, groups: str | Sequence[str] = ()) -> dict[str, Any]:
+        """The skeleton of a schema, for you to fill in: names and kinds of columns, no value.
+
+        Parameters
+        ----------
+        table : DataFrame
+            May be private: only the names and dtypes of its columns are read, which are public.
+        label : str, default=None
+        groups : str or sequence of str, default=()
+
+        Returns
+        -------
+        dict
+            As :meth:`from_dict` takes it, with None and empty lists where you have to say something.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skfairdp.schema import Schema
+        >>> Schema.template(pd.DataFrame({"age": [39], "job": ["clerk"]}))["columns"]["age"]
+        {'kind': 'number', 'low': None, 'high': None, 'step': None, 'missing': True}
+        """
+        names = column_names(table)
+        frame = as_dataframe(table, names)
+        roles = {label, *((groups,) if isinstance(groups, str) else groups)}
+        columns = {str(name): _skeleton(frame[name].dtype, name in roles) for name in names}
+        return {"columns": columns, "label": label, "groups": [groups] if isinstance(groups, str) else list(groups)}
+
+
+def _values_of(column: Column) -> tuple[Any, ...]:
+    return column.values if isinstance(column, Category) else (False, True)
+
+
+def _skeleton(dtype: Any, role: bool) -> dict[str, Any]:
+    if pd.api.types.is_bool_dtype(dtype):
+        return {"kind": "boolean"}
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return {"kind": "date", "first": None, "last": None, "missing": True}
+    if pd.api.types.is_numeric_dtype(dtype) and not role:
+        return {"kind": "number", "low": None, "high": None, "step": None, "missing": True}
+    return {"kind": "category", "values": None, **({} if role else {"missing": True})}
+
+
+def _described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:
+    """The narrowest declaration that fits public rows."""
+    missing = bool(series.isna().any()) and not role
+    known = series.dropna()
+    if pd.api.types.is_bool_dtype(known.dtype) or (known.dtype == object and known.isin([True, False]).all()):
+        return Boolean(missing=missing)
+    if pd.api.types.is_datetime64_any_dtype(known.dtype):
+        days = known.dt.date
+        return Date(days.min(), days.max(), missing=missing)
+    if pd.api.types.is_numeric_dtype(known.dtype) and not role:
+        low, high = float(known.min()), float(known.max())
+        whole = bool((known == np.round(known)).all())
+        if low < high:
+            return Number(low, high, step=1.0 if whole else None, missing=missing)
+    values = _sorted(known.unique())
+    if not 0 < len(values) <= max_categories:
+        raise ValueError(
+            f"Column {name!r} has {len(values)} different values, more than max_categories={max_categories} or none. "
+            "Free text is refused: leave the column out, or raise 'max_categories'."
+        )
+    return Category(tuple(values), missing=missing)
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    try:
+        return sorted(plain)
+    except TypeError:
+        return sorted(plain, key=lambda value: (type(value).__name__, str(value)))
+
+
+def _yaml(path: Path) -> Any:
+    if path.suffix not in (".yaml", ".yml"):
+        raise ValueError(f"A Schema is kept in a file that ends with .json, .yaml or .yml. Got {path.name!r} instead.")
+    import yaml
+
+    return yaml

@@ -1,0 +1,241 @@
+"""A schema is the only source of what comes out of a table, and reading by it is total."""
+
+import copy
+import datetime
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skfairdp import FairDPSGDClassifier
+from skfairdp.schema import Boolean, Category, Date, Number, Schema, SchemaEncoder
+
+COLUMNS = {
+    "age": Number(17, 90, step=1),
+    "wage": Number(0.0, 1e5, missing=True),
+    "job": Category(["clerk", "nurse", "pilot"], missing=True),
+    "level": Category([1, 2, 3]),
+    "citizen": Boolean(),
+    "hired": Date("1990-01-01", "2026-01-01", missing=True),
+    "sex": Category(["Female", "Male"]),
+    "income": Category(["<=50K", ">50K"]),
+}
+SCHEMA = Schema(COLUMNS, label="income", groups="sex", n_rows=4)
+TABLE = pd.DataFrame(
+    {
+        "age": [39, 17, 64, 90],
+        "wage": [1000.0, np.nan, 99999.5, 0.0],
+        "job": ["clerk", None, "pilot", "nurse"],
+        "level": [1, 2, 3, 1],
+        "citizen": [True, False, True, True],
+        "hired": ["1999-05-01", "2025-12-31", "missing", "1990-01-01"],
+        "sex": ["Male", "Female", "Male", "Female"],
+        "income": [">50K", "<=50K", "<=50K", ">50K"],
+    }
+)
+
+
+class Hostile:
+    """A cell that fails at whatever is done with it."""
+
+    def __hash__(self):
+        raise RuntimeError("hash")
+
+    def __eq__(self, other):
+        raise RuntimeError("eq")
+
+    def __float__(self):
+        raise RuntimeError("float")
+
+
+CELLS = st.one_of(
+    st.builds(Hostile), st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.dates(), st.datetimes(),
+    st.sampled_from([10**400, "39", " 40 ", "inf", "<NA>", b"7", [1], {"a": 1}, pd.NA, pd.NaT,
+                     np.datetime64("NaT"), np.float32(3), complex(1, 2), "2020-02-30"]),
+)  # fmt: skip
+
+
+def forms(rows):
+    """All that is observable of a table beside its values."""
+    return (
+        [(name, str(rows.X[name].dtype)) for name in rows.X],
+        str(rows.y.dtype),
+        [(name, str(dtype)) for name, dtype in rows.sensitive_features.dtypes.items()],
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, CELLS)), min_size=1, max_size=4))
+def test_no_private_cell_makes_reading_fail_or_warn_or_changes_a_type(cells):
+    table = pd.DataFrame({name: pd.Series([row[name] for row in cells], dtype=object) for name in COLUMNS})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = SCHEMA.read(table)
+        encoded = SchemaEncoder(SCHEMA).transform(table)
+    assert forms(rows) == forms(SCHEMA.read(TABLE))
+    assert encoded.shape == (len(cells), len(SchemaEncoder(SCHEMA).get_feature_names_out()))
+    assert np.isfinite(encoded).all() and np.abs(encoded).max() <= 1
+    assert set(rows.y) <= {"<=50K", ">50K"} and set(rows.sensitive_features["sex"]) <= {"Female", "Male"}
+    assert rows.X["age"].between(17, 90).all() and not rows.X["age"].isna().any()
+
+
+def test_values_that_the_schema_foresees_come_back_as_they_were():
+    rows = SCHEMA.read(TABLE)
+    for name in ("age", "wage", "job", "level", "citizen"):
+        want = TABLE[name].astype(object).where(TABLE[name].notna(), None).tolist()
+        assert rows.X[name].astype(object).where(rows.X[name].notna(), None).tolist() == want
+    assert rows.X["hired"].dt.strftime("%Y-%m-%d").fillna("missing").tolist() == [
+        "1999-05-01", "2025-12-31", "missing", "1990-01-01",
+    ]  # fmt: skip
+    assert rows.y.tolist() == TABLE["income"].tolist()
+    assert rows.sensitive_features["sex"].tolist() == TABLE["sex"].tolist()
+    assert rows.X.index.equals(TABLE.index)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "read"),
+    [
+        (Number(0, 10), 99, 10),
+        (Number(0, 10), -np.inf, 0),
+        (Number(0, 10), None, 5),
+        (Number(0, 10, missing=True), "?", np.nan),
+        (Number(0, 10, step=4), 6.5, 8),
+        (Number(0, 10, step=4), 10, 8),
+        (Category(["a"]), "b", np.nan),
+        (Category([1, 2]), True, 0),
+        (Category([1, 2]), 2.0, 1),
+        (Boolean(), "TRUE", 1),
+        (Date("2020-01-01", "2020-12-31"), datetime.datetime(2020, 1, 2, 23, 59), 18263),
+        (Date("2020-01-01", "2020-12-31"), pd.Timestamp("2030-01-01"), 18627),
+    ],
+)
+def test_what_one_cell_is_read_as(column, cell, read):
+    np.testing.assert_array_equal(column.read(pd.Series([cell], dtype=object)), [read])
+
+
+def test_a_step_never_leads_beyond_the_bounds():
+    values = np.linspace(-5, 15, 1001)
+    for step in (0.3, 1.0, 3.0, 7.0, 10.0):
+        read = Number(0, 10, step=step).read(values)
+        assert read.min() >= 0 and read.max() <= 10
+
+
+def test_the_type_of_a_column_does_not_follow_how_the_rows_are_kept():
+    kept = [TABLE, TABLE.astype({"age": "float32", "sex": "category", "job": "category"}), TABLE.astype(object),
+            TABLE.convert_dtypes()]  # fmt: skip
+    found = [SCHEMA.read(table) for table in kept]
+    for rows in found[1:]:
+        pd.testing.assert_frame_equal(rows.X, found[0].X)
+        np.testing.assert_array_equal(rows.y, found[0].y)
+        pd.testing.assert_frame_equal(rows.sensitive_features, found[0].sensitive_features)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".yml"])
+def test_a_schema_comes_back_from_its_file(tmp_path, suffix):
+    path = tmp_path / f"schema{suffix}"
+    SCHEMA.save(path)
+    back = Schema.load(path)
+    assert back == SCHEMA and hash(back) == hash(SCHEMA)
+    assert SCHEMA.read(TABLE).X.equals(back.read(TABLE).X)
+
+
+def test_a_schema_survives_copies_pickles_and_clones():
+    assert pickle.loads(pickle.dumps(SCHEMA)) == copy.deepcopy(SCHEMA) == SCHEMA
+    assert clone(SchemaEncoder(SCHEMA)).schema is SCHEMA
+    assert Schema.from_dict(json.loads(json.dumps(SCHEMA.to_dict()))) == SCHEMA
+
+
+def test_the_schema_of_public_rows_reads_them_without_loss():
+    schema = Schema.from_public(TABLE, label="income", groups=["sex"])
+    rows = schema.read(TABLE)
+    assert rows.X["wage"].dropna().tolist() == TABLE["wage"].dropna().tolist()
+    assert rows.X["job"].dropna().tolist() == TABLE["job"].dropna().tolist()
+    assert schema.classes == ("<=50K", ">50K") and schema.group_values == ("Female", "Male")
+    assert schema.columns["wage"].missing and not schema.columns["age"].missing
+
+
+def test_a_template_reads_names_and_types_only():
+    other = TABLE.assign(age=[1, 2, 3, 4], job=["x"] * 4, income=["y"] * 4)
+    assert Schema.template(TABLE, label="income", groups="sex") == Schema.template(other, label="income", groups="sex")
+    with pytest.raises(ValueError, match=r"Column 'age' of a Schema is not filled in yet: high, low\. Write what you"):
+        Schema.from_dict(Schema.template(TABLE, label="income", groups="sex"))
+
+
+def test_groups_of_two_columns_are_their_intersections():
+    schema = Schema(COLUMNS, label="income", groups=["sex", "citizen"])
+    assert schema.group_values == (("Female", False), ("Female", True), ("Male", False), ("Male", True))
+    assert list(schema.read(TABLE).sensitive_features.columns) == ["sex", "citizen"]
+    assert "citizen" not in schema.features
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Number(3, 3), "Number needs finite bounds, low below high"),
+        (lambda: Number(0, np.inf), "Number needs finite bounds"),
+        (lambda: Number(0, 1, step=2), "The 'step' of a Number must be in"),
+        (lambda: Category([]), "at least one"),
+        (lambda: Category(["a", "a"]), "must be different"),
+        (lambda: Category("abc"), "must be a list"),
+        (lambda: Category([None]), "none of them missing"),
+        (lambda: Date("2020-01-01", "2019-01-01"), "'first' before 'last'"),
+        (lambda: Date("soon", "later"), "'first' before 'last'"),
+        (lambda: Schema({"a": "number"}), "must map names to Number, Category, Boolean or Date"),
+        (lambda: Schema(COLUMNS, label="age"), "The 'label' of a Schema must be a Category or Boolean"),
+        (lambda: Schema(COLUMNS, groups="race"), "The 'groups' of a Schema must be a Category or Boolean"),
+        (lambda: Schema(COLUMNS, label="sex", groups="sex"), "both its label and one of its groups"),
+        (lambda: Schema({"y": Boolean()}, label="y"), "at least one column that is neither"),
+        (lambda: Schema(COLUMNS, n_rows=0), "'n_rows' of a Schema must be an integer >= 1"),
+        (lambda: Schema.from_dict({"columns": {"a": {"kind": "text"}}}), "Free text is refused"),
+        (lambda: Schema.from_dict({"columns": {"a": {"kind": "number", "low": 0, "hihg": 1}}}), "Column 'a'.*hihg"),
+        (lambda: Schema.from_dict({"colums": {}}), "A Schema is a mapping with 'columns'"),
+        (lambda: SCHEMA.read(TABLE.drop(columns="age")), r"lacks 1 column\(s\) of the Schema: \['age'\]"),
+        (lambda: SCHEMA.read([[1, 2]]), "A Schema reads a DataFrame"),
+        (lambda: Schema.from_public(pd.DataFrame({"t": [str(j) for j in range(200)]})), "Free text is refused"),
+        (lambda: SchemaEncoder(None).fit(), "must be a Schema. Got NoneType"),
+    ],
+)
+def test_mistakes_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_message_of_an_incomplete_table_names_columns_and_no_value():
+    with pytest.raises(ValueError) as caught:
+        SCHEMA.read(TABLE.drop(columns=["age", "job"]).assign(secret=["Ms Smith"] * 4))
+    assert "Smith" not in str(caught.value) and "secret" in str(caught.value)
+
+
+def test_label_and_groups_may_be_absent_at_prediction():
+    rows = SCHEMA.read(TABLE.drop(columns=["income", "sex"]))
+    assert rows.y is None and rows.sensitive_features is None
+
+
+def test_the_encoder_names_its_columns_and_knows_no_row():
+    encoder = SchemaEncoder(SCHEMA)
+    names = encoder.get_feature_names_out().tolist()
+    assert names[:5] == ["age", "wage", "wage_missing", "job_clerk", "job_nurse"] and "income" not in names
+    one = encoder.transform(TABLE.iloc[[2]])
+    np.testing.assert_array_equal(encoder.transform(TABLE)[[2]], one)  # a row is encoded alike beside any others
+    framed = encoder.set_output(transform="pandas").transform(TABLE)
+    assert list(framed.columns) == names and framed.index.equals(TABLE.index)
+
+
+def test_a_raw_table_goes_through_a_pipeline_without_public_rows():
+    rng = np.random.default_rng(0)
+    table = TABLE.loc[rng.integers(4, size=400)].reset_index(drop=True)
+    rows = SCHEMA.read(table)
+    model = make_pipeline(
+        SchemaEncoder(SCHEMA),
+        FairDPSGDClassifier(epsilon=2.0, lam=0.0, classes=SCHEMA.classes, random_state=0),
+    )
+    model.fit(table, rows.y)
+    assert model[-1].privacy_.epsilon <= 2.0
+    assert set(model.predict(table)) <= set(SCHEMA.classes)
