@@ -32,6 +32,9 @@ _WHERE = {
     "PublicPreprocessor": "preprocessing",
     "RandomizedResponseClassifier": "baselines",
     "SFPATEClassifier": "pate",
+    "Schema": "schema",
+    "SchemaEncoder": "schema",
+    "SyntheticDataClassifier": "generative",
     "frontier": "model_selection",
     "pareto_frontier": "model_selection",
     "transfer_frontier": "model_selection",
@@ -52,6 +55,7 @@ _ROOMS = [
     "postprocessing",
     "preprocessing",
     "privacy",
+    "schema",
     "utils",
 ]
 

@@ -13,6 +13,7 @@ from skfairdp import pate as pate
 from skfairdp import postprocessing as postprocessing
 from skfairdp import preprocessing as preprocessing
 from skfairdp import privacy as privacy
+from skfairdp import schema as schema
 from skfairdp import utils as utils
 from skfairdp.baselines import FairClippingClassifier as FairClippingClassifier
 from skfairdp.baselines import RandomizedResponseClassifier as RandomizedResponseClassifier
@@ -21,6 +22,7 @@ from skfairdp.exceptions import FairnessWarning as FairnessWarning
 from skfairdp.exceptions import LedgerError as LedgerError
 from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
 from skfairdp.generative import PFGuardGenerator as PFGuardGenerator
+from skfairdp.generative import SyntheticDataClassifier as SyntheticDataClassifier
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
 from skfairdp.lagrangian import LagrangianClassifier as LagrangianClassifier
@@ -39,6 +41,8 @@ from skfairdp.preprocessing import DemographicParityFilter as DemographicParityF
 from skfairdp.preprocessing import PublicPreprocessor as PublicPreprocessor
 from skfairdp.privacy import PrivacyLedger as PrivacyLedger
 from skfairdp.privacy import PrivacySpent as PrivacySpent
+from skfairdp.schema import Schema as Schema
+from skfairdp.schema import SchemaEncoder as SchemaEncoder
 from skfairdp.utils import PublicData as PublicData
 
 __all__: list[str]

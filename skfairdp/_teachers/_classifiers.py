@@ -149,7 +149,7 @@ def seeded_clone(teacher: Any, seed: int) -> Any:
     return estimator.set_params(**changes) if changes else estimator
 
 
-def check_fair_learner(learner: Any, owner: str) -> bool:
+def check_fair_learner(learner: Any, owner: str, *, parameter: str = "fair_estimator") -> bool:
     """Say what keeps a learner from being a ``fair_estimator``, and whether its fit takes ``group_weights``.
 
     Parameters
@@ -178,12 +178,12 @@ def check_fair_learner(learner: Any, owner: str) -> bool:
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     if "sensitive_features" not in parameters and not open_ended:
         raise ValueError(
-            f"The 'fair_estimator' of {owner} must have fit(X, y, sensitive_features=...). That of "
+            f"The '{parameter}' of {owner} must have fit(X, y, sensitive_features=...). That of "
             f"{type(learner).__name__} takes no groups."
         )
     at_prediction = inspect.signature(learner.predict).parameters.get("sensitive_features")
     if at_prediction is not None and at_prediction.default is inspect.Parameter.empty:
         raise ValueError(
-            f"The 'fair_estimator' of {owner} must predict without groups; {type(learner).__name__} needs them."
+            f"The '{parameter}' of {owner} must predict without groups; {type(learner).__name__} needs them."
         )
     return "group_weights" in parameters

@@ -5,6 +5,7 @@ from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._marginals import MarginalsBackend
 from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
+from skfairdp.generative._synthetic_data_classifier import SyntheticDataClassifier
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._vector_codec import UnitCodec
 
@@ -16,6 +17,7 @@ __all__ = [
     "MarginalsBackend",
     "PATEGANBackend",
     "PFGuardGenerator",
+    "SyntheticDataClassifier",
     "TableCodec",
     "UnitCodec",
 ]

@@ -56,7 +56,8 @@ class Hostile:
 
 
 CELLS = st.one_of(
-    st.builds(Hostile), st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.dates(), st.datetimes(),
+    st.builds(Hostile), st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.dates(),
+    st.datetimes(),
     st.sampled_from([10**400, "39", " 40 ", "inf", "<NA>", b"7", [1], {"a": 1}, pd.NA, pd.NaT,
                      np.datetime64("NaT"), np.float32(3), complex(1, 2), "2020-02-30"]),
 )  # fmt: skip

@@ -1,0 +1,257 @@
+"""Private rows in, any learner out: a classifier trained on synthetic rows."""
+
+import inspect
+from collections.abc import Mapping, Sequence, Sized
+from numbers import Integral
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._docs import shared_docs
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._teachers import check_fair_learner
+from skfairdp.generative._backend import GeneratorBackend
+from skfairdp.generative._generator import PFGuardGenerator
+from skfairdp.privacy import Plan, PrivacyLedger
+from skfairdp.schema import Schema, SchemaEncoder
+from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils._sklearn import HasMethods, Interval
+
+__all__ = ["SyntheticDataClassifier"]
+
+#: Fewer synthetic rows add noise of their own; more only take time.
+LEAST_SAMPLES = 20_000
+
+
+def _has_probabilities(classifier: "SyntheticDataClassifier") -> bool:
+    learner = getattr(classifier, "estimator_", classifier.estimator)
+    return learner is None or hasattr(learner, "predict_proba")
+
+
+@shared_docs
+class SyntheticDataClassifier(PrivateClassifier):
+    """Any scikit-learn or fairlearn classifier, trained on synthetic rows that a private generator makes.
+
+    **Guarantee.** (ε, δ)-differential privacy for one *record*: its features, label and group. All of ε goes to the
+    generator (:class:`PFGuardGenerator`); the learner sees synthetic rows only, so its fit, its constraint and its
+    parameters cost nothing more and may be searched over freely. No public rows are needed.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Trained on numbers: see :class:`SchemaEncoder`. Its ``fit`` gets the synthetic groups where it takes
+        ``sensitive_features``, as fairlearn's reductions do; its ``predict`` has to do without. None is
+        ``HistGradientBoostingClassifier()``, which holds no fairness constraint.
+    epsilon : float, default=1.0
+        In [1e-3, 1e6].
+    {delta}
+    backend : str or GeneratorBackend, default="marginals"
+        Of the generator.
+    n_samples : int, default=None
+        Synthetic rows to train on. None is as many as X has, and at least 20,000.
+    bounds : dict of column to (low, high), or one pair for all, default=None
+    categories : dict of column to list, default=None
+    dtypes : dict, Series or dtype, default=None
+        What is public about the columns, as in :class:`PFGuardGenerator`.
+    classes, groups : array-like, default=None
+        Public domains of the label and of the group.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that are the group. The learner does not get them as features.
+    {random_state}
+    {noise_seed}
+    {ledger}
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted learner. It has seen synthetic rows only.
+    generator_ : PFGuardGenerator
+        Draw more rows from it at no cost.
+    encoder_ : SchemaEncoder
+        What turns rows into the numbers that the learner gets.
+    classes_ : ndarray of shape (n_classes,)
+    {privacy_}
+    {epsilon_spent_}
+    {n_features_in_}
+    {feature_names_in_}
+
+    Raises
+    ------
+    BudgetExceededError
+        From ``fit``, before the first release, when the ledger cannot afford it.
+    ValueError
+        From ``fit``, on unusable input, before anything is spent.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfairdp import SyntheticDataClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y, groups = make_biased_classification(5000, disparity=0.3, as_frame=True, random_state=0)
+    >>> learner = LogisticRegression()  # or a reduction of fairlearn around it
+    >>> model = SyntheticDataClassifier(learner, epsilon=1.0, bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1])
+    >>> model = model.fit(X, y, sensitive_features=groups)
+    >>> model.privacy_.epsilon <= 1.0, model.predict(X).shape
+    (True, (5000,))
+    """
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_samples": [Interval(Integral, 1, None, closed="left"), None],
+        **{
+            name: PFGuardGenerator._parameter_constraints[name]
+            for name in (
+                "epsilon", "delta", "backend", "bounds", "categories", "dtypes", "classes", "groups",
+                "sensitive_columns", "random_state", "noise_seed", "ledger",
+            )
+        },
+    }  # fmt: skip
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        backend: str | GeneratorBackend = "marginals",
+        n_samples: int | None = None,
+        bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        dtypes: Any = None,
+        classes: ArrayLike | None = None,
+        groups: Sequence[Any] | None = None,
+        sensitive_columns: str | int | Sequence[str | int] | None = None,
+        random_state: RandomStateLike = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.backend = backend
+        self.n_samples = n_samples
+        self.bounds = bounds
+        self.categories = categories
+        self.dtypes = dtypes
+        self.classes = classes
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+
+    def fit(
+        self, X: ArrayLike | pd.DataFrame, y: ArrayLike, *, sensitive_features: ArrayLike | pd.DataFrame | None = None
+    ) -> "SyntheticDataClassifier":
+        """Learn a generator, draw rows from it, and train the learner on them.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_columns)
+            Private. Numbers, categories, booleans, missing values.
+        y : array-like of shape (n_rows,)
+            Private labels.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Private groups, for a learner that takes them.
+
+        Returns
+        -------
+        {returns_self}
+        """
+        self._validate_params()
+        learner, takes_groups = self._learner()
+        generator = self._generator().fit(X, y, sensitive_features=sensitive_features)
+        assert generator.classes_ is not None
+        self.privacy_, self.generator_, self.classes_ = generator.privacy_, generator, generator.classes_
+        self.n_features_in_ = generator.n_features_in_
+        if hasattr(generator, "feature_names_in_"):
+            self.feature_names_in_ = generator.feature_names_in_
+        # Released values only from here on.
+        rng = public_generator(self.random_state)
+        n_samples = max(len(cast(Sized, X)), LEAST_SAMPLES) if self.n_samples is None else self.n_samples
+        rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=takes_groups, random_state=rng)
+        table = self._features(rows)
+        self.encoder_ = SchemaEncoder(Schema.from_public(table, max_categories=n_samples))
+        given = {"sensitive_features": groups[0]} if takes_groups else {}
+        self.estimator_ = learner.fit(self.encoder_.transform(table), np.asarray(labels), **given)
+        return self
+
+    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:
+        """Predict the class of each row, without its group.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        {returns_labels}
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict(self._encoded(X)))
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
+        """Class probabilities of the learner; only where it has them.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        {returns_proba}
+        """
+        check_is_fitted(self, "estimator_")
+        encoded = self._encoded(X)
+        proba = np.zeros((len(encoded), len(self.classes_)))
+        proba[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = self.estimator_.predict_proba(encoded)
+        return proba
+
+    # ------------------------------------------------------------------ pieces
+
+    def _read(self, X: Any, y: Any = None, **groups: Any) -> Any:
+        self._validate_params()
+        return self._generator()._read(X, y, **groups)
+
+    def _plan(self, data: Any) -> Plan:
+        return self._generator()._plan(data)
+
+    def _generator(self) -> PFGuardGenerator:
+        shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
+        # As in the private rows: fairness is the learner's part here.
+        return PFGuardGenerator(**{name: getattr(self, name) for name in shared}, balance=None, label_rates=None)
+
+    def _learner(self) -> tuple[Any, bool]:
+        """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
+        learner = HistGradientBoostingClassifier() if self.estimator is None else clone(self.estimator)
+        parameters = inspect.signature(learner.fit).parameters
+        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        fairlearns = type(learner).__module__.startswith("fairlearn.")
+        takes_groups = "sensitive_features" in parameters or (open_ended and fairlearns)
+        if takes_groups:
+            check_fair_learner(learner, type(self).__name__, parameter="estimator")
+        return learner, takes_groups
+
+    def _features(self, rows: Any) -> pd.DataFrame:
+        """Rows as a table with names, without the columns of the group."""
+        table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
+        wanted = self.sensitive_columns
+        taken: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
+        drop = [column if isinstance(column, str) else table.columns[column] for column in taken]
+        table = table.drop(columns=drop)
+        return table.set_axis([str(name) for name in table.columns], axis=1)
+
+    def _encoded(self, X: Any) -> NDArray[np.float64]:
+        return self.encoder_.transform(self._features(X))

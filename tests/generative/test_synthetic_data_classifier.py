@@ -1,0 +1,146 @@
+"""Private rows in, any learner out: one guarantee, and no row but synthetic ones reaches the learner."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairdp import PFGuardGenerator, PrivacyLedger, SyntheticDataClassifier
+from skfairdp.datasets import make_biased_classification
+from skfairdp.exceptions import BudgetExceededError
+
+PUBLIC = {"bounds": (-6.0, 6.0), "classes": [0, 1], "groups": [0, 1], "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y, groups = make_biased_classification(4000, disparity=0.3, as_frame=True, random_state=0)
+    return X, y, groups
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Remembers what it was given, outside of itself: a learner is cloned before it is fitted."""
+
+    seen = []
+
+    def fit(self, X, y, sensitive_features=None):
+        type(self).seen.append((np.array(X), np.array(y), np.array(sensitive_features)))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_the_learner_sees_synthetic_rows_only(table):
+    X, y, groups = table
+    Recorder.seen.clear()
+    model = SyntheticDataClassifier(Recorder(), n_samples=500, **PUBLIC).fit(X, y, sensitive_features=groups)
+    [(seen, labels, given)] = Recorder.seen
+    rows, drawn, drawn_groups = model.generator_.sample_labels(
+        500, return_sensitive=True, random_state=np.random.default_rng(0)
+    )
+    np.testing.assert_array_equal(seen, model.encoder_.transform(rows.set_axis([str(c) for c in rows], axis=1)))
+    np.testing.assert_array_equal(labels, drawn)
+    np.testing.assert_array_equal(given, drawn_groups)
+    assert not {tuple(row) for row in X.to_numpy()} & {tuple(row) for row in rows.to_numpy()}
+
+
+def test_epsilon_is_the_generators_and_is_planned_and_charged_once(table):
+    X, y, groups = table
+    ledger = PrivacyLedger(epsilon=1.2)
+    model = SyntheticDataClassifier(LogisticRegression(), epsilon=1.0, ledger=ledger, **PUBLIC)
+    planned = model.planned_privacy(X, y, sensitive_features=groups)
+    model.fit(X, y, sensitive_features=groups)
+    alone = PFGuardGenerator(epsilon=1.0, balance=None, label_rates=None, **PUBLIC)
+    expected = alone.planned_privacy(X, y, sensitive_features=groups)
+    assert model.privacy_.epsilon == planned.epsilon == expected.epsilon <= 1.0
+    assert len(ledger.entries) == 1 and ledger.entries[0].event == model.privacy_.event
+    with pytest.raises(BudgetExceededError):
+        model.fit(X, y, sensitive_features=groups)
+
+
+def test_a_model_of_private_rows_alone_is_better_than_the_majority(table):
+    X, y, groups = table
+    model = SyntheticDataClassifier(LogisticRegression(), epsilon=2.0, **PUBLIC).fit(X, y, sensitive_features=groups)
+    assert model.score(X, y) > max(np.mean(y), 1 - np.mean(y)) + 0.1
+
+
+def test_a_constraint_of_fairlearn_holds_on_real_rows(table):
+    from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+
+    X, y, groups = table
+    fair = ExponentiatedGradient(LogisticRegression(), DemographicParity())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fairlearn's own, about pandas
+        models = [
+            SyntheticDataClassifier(learner, epsilon=2.0, **PUBLIC).fit(X, y, sensitive_features=groups)
+            for learner in (LogisticRegression(), fair)
+        ]
+        rates = [[np.mean(model.predict(X)[groups == g]) for g in (0, 1)] for model in models]
+    free, held = (abs(a - b) for a, b in rates)
+    assert held < 0.5 * free
+
+
+def test_strings_missing_values_and_the_group_as_a_column_are_read(table):
+    X, y, groups = table
+    raw = X.iloc[:, :2].assign(job=np.where(X.iloc[:, 2] > 0, "clerk", None), sex=np.where(groups == 1, "m", "f"))
+    raw.iloc[::7, 0] = np.nan
+    model = SyntheticDataClassifier(
+        epsilon=2.0, bounds=dict.fromkeys(raw.columns[:2], (-6.0, 6.0)), categories={"job": ["clerk"]},
+        dtypes={"sex": "str"}, classes=[0, 1], groups=["f", "m"], sensitive_columns="sex", random_state=0,
+    ).fit(raw, y)  # fmt: skip
+    assert "sex" not in model.encoder_.schema.columns
+    unforeseen = raw.assign(job="astronaut")
+    assert set(model.predict(unforeseen)) <= {0, 1}
+    assert model.predict_proba(raw).shape == (len(raw), 2)
+
+
+def test_arrays_go_in_as_well_as_tables(table):
+    X, y, groups = table
+    model = SyntheticDataClassifier(LogisticRegression(), **PUBLIC)
+    predicted = model.fit(X.to_numpy(), y.to_numpy(), sensitive_features=groups).predict(X.to_numpy())
+    assert predicted.shape == (len(X),)
+
+
+def test_a_search_over_the_learner_releases_once(table):
+    X, y, groups = table
+    ledger = PrivacyLedger(epsilon=1.0)
+    search = GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [0.01, 1]})
+    model = SyntheticDataClassifier(search, epsilon=1.0, ledger=ledger, **PUBLIC).fit(X, y, sensitive_features=groups)
+    assert len(ledger.entries) == 1 and model.estimator_.best_params_
+
+
+def test_a_learner_that_needs_groups_to_predict_is_refused_before_anything_is_spent(table):
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    X, y, groups = table
+    ledger = PrivacyLedger(epsilon=1.0)
+    model = SyntheticDataClassifier(ThresholdOptimizer(estimator=LogisticRegression()), ledger=ledger, **PUBLIC)
+    with pytest.raises(ValueError, match="The 'estimator' of SyntheticDataClassifier must predict without groups"):
+        model.fit(X, y, sensitive_features=groups)
+    assert not ledger.entries
+
+
+def test_an_unusable_learner_is_named_before_anything_is_spent(table):
+    X, y, groups = table
+    ledger = PrivacyLedger(epsilon=1.0)
+    with pytest.raises(ValueError, match="'estimator' parameter of SyntheticDataClassifier"):
+        SyntheticDataClassifier("forest", ledger=ledger, **PUBLIC).fit(X, y, sensitive_features=groups)
+    assert not ledger.entries
+
+
+def test_the_number_of_rows_to_draw_does_not_change_what_is_released(table):
+    X, y, groups = table
+    few, many = (
+        SyntheticDataClassifier(LogisticRegression(), n_samples=n, **PUBLIC).planned_privacy(
+            X, y, sensitive_features=groups
+        )
+        for n in (100, 10_000)
+    )
+    assert few.event == many.event
