@@ -27,7 +27,7 @@ from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
 from skfairdp.utils import PublicData, given_domain, private_error, warn_caller
 
-__all__ = ["GeneratorData", "read_generator_data"]
+__all__ = ["GeneratorData", "read_container", "read_generator_data"]
 
 
 @dataclass(frozen=True)
@@ -149,14 +149,14 @@ def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _
     """X and public rows, from their shape, their names and declarations."""
     codec = _codec_of(estimator.codec, X)
     units = isinstance(codec, UnitCodec)
-    X = _checked(estimator, X, units, reset=True)
+    X = read_container(estimator, X, units, reset=True)
     names = getattr(estimator, "feature_names_in_", None)
     shape = estimator.n_features_in_ if names is None else names
     reads.note("columns of X", "read", shape, "their number and names are public")
     reads.note_number_of_rows(len(X))
     reads.note("container of X", "read", type(X).__name__, "samples come back in it")
     if public is not None:
-        public = _checked(estimator, public, units, reset=False)
+        public = read_container(estimator, public, units, reset=False)
         reads.note("public rows X_public", "given", len(public))
     if isinstance(codec, UnitCodec):
         return _units(estimator, codec, X, public, reads)
@@ -204,7 +204,7 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
     return _Features(table, encoder, public, groups if taken else None, group_columns)
 
 
-def _checked(estimator: Any, X: Any, units: bool, *, reset: bool) -> Any:
+def read_container(estimator: Any, X: Any, units: bool, *, reset: bool) -> Any:
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
     if scipy.sparse.issparse(X):

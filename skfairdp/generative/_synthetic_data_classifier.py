@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +21,7 @@ from skfairdp._estimator import PrivateClassifier
 from skfairdp._teachers import check_fair_learner
 from skfairdp.generative._backend import GeneratorBackend
 from skfairdp.generative._generator import PFGuardGenerator
+from skfairdp.generative._inputs import read_container
 from skfairdp.privacy import Plan, PrivacyLedger
 from skfairdp.schema import Schema, SchemaEncoder
 from skfairdp.utils import RandomStateLike, public_generator
@@ -170,6 +173,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         {returns_self}
         """
         self._validate_params()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         learner, takes_groups = self._learner()
         generator = self._generator().fit(X, y, sensitive_features=sensitive_features)
         assert generator.classes_ is not None
@@ -184,6 +189,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         table = self._features(rows)
         self.encoder_ = SchemaEncoder(Schema.from_public(table, max_categories=n_samples))
         given = {"sensitive_features": groups[0]} if takes_groups else {}
+        if len(np.unique(labels)) < 2:  # few private rows of the other classes, and much noise
+            learner, given = DummyClassifier(strategy="most_frequent"), {}
         self.estimator_ = learner.fit(self.encoder_.transform(table), np.asarray(labels), **given)
         return self
 
@@ -254,4 +261,11 @@ class SyntheticDataClassifier(PrivateClassifier):
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
     def _encoded(self, X: Any) -> NDArray[np.float64]:
-        return self.encoder_.transform(self._features(X))
+        return self.encoder_.transform(self._features(read_container(self, X, units=False, reset=False)))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -31,6 +31,7 @@ from skfairdp import (
     PublicData,
     RandomizedResponseClassifier,
     SFPATEClassifier,
+    SyntheticDataClassifier,
 )
 from skfairdp.baselines import GlobalAdapt, GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
@@ -379,6 +380,23 @@ def _generator_fits() -> list[Fit]:
         of("marginals-3", pfguard(classes=[0, 1, 2]), rows=three_classes),
         Fit(
             "PFGuard-marginals-table", pfguard(**TABLE), with_private_groups, table_samples, RECORD, every, make_tables
+        ),
+        Fit(
+            "SyntheticData",
+            partial(
+                SyntheticDataClassifier,
+                LogisticRegression(),
+                epsilon=8.0,
+                n_samples=500,
+                random_state=0,
+                classes=[0, 1],
+                **TABLE,
+            ),
+            with_private_groups,
+            answers,
+            RECORD,
+            every,
+            make_tables,
         ),
         of("pate-gan", pfguard(backend=PATEGANBackend(student_steps=2, generator_steps=2, **SMALL))),
         of("gs-wgan", pfguard(backend=GSWGANBackend(**SMALL))),

@@ -23,6 +23,7 @@ from skfairdp import (
     PFLDClassifier,
     PrivateSearchCV,
     SFPATEClassifier,
+    SyntheticDataClassifier,
 )
 from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
@@ -159,6 +160,9 @@ def fast_instances():
             **SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), variant="teacher", student=LogisticRegression()
         ),
         of_column_zero(PFGuardGenerator)(noise_seed=0, random_state=0),
+        of_column_zero(SyntheticDataClassifier)(
+            LogisticRegression(), epsilon=1000.0, n_samples=2000, noise_seed=0, random_state=0
+        ),
         of_column_zero(IDP3)(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
         ParetoSearchCV(
             PATEClassifier(**SEEDED),
