@@ -189,9 +189,14 @@ class SyntheticDataClassifier(PrivateClassifier):
         table = self._features(rows)
         self.encoder_ = SchemaEncoder(Schema.from_public(table, max_categories=n_samples))
         given = {"sensitive_features": groups[0]} if takes_groups else {}
-        if len(np.unique(labels)) < 2:  # few private rows of the other classes, and much noise
+        codes = np.searchsorted(self.classes_, np.asarray(labels))  # fairlearn's reductions read 0 and 1 only
+        if len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
             learner, given = DummyClassifier(strategy="most_frequent"), {}
-        self.estimator_ = learner.fit(self.encoder_.transform(table), np.asarray(labels), **given)
+        try:
+            self.estimator_ = learner.fit(self.encoder_.transform(table), codes, **given)
+        except Exception as error:
+            error.add_note("The generator is released and paid for: train another learner on rows of generator_.")
+            raise
         return self
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:
@@ -206,7 +211,11 @@ class SyntheticDataClassifier(PrivateClassifier):
         {returns_labels}
         """
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(self._encoded(X)))
+        options: dict[str, Any] = {}
+        if "random_state" in inspect.signature(self.estimator_.predict).parameters:  # a reduction of fairlearn
+            options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
+        codes = np.asarray(self.estimator_.predict(self._encoded(X), **options)).astype(np.int64)
+        return np.asarray(self.classes_[codes])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
@@ -223,7 +232,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         check_is_fitted(self, "estimator_")
         encoded = self._encoded(X)
         proba = np.zeros((len(encoded), len(self.classes_)))
-        proba[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = self.estimator_.predict_proba(encoded)
+        proba[:, np.asarray(self.estimator_.classes_, dtype=np.int64)] = self.estimator_.predict_proba(encoded)
         return proba
 
     # ------------------------------------------------------------------ pieces

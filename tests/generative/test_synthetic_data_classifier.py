@@ -46,7 +46,7 @@ def test_the_learner_sees_synthetic_rows_only(table):
         500, return_sensitive=True, random_state=np.random.default_rng(0)
     )
     np.testing.assert_array_equal(seen, model.encoder_.transform(rows.set_axis([str(c) for c in rows], axis=1)))
-    np.testing.assert_array_equal(labels, drawn)
+    np.testing.assert_array_equal(labels, drawn)  # the classes are 0 and 1
     np.testing.assert_array_equal(given, drawn_groups)
     assert not {tuple(row) for row in X.to_numpy()} & {tuple(row) for row in rows.to_numpy()}
 
@@ -144,3 +144,27 @@ def test_the_number_of_rows_to_draw_does_not_change_what_is_released(table):
         for n in (100, 10_000)
     )
     assert few.event == many.event
+
+
+class Fails(Recorder):
+    def fit(self, X, y, sensitive_features=None):
+        raise RuntimeError("no")
+
+
+def test_what_is_paid_for_is_kept_where_the_learner_fails(table):
+    X, y, groups = table
+    model = SyntheticDataClassifier(Fails(), **PUBLIC)
+    with pytest.raises(RuntimeError) as caught:
+        model.fit(X, y, sensitive_features=groups)
+    assert "paid for" in caught.value.__notes__[0]
+    assert model.generator_.sample(5).shape == (5, X.shape[1]) and model.privacy_.epsilon <= 1.0
+
+
+def test_labels_of_any_kind_come_back(table):
+    X, y, groups = table
+    names = np.where(y == 1, "yes", "no")
+    options = {**PUBLIC, "classes": ["no", "yes"]}
+    model = SyntheticDataClassifier(LogisticRegression(), epsilon=2.0, **options)
+    model.fit(X, names, sensitive_features=groups)
+    assert model.score(X, names) > 0.6 and model.predict_proba(X).shape == (len(X), 2)
+    assert set(model.predict(X)) == {"no", "yes"}
