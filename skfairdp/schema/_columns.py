@@ -26,22 +26,23 @@ class Column(ABC):
     kind: ClassVar[str]
     missing: bool
 
-    @abstractmethod
     def read(self, values: Any) -> NDArray[np.float64]:
-        """Numbers: the value, or the position among the declared ones; NaN where there is none.
+        """Read a column as numbers: the value, or the position among the declared ones.
 
         Parameters
         ----------
-        values : Series or array of shape (n_rows,)
+        values : Series or array-like of shape (n_rows,)
+            Anything at all.
 
         Returns
         -------
         ndarray of shape (n_rows,)
+            NaN where there is no value.
         """
+        return self._read(values)
 
-    @abstractmethod
-    def restore(self, numbers: NDArray[np.float64]) -> pd.Series:
-        """The column again, in the one dtype that the declaration gives.
+    def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+        """Make a column again, in the one dtype that the declaration gives.
 
         Parameters
         ----------
@@ -51,14 +52,28 @@ class Column(ABC):
         Returns
         -------
         Series of shape (n_rows,)
+            With pandas' usual index.
         """
+        return self._restore(numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as values that JSON and YAML hold.
+
+        Returns
+        -------
+        dict
+            With the key "kind", and the parameters of that kind.
+        """
+        return {"kind": self.kind, **self._declared(), **({"missing": True} if self.missing else {})}
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The declaration as values that JSON and YAML hold."""
+    def _read(self, values: Any) -> NDArray[np.float64]: ...
 
-    def _finish(self, declared: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": self.kind, **declared, **({"missing": True} if self.missing else {})}
+    @abstractmethod
+    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]": ...
+
+    @abstractmethod
+    def _declared(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -94,23 +109,21 @@ class Number(Column):
         if self.step is not None and not (_is_number(self.step) and 0 < self.step <= self.high - self.low):
             raise ValueError(f"The 'step' of a Number must be in (0, high - low] or None. Got {self.step!r} instead.")
 
-    def read(self, values: Any) -> NDArray[np.float64]:
-        """Numbers within the bounds; see :class:`Column`."""
+    def _read(self, values: Any) -> NDArray[np.float64]:
         numbers = np.clip(_as_numbers(values), self.low, self.high)
         if self.step is not None:
             numbers = np.clip(self.low + self.step * np.round((numbers - self.low) / self.step), self.low, self.high)
         return numbers if self.missing else np.where(np.isnan(numbers), (self.low + self.high) / 2, numbers)
 
-    def restore(self, numbers: NDArray[np.float64]) -> pd.Series:
-        """A column of whole numbers where step and bounds are whole, else of floats."""
+    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+        # A column of whole numbers where step and bounds are whole, else of floats.
         steps = (self.low, self.high, 0.5 if self.step is None else self.step)
         whole = all(float(value).is_integer() for value in steps)
         return pd.Series(numbers).astype(("Int64" if self.missing else "int64") if whole else "float64")
 
-    def to_dict(self) -> dict[str, Any]:
-        """See :class:`Column`."""
+    def _declared(self) -> dict[str, Any]:
         step = {} if self.step is None else {"step": self.step}
-        return self._finish({"low": self.low, "high": self.high, **step})
+        return {"low": self.low, "high": self.high, **step}
 
 
 @dataclass(frozen=True)
@@ -147,18 +160,16 @@ class Category(Column):
             )
         object.__setattr__(self, "values", values)
 
-    def read(self, values: Any) -> NDArray[np.float64]:
-        """Positions among ``values``; see :class:`Column`."""
+    def _read(self, values: Any) -> NDArray[np.float64]:
         return _positions(values, {value: j for j, value in enumerate(self.values)})
 
-    def restore(self, numbers: NDArray[np.float64]) -> pd.Series:
-        """A categorical column with exactly these categories."""
+    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+        # A categorical column with exactly these categories.
         codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
         return pd.Series(pd.Categorical.from_codes(codes, categories=list(self.values)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """See :class:`Column`."""
-        return self._finish({"values": list(self.values)})
+    def _declared(self) -> dict[str, Any]:
+        return {"values": list(self.values)}
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,7 @@ class Boolean(Column):
     Parameters
     ----------
     missing : bool, default=False
+        Whether a value may be missing.
 
     Examples
     --------
@@ -179,18 +191,16 @@ class Boolean(Column):
     missing: bool = False
     kind: ClassVar[str] = "boolean"
 
-    def read(self, values: Any) -> NDArray[np.float64]:
-        """0 and 1; see :class:`Column`."""
+    def _read(self, values: Any) -> NDArray[np.float64]:
         spelled = {f(text): j for j, text in enumerate(("false", "true")) for f in (str, str.upper, str.capitalize)}
         return _positions(values, {False: 0, True: 1, **spelled})
 
-    def restore(self, numbers: NDArray[np.float64]) -> pd.Series:
-        """A column of pandas' booleans, which may be missing."""
+    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+        # A column of pandas' booleans, which may be missing.
         return pd.Series(numbers).astype("Float64").astype("boolean")
 
-    def to_dict(self) -> dict[str, Any]:
-        """See :class:`Column`."""
-        return self._finish({})
+    def _declared(self) -> dict[str, Any]:
+        return {}
 
 
 @dataclass(frozen=True)
@@ -231,19 +241,17 @@ class Date(Column):
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "last", last)
 
-    def read(self, values: Any) -> NDArray[np.float64]:
-        """Days since 1970; see :class:`Column`."""
+    def _read(self, values: Any) -> NDArray[np.float64]:
         low, high = ((day - _EPOCH).days for day in (self.first, self.last))
         days = np.clip(_as_days(values), low, high)
         return days if self.missing else np.where(np.isnan(days), (low + high) // 2, days)
 
-    def restore(self, numbers: NDArray[np.float64]) -> pd.Series:
-        """A column of timestamps."""
+    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+        # A column of timestamps.
         return pd.Series(pd.to_datetime(numbers, unit="D", origin="unix")).astype("datetime64[s]")
 
-    def to_dict(self) -> dict[str, Any]:
-        """See :class:`Column`."""
-        return self._finish({"first": self.first.isoformat(), "last": self.last.isoformat()})
+    def _declared(self) -> dict[str, Any]:
+        return {"first": self.first.isoformat(), "last": self.last.isoformat()}
 
 
 _KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Boolean, Date)}

@@ -51,10 +51,12 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X, y : ignored
+            A transformer of scikit-learn accepts them.
 
         Returns
         -------
-        self
+        self : object
+            The encoder.
         """
         self._check()
         return self
@@ -69,7 +71,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_rows, n_encoded), or as ``set_output`` says
+        ndarray of shape (n_rows, n_encoded)
+            Or another container, where ``set_output`` asks for it.
         """
         self._check()
         rows = self.schema.read(X)
@@ -83,10 +86,12 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : ignored
+            The schema has the names.
 
         Returns
         -------
         ndarray of str of shape (n_encoded,)
+            The column, followed by the value it stands for.
         """
         self._check()
         names = [name + suffix for name in self.schema.features for suffix in _suffixes(self.schema.columns[name])]

@@ -163,6 +163,7 @@ class Schema:
         Returns
         -------
         SchemaRows
+            Features, label and groups apart.
 
         Raises
         ------
@@ -198,7 +199,13 @@ class Schema:
     # ------------------------------------------------------------------ from and to elsewhere
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as values that JSON and YAML hold."""
+        """Return the schema as values that JSON and YAML hold.
+
+        Returns
+        -------
+        dict
+            As :meth:`from_dict` takes it.
+        """
         rows = {} if self.n_rows is None else {"n_rows": self.n_rows}
         return {
             "columns": {name: column.to_dict() for name, column in self.columns.items()},
@@ -219,6 +226,7 @@ class Schema:
         Returns
         -------
         Schema
+            The description.
         """
         known = {"columns", "label", "groups", "n_rows"}
         if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping) or set(content) - known:
@@ -255,6 +263,7 @@ class Schema:
         Returns
         -------
         Schema
+            The description.
         """
         path = Path(path)
         text = path.read_text(encoding="utf-8")
@@ -282,13 +291,16 @@ class Schema:
         table : DataFrame
             Public rows.
         label : str, default=None
+            The column to predict.
         groups : str or sequence of str, default=()
+            The columns that are the sensitive attribute.
         max_categories : int, default=100
             A column of texts with more values is refused.
 
         Returns
         -------
         Schema
+            The description.
         """
         frame = as_dataframe(table, column_names(table))
         roles = {label, *((groups,) if isinstance(groups, str) else groups)}
@@ -306,7 +318,9 @@ class Schema:
         table : DataFrame
             May be private: only the names and dtypes of its columns are read, which are public.
         label : str, default=None
+            The column to predict.
         groups : str or sequence of str, default=()
+            The columns that are the sensitive attribute.
 
         Returns
         -------
