@@ -10,10 +10,14 @@ from skfairdp._networks._adversarial import (
     StudentDiscriminator,
 )
 from skfairdp._networks._clipping import (
+    LayerTrace,
     check_rows_stay_apart,
     clipped_gradient_sum,
     fused_layers,
+    looped_gradients,
     outputs_where_it_can,
+    trace_layers,
+    vectorized_gradients,
 )
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
@@ -53,18 +57,23 @@ from skfairdp._networks._training import (
     prepare_network,
     train_privately,
 )
+from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, wide
 
 __all__ = [
     "CNN",
     "MLP",
+    "SLACK",
     "AdversarialTraining",
     "BoundsByGroup",
     "ClippingRule",
     "DPStep",
+    "DenseRows",
     "FairClippingStep",
     "FittedNet",
     "GeneratorNet",
     "GlobalScaling",
+    "LayerRows",
+    "LayerTrace",
     "Net",
     "Network",
     "ParityPenalty",
@@ -89,6 +98,7 @@ __all__ = [
     "fitted_net",
     "fused_layers",
     "group_contrasts",
+    "looped_gradients",
     "module_of",
     "outputs_where_it_can",
     "predict_logits",
@@ -97,7 +107,10 @@ __all__ = [
     "prepare_network",
     "resolve_device",
     "rows_read_by",
+    "trace_layers",
     "train_privately",
     "train_stacked",
     "unset_net",
+    "vectorized_gradients",
+    "wide",
 ]

@@ -262,7 +262,7 @@ def _gradient_rows(
             return LayerRows(trace.layers, trace.prepared(losses.sum()))
         if fused:
             raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
-    return DenseRows((_vectorized_gradients if vectorized else _looped_gradients)(module, loss, X, y), shared)
+    return DenseRows((vectorized_gradients if vectorized else looped_gradients)(module, loss, X, y), shared)
 
 
 def outputs_where_it_can(module: nn.Module, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -336,7 +336,7 @@ class _NoRows:
         return {}
 
 
-def _vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+def vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
     trainable = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
     fixed = {name: p.detach() for name, p in module.named_parameters() if not p.requires_grad}
     buffers = dict(module.named_buffers())
@@ -350,7 +350,7 @@ def _vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: 
     return vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(trainable, X, y)
 
 
-def _looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+def looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:
     named = {name: p for name, p in module.named_parameters() if p.requires_grad}
     rows: list[tuple[Tensor, ...]] = []
     for x, target in zip(X, y, strict=True):

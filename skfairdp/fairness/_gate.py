@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfairdp.fairness import _gate_stream as _stream
+from skfairdp.fairness._counts import tally
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option
 
 __all__ = ["GATES", "FairnessGate"]
@@ -212,8 +213,7 @@ class FairnessGate:
         if len(z) != len(k):
             raise ValueError(f"FairnessGate.run needs as many labels as groups; got {len(k)} and {len(z)}.")
         if self.gamma is None:
-            counts = self.counts
-            np.add.at(counts, (z, k), 1)
+            counts = self.counts + tally(z, k, (self.n_groups, self.n_classes))
             self._counts, self._sizes, self._sums = (part.tolist() for part in _margins(counts))
             return np.ones(len(z), dtype=bool)
         compiled = None

@@ -10,8 +10,15 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from skfairdp._networks._clipping import LayerTrace, _looped_gradients, _vectorized_gradients, trace_layers
-from skfairdp._networks._wide_sums import DenseRows, LayerRows, wide
+from skfairdp._networks import (
+    DenseRows,
+    LayerRows,
+    LayerTrace,
+    looped_gradients,
+    trace_layers,
+    vectorized_gradients,
+    wide,
+)
 
 FusedLayers = list[tuple[str, nn.Module]]
 
@@ -165,7 +172,7 @@ class _Dense:
     positions = 1
 
     def __init__(self, module: nn.Module, X: Tensor, slopes: Tensor, vectorized: bool) -> None:
-        form = _vectorized_gradients if vectorized else _looped_gradients
+        form = vectorized_gradients if vectorized else looped_gradients
         formed = [form(module, _times_slope, X, slopes[:, c]) for c in range(slopes.shape[1])]
         self._shapes = {name: value.shape[1:] for name, value in formed[0].items()}
         self._columns = [DenseRows(gradients) for gradients in formed]

@@ -20,9 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import Network
-from skfairdp._networks._clipping import _looped_gradients, _vectorized_gradients, fused_layers
-from skfairdp._networks._wide_sums import SLACK
+from skfairdp._networks import SLACK, Network, fused_layers, looped_gradients, vectorized_gradients
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._centred import FusedLayers, RowGradients, centred_norms, row_gradients
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -246,7 +244,7 @@ class ConstraintGradient:
         assert self.n_components is not None
         some = torch.linspace(0, len(self.X) - 1, min(len(self.X), max(256, 2 * self.n_components))).long()
         some = some.to(self.X.device).unique()
-        form = _vectorized_gradients if self.vectorized else _looped_gradients
+        form = vectorized_gradients if self.vectorized else looped_gradients
         with torch.no_grad():
             slopes = self.constraints.slopes(torch.softmax(module(self.X[some]), dim=1), self.y[some])
         spans = []

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp.fairness import largest_disparity
+from skfairdp.fairness import largest_disparity, tally
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected, warn_if_vacuous
 from skfairdp.utils import encode_labels, given_domain, group_domain
 
@@ -63,8 +63,7 @@ def demographic_disparity(
     answered = predicted[~rejected]
     labels = group_domain(answered) if classes is None else given_domain(classes, owner=owner, parameter="classes")
     columns = encode_labels(answered, labels, owner=owner, name="y_pred", parameter="classes")
-    counts = np.zeros((len(domain), max(len(labels), 1)), dtype=np.int64)
-    np.add.at(counts, (codes[~rejected], columns), 1)
+    counts = tally(codes[~rejected], columns, (len(domain), max(len(labels), 1)))
     warn_if_vacuous(int(np.count_nonzero(counts.sum(axis=1))), owner)
     return largest_disparity(counts, gap)
 
@@ -175,9 +174,8 @@ def _largest_difference(
 ) -> float:
     """Return the largest difference between two groups' mean of ``hit`` within one cell."""
     shape = (int(cells.max()) + 1, n_groups)
-    rows, hits = np.zeros(shape), np.zeros(shape)
-    np.add.at(rows, (cells[kept], codes[kept]), 1.0)
-    np.add.at(hits, (cells[kept], codes[kept]), hit[kept].astype(float))
+    right = kept & hit.astype(bool)
+    rows, hits = tally(cells[kept], codes[kept], shape), tally(cells[right], codes[right], shape)
     compared = [h[r > 0] / r[r > 0] for h, r in zip(hits, rows, strict=True)]
     warn_if_vacuous(max(len(rates) for rates in compared), owner)
     return max(float(np.ptp(rates)) if len(rates) else 0.0 for rates in compared)

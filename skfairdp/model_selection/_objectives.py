@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from skfairdp import metrics
-from skfairdp.fairness import largest_disparity
+from skfairdp.fairness import largest_disparity, tally
 from skfairdp.utils import encode_labels, group_domain
 
 __all__ = ["Answers", "Bound", "Objective", "read_bounds", "read_scoring"]
@@ -113,9 +113,7 @@ def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -
     owner = {"owner": "disparity", "parameter": "groups"}
     z = encode_labels(groups, domain, name="groups", **owner)
     k = encode_labels(y_pred, classes, name="predictions", **owner)
-    counts = np.zeros((len(domain), len(classes)), dtype=np.int64)
-    np.add.at(counts, (z, k), 1)
-    return counts
+    return tally(z, k, (len(domain), len(classes)))
 
 
 def read_scoring(given: Any, *, owner: str) -> list[Objective]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp.fairness import largest_disparity
+from skfairdp.fairness import largest_disparity, tally
 from skfairdp.model_selection._frame import as_gamma, guarantee_record, mark_non_dominated
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import PrivacySpent
@@ -51,9 +51,8 @@ class EvaluationSet:
         answered = np.isin(predicted, classes)
         if not answered.any():
             return {"accuracy": math.nan, "disparity": math.nan, "coverage": 0.0}
-        counts = np.zeros((int(self.codes.max()) + 1, len(classes)), dtype=np.int64)
         columns = np.array([classes.index(label) for label in predicted[answered].tolist()])
-        np.add.at(counts, (self.codes[answered], columns), 1)
+        counts = tally(self.codes[answered], columns, (int(self.codes.max()) + 1, len(classes)))
         return {
             "accuracy": float(np.mean(predicted[answered] == self.y[answered])),
             "disparity": largest_disparity(counts),
