@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import read_labels
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
     LedgerEntry,

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features
+from skfairdp._typing import ArrayLike
 
 __all__ = ["NetworkPredictions", "cnn", "mlp"]
 

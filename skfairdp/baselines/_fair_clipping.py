@@ -6,13 +6,14 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._typing import ArrayLike
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
@@ -220,8 +221,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     {classes}
     {groups}
     {sensitive_columns}
-    random_state : int, RandomState, Generator or None, default=None
-        Public randomness: the initial weights.
+    {random_state}
     {noise_seed}
     {ledger}
     {verbose}

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from skfairdp._docs import shared_docs
 from skfairdp._estimator import SpendsPrivacy
 from skfairdp._inputs import read_private_groups
+from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
@@ -57,6 +59,7 @@ class RandomizedGroups:
         return (f"{self.n_rows} randomised groups",)
 
 
+@shared_docs
 class GroupRandomizer(SpendsPrivacy):
     """Release groups by randomised response; what is computed from them costs nothing more.
 
@@ -69,17 +72,14 @@ class GroupRandomizer(SpendsPrivacy):
     ----------
     epsilon : float, default=1.0
         In [1e-9, 1e9].
-    groups : list, default=None
-        All groups (tuples for intersections). None reads them from the private rows, which is a release; a
-        PrivacyLeakWarning says so.
-    noise_seed : int, default=None
-        Research and tests only: makes the answers reproducible, so that ``privacy_.epsilon`` is inf.
+    {groups}
+    {noise_seed}
     ledger : PrivacyLedger, default=None
         Charged before each release.
 
     Attributes
     ----------
-    groups_ : ndarray of shape (n_groups,), dtype object
+    {groups_}
     mechanism_ : RandomizedResponse
         The channel: its probabilities and its event.
     privacy_ : PrivacySpent

@@ -6,13 +6,15 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.utils import as_groups, encode_labels, group_domain
@@ -25,6 +27,7 @@ Array = NDArray[np.float64]
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
 
+@shared_docs
 class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     """Logistic regression whose rates are the same in every group.
 
@@ -60,7 +63,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     coef_ : ndarray of shape (n_outputs, n_features)
         One output for two classes, else one per class.
     intercept_ : ndarray of shape (n_outputs,)
-    classes_ : ndarray of shape (n_classes,)
+    {classes_}
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
         A cell is a true class where the constraint compares within classes, else all rows.
     violation_ : float
@@ -68,9 +71,8 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         weights tell it.
     n_iter_ : int
         Updates of the multipliers made.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
@@ -134,7 +136,9 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
+            Rows to learn from.
         y : array-like of shape (n_rows,)
+            Their labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Groups; not read where ``group_weights`` is given.
         group_weights : array-like of shape (n_rows, n_groups), default=None
@@ -142,7 +146,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         self._validate_params()
         notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS, several=False)
@@ -172,18 +176,46 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Log-odds of the second of two classes, shape (n_rows,); else one number per class."""
+        """Log-odds of the second of two classes, shape (n_rows,); else one number per class.
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Log-odds, or unnormalised log-probabilities.
+        """
         check_is_fitted(self, "coef_")
         scores = validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Class probabilities, shape (n_rows, n_classes)."""
+        """Class probabilities, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        {returns_proba}
+        """
         scores = self.decision_function(X)
         return softmax(_with_reference(scores[:, None]) if scores.ndim == 1 else scores, axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predicted classes, shape (n_rows,); the group is not needed."""
+        """Predicted classes, shape (n_rows,); the group is not needed.
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        {returns_labels}
+        """
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 

@@ -82,10 +82,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before the release, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input or an unusable learner, before anything is spent.
+    {fit_raises}
 
     Examples
     --------
@@ -153,7 +150,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
         learner, takes_weights = self._learner()
@@ -189,11 +186,11 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        {returns_labels}
         """
         check_is_fitted(self, "fair_estimator_")
         features = read_features(self, X)
@@ -209,11 +206,11 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes)
+        {returns_proba}
         """
         check_is_fitted(self, "fair_estimator_")
         features = read_features(self, X)

@@ -8,10 +8,11 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
+from skfairdp._typing import ArrayLike
 from skfairdp.datasets._files import DATA_VARIABLE, data_file
 from skfairdp.utils import RandomStateLike, public_generator
 

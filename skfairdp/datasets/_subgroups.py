@@ -5,9 +5,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
+from skfairdp._typing import ArrayLike
 from skfairdp.datasets._images import _averaged, _checked_count, _checked_images
 from skfairdp.utils import RandomStateLike, public_generator
 

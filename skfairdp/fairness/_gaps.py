@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from skfairdp._typing import ArrayLike
 
 __all__ = ["GAPS", "as_counts", "check_option", "disparities", "largest_disparity"]
 

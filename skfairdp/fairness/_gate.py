@@ -4,8 +4,9 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._counts import tally
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
-
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._typing import ArrayLike
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity
 from skfairdp.privacy import PrivacyLedger, epsilon_of, relation_for
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
@@ -74,9 +73,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         All groups (tuples for intersections). None takes those of the public rows; for a signed loss, those of the
         private ones, which is a release.
     {sensitive_columns}
-    random_state : int, RandomState, Generator or None, default=None
-        Public randomness: the initial weights of a network that is built here, the public batches. Never private
-        batches, dropout or noise.
+    {random_state}
     {noise_seed}
     {ledger}
     {verbose}

@@ -78,6 +78,16 @@ class AuditResult:
         From ``mu_lower`` by the exact GDP conversion; from limits of error rates as ``log((1 - δ - fnr) / fpr)`` or
         the same with the rates exchanged, whichever is larger; for ``"bits"`` from as many independent bits as a run
         has, exactly.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1).
+
+        Returns
+        -------
+        epsilon : float
+            At least 0.
         """
         if self.error_rates is None:
             from skfairdp.privacy import gdp_epsilon
@@ -90,7 +100,18 @@ class AuditResult:
         return rates_epsilon(self.all_rates or (self.error_rates,), delta)
 
     def refutes(self, mu: float) -> bool:
-        """Whether a claim of at most μ is refuted at the audit's confidence."""
+        """Whether a claim of at most μ is refuted at the audit's confidence.
+
+        Parameters
+        ----------
+        mu : float
+            The claim.
+
+        Returns
+        -------
+        refuted : bool
+            True, where the lower bound is above the claim.
+        """
         return self.mu_lower > mu
 
 

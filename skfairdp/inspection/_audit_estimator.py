@@ -167,7 +167,9 @@ def audit(
         Not fitted; clones are fitted. Its noise must differ from fit to fit: where it, or a part of it, has a
         ``random_state`` and no ``noise_seed``, each fit gets another one.
     X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows that all runs have in common.
     y : array-like of shape (n_rows,)
+        Their labels.
     canaries : sequence of Canary, default=None
         None, many runs: the first row with another label, and records ten times as far out as any value of X. None, one
         run: other labels for half of the rows, at most 1000. None where the attribute is protected: another group.
@@ -192,6 +194,7 @@ def audit(
     attributes : bool, default=True
         Whether the attacker sees fitted attributes beside predictions. They are part of what ε covers.
     confidence : float, default=0.95
+        Of the limits, in (0, 1).
     random_state : int, RandomState or None, default=None
         Seeds of the runs, coins, and the learned score.
     n_jobs : int or None, default=None
@@ -200,6 +203,7 @@ def audit(
     Returns
     -------
     EstimatorAudit
+        The claim, and what the runs prove.
 
     Raises
     ------

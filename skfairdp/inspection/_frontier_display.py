@@ -100,12 +100,14 @@ class ParetoFrontierDisplay:
             As :func:`skfairdp.model_selection.frontier` returns it. Of several with the same kind of guarantee the cost
             of publishing all is not known.
         x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+            What the axes show.
         ax : matplotlib Axes, or sequence of them, default=None
             One for each kind of guarantee and data set in the frame. None makes a figure.
 
         Returns
         -------
         ParetoFrontierDisplay
+            Drawn.
         """
         given = frame if isinstance(frame, pd.DataFrame) else join_frontiers([check_frame(part) for part in frame])
         return cls(given, x=x, y=y).plot(ax=ax)
@@ -121,11 +123,14 @@ class ParetoFrontierDisplay:
         search : ParetoSearchCV, list of them, or dict of name → ParetoSearchCV
             Fitted, on the same private rows: what they cost together is composed.
         x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+            What the axes show.
         ax : matplotlib Axes, or sequence of them, default=None
+            As for :meth:`plot`.
 
         Returns
         -------
         ParetoFrontierDisplay
+            Drawn.
         """
         return cls(join_frontiers(search), x=x, y=y).plot(ax=ax)
 
@@ -149,15 +154,19 @@ class ParetoFrontierDisplay:
         estimators : dict of name → estimator, or list of estimators
             Fitted, on the same private rows: what they cost together is composed. Each has ``privacy_``, or
             post-processes one that has it (:class:`IDP3`).
-        X, y_true, sensitive_features
+        X, y_true, sensitive_features : array-like or DataFrame
             Rows to measure on, their labels and groups; no ε covers them.
         dataset : str, default=""
+            Name in titles.
         x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+            What the axes show.
         ax : matplotlib Axes, or sequence of them, default=None
+            As for :meth:`plot`.
 
         Returns
         -------
         ParetoFrontierDisplay
+            Drawn.
         """
         frame = measure_estimators(estimators, X, y_true, sensitive_features=sensitive_features, dataset=dataset)
         return cls(frame, x=x, y=y).plot(ax=ax)
@@ -172,7 +181,8 @@ class ParetoFrontierDisplay:
 
         Returns
         -------
-        self
+        self : ParetoFrontierDisplay
+            With ``ax_`` and ``figure_``.
 
         Raises
         ------
@@ -213,7 +223,7 @@ class ParetoFrontierDisplay:
 
         Returns
         -------
-        self
+        self : ParetoFrontierDisplay
             ``ax_`` is an array of shape (n_parts, n_pairs).
         """
         parts = parts_of(self.frame)
@@ -239,7 +249,7 @@ class ParetoFrontierDisplay:
 
         Returns
         -------
-        self
+        self : ParetoFrontierDisplay
             ``ax_`` is an array of three-dimensional axes, one for each part.
         """
         parts = parts_of(self.frame)
@@ -268,7 +278,8 @@ class ParetoFrontierDisplay:
 
         Returns
         -------
-        pathlib.Path
+        path : pathlib.Path
+            The file.
         """
         return write_frontier_page(self.frame, path, title=title)
 

@@ -47,6 +47,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_rows, n_features)
+        The features that count as public.
     sensitive_features : array-like of shape (n_rows,) or DataFrame
         Private groups.
     threshold : float, default=0.99

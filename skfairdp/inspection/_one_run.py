@@ -78,6 +78,7 @@ def audit_one_run(
     delta : float
         The δ of the guarantee under audit, in [0, 1).
     confidence : float, default=0.95
+        Of the limit, in (0, 1).
     n_guesses : int or sequence of int, default=None
         How many canaries to guess on, **chosen before the scores are seen**. Of several numbers the best counts, and
         they share the risk of error equally. None takes 5 and 30 percent of the canaries.
@@ -85,6 +86,7 @@ def audit_one_run(
     Returns
     -------
     OneRunAuditResult
+        With the lower bound on ε.
 
     Raises
     ------

@@ -171,8 +171,11 @@ class PATEFairnessAnalysis:
         Parameters
         ----------
         X_private : array-like of shape (n_rows, n_features)
+            Private rows.
         y : array-like of shape (n_rows,)
+            Private labels.
         X_public : array-like of shape (n_public, n_features)
+            Public rows.
         sensitive_features : array-like of shape (n_public,) or DataFrame
             Groups of the public rows.
         y_public : array-like of shape (n_public,), default=None

@@ -82,6 +82,7 @@ def sfpate_bounds(
     Returns
     -------
     SFPATEBounds
+        The figures; not to be published.
 
     Raises
     ------

@@ -106,9 +106,11 @@ class SyntheticDataReport:
         Parameters
         ----------
         X_real, X_synthetic : DataFrame or array of the same columns
+            The two tables.
         y_real, y_synthetic : labels, default=None
             Shown as a column, and needed for ``estimators``.
         sensitive_features_real, sensitive_features_synthetic : groups, default=None
+            Shown as a column.
         estimators : dict of name to classifier, default=None
             Trained on each table in turn and measured on the test rows.
         X_test, y_test, sensitive_features_test : default=None
@@ -147,6 +149,7 @@ class SyntheticDataReport:
 
     @property
     def total_variation(self) -> pd.Series:
+        """The total variation distance between the two tables, column by column."""
         distance = (self.marginals["real"] - self.marginals["synthetic"]).abs() / 2
         return distance.groupby(self.marginals["column"], sort=False).sum()
 
@@ -156,11 +159,14 @@ class SyntheticDataReport:
         Parameters
         ----------
         path : path-like
+            File to write. An existing one is replaced.
         title : str, default="Synthetic data beside real data"
+            Heading.
 
         Returns
         -------
-        Path
+        path : pathlib.Path
+            The file.
         """
         target = Path(path)
         target.write_text(self._page(title), encoding="utf-8")

@@ -5,9 +5,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import wasserstein_distance
 
+from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, warn_if_vacuous
 
 __all__ = ["wasserstein_disparity"]

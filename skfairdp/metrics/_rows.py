@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, warn_caller
 

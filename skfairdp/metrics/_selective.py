@@ -4,8 +4,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected
 
 __all__ = ["coverage_score", "rejection_rate_by_group", "selective_accuracy"]

@@ -4,10 +4,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, roc_auc_score
 
+from skfairdp._typing import ArrayLike
 from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity, equalized_odds_disparity
 from skfairdp.metrics._rows import group_codes, read_labels
 

@@ -57,10 +57,11 @@ def frontier(
         With parameters ``epsilon`` and ``gamma``, the method ``refit_student(gamma=)`` and the attribute
         ``privacy_``, as :class:`~skfairdp.pate.FairPATEClassifier`; or with ``epsilon`` and ``lam``, as
         :class:`~skfairdp.gradient.FairDPSGDClassifier`. They are cloned. All must have the same ``delta``.
-    X, y : private rows, as the estimator takes them
+    X, y : array-like or DataFrame
+        Private rows and labels, as the estimator takes them.
     X_public : PublicData, DataFrame or array-like of shape (n_public, n_features)
         Public rows; as ``PublicData`` with their groups.
-    X_test, y_test, sensitive_features_test
+    X_test, y_test, sensitive_features_test : array-like or DataFrame
         Rows to measure on, their labels and groups.
     sensitive_features : array-like of shape (n_rows,), default=None
         Groups of the private rows, handed to ``fit`` where given.

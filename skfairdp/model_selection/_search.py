@@ -108,14 +108,18 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
         y : array-like of shape (n_rows,)
+            Their labels.
         sensitive_features : array-like of shape (n_rows,), default=None
+            Their groups.
         sample_weight : array-like of shape (n_rows,), default=None
+            Their weights.
 
         Returns
         -------
-        float
+        score : float
+            Accuracy, or what the winner's own ``score`` is.
         """
         winner = self._winner()
         taken = inspect.signature(winner.score).parameters

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.privacy._dp_accounting import DpEvent, GaussianDpEvent
 from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ThresholdBit
 from skfairdp.privacy._noise import NoiseSource

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent, RandomizedResponseDpEvent
 from skfairdp.privacy._noise import NoiseSource

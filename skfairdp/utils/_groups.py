@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.utils._private_errors import private_error
 
 __all__ = ["as_groups", "encode_labels", "given_domain", "group_domain", "split_sensitive_columns", "without_types"]
