@@ -14,7 +14,7 @@ What differs between classes is no shared text: write it out in the class.
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from textwrap import indent
 from typing import Any, TypeVar
 
@@ -180,10 +180,17 @@ def shared_docs(documented: _Documented) -> _Documented:
     documented.__doc__ = _filled(documented.__doc__, documented)
     members = vars(documented).values() if inspect.isclass(documented) else ()
     for member in members:
-        method = inspect.unwrap(member) if callable(member) else getattr(member, "fn", member)
-        if inspect.isfunction(method):
-            method.__doc__ = _filled(method.__doc__, method)
+        for layer in _layers(member):
+            layer.__doc__ = _filled(layer.__doc__, layer)
     return documented
+
+
+def _layers(member: Any) -> Iterator[Callable[..., Any]]:
+    """The functions that a method is made of: scikit-learn wraps some of them."""
+    layer = getattr(member, "fn", member)
+    while inspect.isfunction(layer):
+        yield layer
+        layer = getattr(layer, "__wrapped__", None)
 
 
 def _filled(doc: str | None, owner: Callable[..., Any]) -> str | None:

@@ -4,12 +4,13 @@ import inspect
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from skfairdp._teachers._net_classifier import as_classifiers
 from skfairdp._teachers._partition import Parts
 from skfairdp._teachers._tasks import run_tasks
+from skfairdp._typing import ArrayLike
 from skfairdp.utils import child_seeds, silence
 
 __all__ = ["FALLBACK", "ClassifierEnsemble", "check_fair_learner", "fit_classifiers", "seeded_clone", "total_fit"]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
+from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, public_generator
 
 __all__ = ["NetClassifier", "as_classifiers"]

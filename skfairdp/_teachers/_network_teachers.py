@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._docs import shared_docs
 from skfairdp._teachers._partition import Parts
 from skfairdp._teachers._tasks import check_number, numeric_rows, run_tasks
 
@@ -78,6 +79,7 @@ class _StackedTeachers(BaseEstimator):
         self._net(self._validate(X), n_classes)
 
 
+@shared_docs
 class MLPTeachers(_StackedTeachers):
     """Multilayer perceptrons as teachers; what ``teacher="mlp"`` stands for.
 
@@ -97,8 +99,7 @@ class MLPTeachers(_StackedTeachers):
         Step size of Adam.
     weight_decay : float, default=1e-4
         That multiple of each parameter is added to its gradient.
-    device : str, default="cpu"
-        A torch device, such as ``"cuda"``.
+    {device}
 
     Examples
     --------
@@ -145,6 +146,7 @@ class MLPTeachers(_StackedTeachers):
         return StackedMLP(X.shape[1], tuple(self.hidden), n_classes)
 
 
+@shared_docs
 class ModuleTeachers(_StackedTeachers):
     """Copies of a torch module as teachers, trained as stacks through ``torch.func``.
 
@@ -164,8 +166,7 @@ class ModuleTeachers(_StackedTeachers):
         Step size of Adam.
     weight_decay : float, default=1e-4
         That multiple of each parameter is added to its gradient.
-    device : str, default="cpu"
-        A torch device, such as ``"cuda"``.
+    {device}
 
     Examples
     --------

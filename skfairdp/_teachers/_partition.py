@@ -5,8 +5,9 @@ import numbers
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, public_generator
 
 __all__ = ["Parts", "check_count", "position_partition", "vote_histogram"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import Memory
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
 
@@ -15,6 +15,7 @@ from skfairdp._teachers._classifiers import fit_classifiers
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
 from skfairdp._teachers._partition import Parts, check_count
+from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
 
 __all__ = ["TeacherCache", "Teachers", "engine_of", "fit_teachers", "rehearse_engine"]

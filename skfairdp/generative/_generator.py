@@ -124,10 +124,7 @@ class PFGuardGenerator(PrivateEstimator):
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before the first release, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent. No message holds a private value or count.
+    {fit_raises}
 
     Examples
     --------

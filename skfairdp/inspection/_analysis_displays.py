@@ -28,27 +28,37 @@ class _AnalysisDisplay(ABC):
         Parameters
         ----------
         analysis : PATEAnalysis
+            What to show.
         ax : matplotlib Axes, default=None
             None makes a figure.
 
         Returns
         -------
-        display
+        display : display
+            Drawn.
         """
         return cls(analysis).plot(ax=ax)
 
-    @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            None makes a figure.
 
         Returns
         -------
-        self
+        self : display
+            With ``ax_`` and ``figure_``.
         """
+        self.figure_, self.ax_ = _axes(ax)
+        self._draw()
+        return self
+
+    @abstractmethod
+    def _draw(self) -> None:
+        """Draw on ``ax_``."""
 
 
 class ExcessiveRiskDisplay(_AnalysisDisplay):
@@ -75,8 +85,7 @@ class ExcessiveRiskDisplay(_AnalysisDisplay):
     'excessive risk'
     """
 
-    def plot(self, ax: Any = None) -> Self:
-        self.figure_, self.ax_ = _axes(ax)
+    def _draw(self) -> None:
         names = list(self.analysis.hard.excessive_risk_by_group)
         places = np.arange(len(names))
         for shift, label, effect in ((-0.2, "hard", self.analysis.hard), (0.2, "soft", self.analysis.soft)):
@@ -86,7 +95,6 @@ class ExcessiveRiskDisplay(_AnalysisDisplay):
         self.ax_.set(xlabel="group", ylabel="excessive risk", title=f"Excessive risk by group ({_WARNING})")
         self.ax_.axhline(0.0, color="0.4", linewidth=0.8)
         self.ax_.legend()
-        return self
 
 
 class FlippingProbabilityDisplay(_AnalysisDisplay):
@@ -113,8 +121,7 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
     'flipping probability'
     """
 
-    def plot(self, ax: Any = None) -> Self:
-        self.figure_, self.ax_ = _axes(ax)
+    def _draw(self) -> None:
         found = self.analysis
         for group in found.hard.excessive_risk_by_group:
             mine = found.groups == group
@@ -128,7 +135,6 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
             title=f"Spearman correlation {rank:.2f} ({_WARNING})",
         )
         self.ax_.legend(title="group")
-        return self
 
 
 def _axes(ax: Any) -> tuple[Any, Any]:

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import nctdtrinc, ndtri
 from scipy.stats import chi2
 
+from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit_rates import (
     bits_epsilon,
     bits_mu,

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
 from skfairdp.inspection._audit_attack import LearnedScore
 from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit import AuditResult, audit_matched_filter
 from skfairdp.inspection._one_run import _check_shares, _checked, _numbers_of_guesses
 from skfairdp.privacy import gdp_epsilon

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.utils import as_groups, encode_labels, group_domain, warn_caller
 

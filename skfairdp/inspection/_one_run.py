@@ -7,8 +7,10 @@ from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
+
+from skfairdp._typing import ArrayLike
 
 __all__ = ["OneRunAuditResult", "audit_one_run"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from skfairdp._typing import ArrayLike
 from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
 

@@ -6,11 +6,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import log_softmax, ndtr, softmax
 from scipy.stats import spearmanr
 from sklearn.utils import check_array
 
+from skfairdp._typing import ArrayLike
 from skfairdp.utils import as_groups, fit_softmax, group_domain, public_generator
 
 __all__ = ["LabelEffect", "PATEAnalysis", "PATEFairnessAnalysis"]

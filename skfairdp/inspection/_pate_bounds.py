@@ -8,8 +8,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
+
+from skfairdp._typing import ArrayLike
 
 __all__ = ["check_sigma", "data_dependent_rdp", "log_q"]
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from skfairdp._typing import ArrayLike
 
 __all__ = ["SFPATEBounds", "sfpate_bounds"]
 

@@ -4,9 +4,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
+from skfairdp._typing import ArrayLike
 from skfairdp.inspection._pate_bounds import check_sigma, data_dependent_rdp, log_q
 
 __all__ = ["check_conditions", "smooth_sensitivity"]

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from skfairdp._typing import ArrayLike
 
 __all__ = ["hypervolume", "pareto_frontier"]
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.model_selection._candidate_groups import plan_groups
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
@@ -25,6 +27,7 @@ __all__ = ["ParetoSearchCV"]
 _ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
 
 
+@shared_docs
 class ParetoSearchCV(SearchBase):
     """Search over parameters for the best trade-offs between accuracy, fairness and privacy.
 
@@ -76,8 +79,7 @@ class ParetoSearchCV(SearchBase):
         on public rows: an error, or scores that are nan. A fit that fails after it was paid for ends the search.
     reference : dict of name → float, default=None
         Worst acceptable value of each objective, for ``hypervolume_``. None takes the worst found.
-    verbose : int, default=0
-        Above 0: a progress bar.
+    {verbose}
     random_state : int, RandomState, Generator or None, default=None
         Public randomness of an estimator that has no ``random_state`` of its own. Never noise or secret folds.
 
@@ -85,8 +87,7 @@ class ParetoSearchCV(SearchBase):
     ----------
     privacy_ : PrivacySpent
         What the search cost, refit included.
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
+    {epsilon_spent_}
     cv_results_ : dict of ndarray
         As in ``GridSearchCV``, one set of columns for each objective, without times; ``status`` says what became of a
         candidate ("scored", "failed", "over the ceiling"), ``pareto_optimal`` which are not dominated.
@@ -106,11 +107,7 @@ class ParetoSearchCV(SearchBase):
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, where the ledger affords no candidate. Where it affords some, those are searched.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent; also a predictor whose answers depend on other rows
-        (IDP3), where it would be scored on private ones.
+    {fit_raises}
     RuntimeError
         From ``fit``, after everything was charged: a fit failed. The text is always the same, and nothing comes out,
         for a failure can depend on private rows; it must not choose the winner.
@@ -213,7 +210,7 @@ class ParetoSearchCV(SearchBase):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         self._validate_params()
         self._forget()

@@ -5,8 +5,8 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-from numpy.typing import ArrayLike
-
+from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
@@ -31,6 +31,7 @@ __all__ = ["PrivateSearchCV"]
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
 
 
+@shared_docs
 class PrivateSearchCV(SearchBase):
     """Search over parameters of which only the winner comes out, for little more than the price of one fit.
 
@@ -82,9 +83,8 @@ class PrivateSearchCV(SearchBase):
     best_params_ : dict
     best_score_ : float
         The winner's value of the objective: exact on public rows, noisy on private ones.
-    privacy_ : PrivacySpent
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
+    {privacy_}
+    {epsilon_spent_}
     method_ : {"selection", "composition"}
     n_candidates_ : int
     classes_, n_features_in_
@@ -92,11 +92,7 @@ class PrivateSearchCV(SearchBase):
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before any trial, when the ledger cannot afford the search.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent; also a predictor whose answers depend on other rows
-        (IDP3), where it would be scored on private ones.
+    {fit_raises}
     RuntimeError
         From ``fit``, after the search was charged: a fit failed. The text is always the same, and nothing comes out,
         for a failure can depend on private rows; it must not choose the winner, nor be hidden.
@@ -194,7 +190,7 @@ class PrivateSearchCV(SearchBase):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         self._validate_params()
         self._forget()

@@ -4,12 +4,14 @@ import inspect
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
+from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.privacy import PrivacySpent, StatesPrivacy
 
 __all__ = ["SearchBase"]
@@ -23,6 +25,7 @@ def _winner_has(name: str) -> Any:
     return check
 
 
+@shared_docs
 class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
     """Hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
 
@@ -74,11 +77,11 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        {returns_labels}
         """
         return self._winner().predict(X)
 
@@ -88,11 +91,11 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes)
+        {returns_proba}
         """
         return self._winner().predict_proba(X)
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from skfairdp._docs import shared_docs
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
 from skfairdp.utils import (
@@ -31,6 +32,7 @@ __all__ = ["DemographicParityFilter"]
 OWNER = "DemographicParityFilter"
 
 
+@shared_docs
 class DemographicParityFilter(BaseEstimator):
     """Keep the rows of a training set whose labels stay within γ-demographic parity (P_pre).
 
@@ -85,12 +87,11 @@ class DemographicParityFilter(BaseEstimator):
         Largest demographic disparity of the kept labels. A cold start can leave it above γ; a FairnessWarning says so.
     rejection_rate_by_group_ : dict
         Group to the share of its rows that were left out (NaN without rows).
-    classes_ : ndarray of shape (n_classes,)
+    {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups in the order of the rows of ``counts_``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only where X has string column names.
+    {n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
