@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import PerSampleLoss, clipped_gradient_sum
 from skfairdp._networks._dp_step import DPStep, released_mean
 from skfairdp._networks._wide_sums import SLACK
+from skfairdp._typing import ArrayLike
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
 __all__ = ["BoundsByGroup", "ClippingRule", "FairClippingStep", "GlobalScaling", "WeightsByGroup"]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._teachers import check_fair_learner
+from skfairdp._typing import ArrayLike
 from skfairdp.generative._backend import GeneratorBackend
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import read_container
@@ -79,7 +80,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         Draw more rows from it at no cost.
     encoder_ : SchemaEncoder
         What turns rows into the numbers that the learner gets.
-    classes_ : ndarray of shape (n_classes,)
+    {classes_}
     {privacy_}
     {epsilon_spent_}
     {n_features_in_}
@@ -87,10 +88,7 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before the first release, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent.
+    {fit_raises}
 
     Examples
     --------

@@ -4,12 +4,14 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
@@ -32,6 +34,7 @@ __all__ = ["LagrangianClassifier", "as_perceptron"]
 Array = NDArray[np.float64]
 
 
+@shared_docs
 class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     """Network held to fairness constraints by Lagrange multipliers (F-LD).
 
@@ -74,8 +77,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         Share of the last iterates whose average is kept.
     random_state : int, RandomState, Generator or None, default=None
         Initial weights and batches.
-    verbose : int, default=0
-        Show progress.
+    {verbose}
 
     Attributes
     ----------
@@ -84,10 +86,9 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         ``module_`` work.
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints) or None
         The last multipliers; a cell is a true class where a constraint compares within classes.
-    classes_ : ndarray of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {classes_}
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
@@ -171,7 +172,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         from skfairdp._networks import fitted_net
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal

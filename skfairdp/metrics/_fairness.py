@@ -4,9 +4,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp._typing import ArrayLike
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected, warn_if_vacuous
 from skfairdp.utils import encode_labels, given_domain, group_domain

@@ -89,7 +89,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         The method used.
     classes_ : ndarray of shape (n_classes,)
         Labels, from the estimator.
-    groups_ : ndarray of shape (n_groups,), dtype object
+    {groups_}
     gap_before_ : float
         Demographic disparity of the estimator's predictions on the public rows.
     gap_after_ : float
@@ -105,10 +105,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         The estimator of the group (:class:`Thresholds` without the group at prediction only).
     privacy_ : PrivacySpent
         The estimator's own report, where it has one: calibration adds nothing to it.
-    n_features_in_ : int
-        Columns of X seen in ``fit``, sensitive ones included.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X has string names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

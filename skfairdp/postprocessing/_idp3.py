@@ -96,10 +96,8 @@ class IDP3(ClassifierMixin, BaseEstimator):
         Share of the committed rows that were answered; set by ``update``.
     rejection_rate_by_group_ : dict
         Group to the share of its committed rows that were refused (NaN without rows); set by ``update``.
-    n_features_in_ : int
-        Columns of X seen in ``fit``, sensitive ones included.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X has string names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

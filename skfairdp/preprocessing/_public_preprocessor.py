@@ -8,11 +8,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairdp._docs import shared_docs
 from skfairdp.utils import PublicData, without_values
 
 __all__ = ["PublicPreprocessor"]
 
 
+@shared_docs
 class PublicPreprocessor(TransformerMixin, BaseEstimator):
     """Fit any transformer on public rows, whatever rows ``fit`` is called with.
 
@@ -33,9 +35,8 @@ class PublicPreprocessor(TransformerMixin, BaseEstimator):
     ----------
     transformer_ : transformer
         The fitted clone. Public.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only where X has string column names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------

@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from skfairdp._docs import shared_docs
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema
 
 __all__ = ["SchemaEncoder"]
 
 
+@shared_docs
 class SchemaEncoder(TransformerMixin, BaseEstimator):
     """Scale numbers by their bounds, one-hot encode categories, mark what is missing. Nothing is learnt from rows.
 
@@ -25,7 +27,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    n_features_in_ : int
+    {n_features_in_}
     feature_names_in_ : ndarray of str
         The features of the schema.
 
