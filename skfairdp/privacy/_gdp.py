@@ -109,7 +109,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     high = 1.0
     while gdp_delta(high, mu) > delta:
         high *= 2
-    root = float(brentq(lambda e: gdp_delta(e, mu) - delta, 0.0, high, xtol=1e-30, rtol=1e-14))
+    root = float(brentq(lambda e: gdp_delta(e, mu) - delta, 0.0, high, xtol=1e-30, rtol=1e-14, maxiter=1000))
     # The root lies within the solver's tolerance on either side; the printed figure has to lie above it.
     step = math.ulp(root)
     while gdp_delta(root, mu) > delta:
@@ -154,7 +154,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     def excess(mu: float) -> float:
         return (_delta_above(target, mu, 3) if mu > 0 else 0.0) - delta
 
-    root = float(brentq(excess, 0.0, high, xtol=1e-30, rtol=1e-14))
+    root = float(brentq(excess, 0.0, high, xtol=1e-30, rtol=1e-14, maxiter=1000))
     root /= 1 + _SLACK
     # Judged by the function that will print ε, so that calibrating and printing can never disagree.
     step = math.ulp(root)
