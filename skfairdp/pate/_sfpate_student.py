@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp._teachers import check_fair_learner
+from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import Perceptron, as_perceptron
 from skfairdp.pate._constant import ConstantStudent
@@ -159,7 +159,7 @@ def _unscale(released: Released, X: Array) -> Array:
 
 def seeded(learner: Any, rng: np.random.Generator) -> Any:
     """A clone with its ``random_state`` drawn from ``rng`` where it has none."""
-    learner = clone(learner, safe=False)
+    learner = as_classifiers(clone(learner, safe=False))
     parameters = learner.get_params() if hasattr(learner, "get_params") else {}
     if "random_state" in parameters and parameters["random_state"] is None:
         learner.set_params(random_state=int(rng.integers(2**31 - 1)))
