@@ -46,11 +46,13 @@ CASES = (
     Case("PATE gnmax, discrete noise", {"voting": "gnmax", "noise": "discrete_gaussian"}, LABELS),
     Case("PATE gnmax, three classes", {"voting": "gnmax"}, LABELS, n_classes=3),
     Case("PATE confident", {"voting": "confident"}, ANSWERS),
-    Case("PATE confident, Gaussian filter", {"voting": "confident", "accounting": "gdp"}, ANSWERS),
+    Case("PATE confident, Gaussian filter", {"voting": "confident", "voting__accounting": "gdp"}, ANSWERS),
     Case("FairPATE soft", {"voting": "soft"}, MATCHED, gated=True),
     Case("FairPATE gnmax", {"voting": "gnmax"}, LABELS, gated=True),
     Case("FairPATE confident", {"voting": "confident"}, ANSWERS, gated=True),
-    Case("FairPATE confident, Gaussian filter", {"voting": "confident", "accounting": "gdp"}, ANSWERS, gated=True),
+    Case(
+        "FairPATE confident, Gaussian filter", {"voting": "confident", "voting__accounting": "gdp"}, ANSWERS, gated=True
+    ),
 )
 ATTRIBUTE_CASES = (
     Case("SF-PATE student, soft", {"voting": "soft"}, MATCHED),
@@ -123,6 +125,7 @@ def estimator(case: Case, epsilon: float, seed: int) -> Any:
     from sklearn.dummy import DummyClassifier
 
     from skfairdp import FairPATEClassifier, PATEClassifier
+    from skfairdp.pate import VoteGate
 
     common_parameters = {
         "epsilon": epsilon,
@@ -131,11 +134,12 @@ def estimator(case: Case, epsilon: float, seed: int) -> Any:
         "n_teachers": N_TEACHERS,
         "student": DummyClassifier(strategy="uniform", random_state=0),  # what it learns is post-processing
         "random_state": seed,
-        **case.parameters,
     }
     if case.gated:
-        return FairPATEClassifier(gamma=0.05, min_count=2, **common_parameters)
-    return PATEClassifier(**common_parameters)
+        model = FairPATEClassifier(gamma=0.05, gate=VoteGate(min_count=2), **common_parameters)
+    else:
+        model = PATEClassifier(**common_parameters)
+    return model.set_params(**case.parameters)
 
 
 def audit(case: Case, *, epsilon: float, n_queries: int, n_runs: int, confidence: float, seed: int) -> dict[str, Any]:

@@ -323,25 +323,15 @@ def bits(make: Callable[[float], Any]) -> Callable[..., Found]:
 
 
 def plan_of(voting: str, epsilon: float, n_teachers: int, n_queries: int) -> Any:
-    from skfairdp.pate._plan import plan_votes
-    from skfairdp.privacy import NeighboringRelation
+    from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
 
-    return plan_votes(
-        voting=voting,
-        epsilon=epsilon,
-        delta=DELTA,
-        n_queries=n_queries,
-        n_teachers=n_teachers,
-        n_classes=2,
-        threshold=0.6,
-        noise="gaussian",
-        owner="an audit",
-        accounting="auto",
-        sigma_threshold=None,
-        sigma_gnmax=None,
-        max_gnmax=n_queries,
-        relation=NeighboringRelation.REPLACE_ONE,
-    )
+    parts: dict[str, Any] = {
+        "soft": SoftVoting(),
+        "gnmax": GNMaxVoting(),
+        "confident": ConfidentVoting(max_answers=n_queries),
+    }
+    votes = {"n_queries": n_queries, "n_teachers": n_teachers, "n_classes": 2}
+    return parts[voting].plan(epsilon=epsilon, delta=DELTA, **votes)
 
 
 def winners(n_teachers: int, n_queries: int) -> Callable[[float], Any]:
@@ -352,7 +342,7 @@ def winners(n_teachers: int, n_queries: int) -> Callable[[float], Any]:
         from skfairdp.privacy import NoiseSource, epsilon_of
 
         plan = plan_of("gnmax", epsilon, n_teachers, n_queries)
-        mechanism = plan.gnmax
+        mechanism = plan.maximum
         ones = norm.cdf((2 * np.arange(n_teachers + 1) - n_teachers) / (np.sqrt(2) * mechanism.sigma))
         votes = int(np.argmax([bits_epsilon(ones[v], ones[v + 1], n_queries, DELTA) for v in range(n_teachers)]))
 
@@ -375,8 +365,8 @@ def confident(n_teachers: int) -> Callable[[float], Any]:
         plan = plan_of("confident", epsilon, n_teachers, 1)
         ones = np.arange(n_teachers + 1)
         most = np.maximum(ones, n_teachers - ones)
-        asked = norm.cdf((most - plan.threshold.threshold) / plan.threshold.sigma)
-        wins = norm.cdf((2 * ones - n_teachers) / (np.sqrt(2) * plan.gnmax.sigma))
+        asked = norm.cdf((most - plan.bit.threshold) / plan.bit.sigma)
+        wins = norm.cdf((2 * ones - n_teachers) / (np.sqrt(2) * plan.maximum.sigma))
         law = np.column_stack([1 - asked, asked * (1 - wins), asked * wins])
         events = [np.array(event) for event in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))]
         pairs = [
@@ -391,8 +381,8 @@ def confident(n_teachers: int) -> Callable[[float], Any]:
 
         def draw(world: int, n: int, seed: int) -> np.ndarray:
             source, v = NoiseSource(seed + world), (first, second)[world]
-            answered = plan.threshold.noisy(source, np.full(n, most[v]))
-            won = np.array([plan.gnmax.noisy(source, [n_teachers - v, v]) for _ in range(n)])
+            answered = plan.bit.noisy(source, np.full(n, most[v]))
+            won = np.array([plan.maximum.noisy(source, [n_teachers - v, v]) for _ in range(n)])
             return np.isin(np.where(answered, 1 + won, 0), event).astype(int)
 
         low, high = (float(law[v, event].sum()) for v in (first, second))

@@ -56,15 +56,20 @@ def forget() -> None:
 
 def plan(setting: dict[str, Any], repeats: int) -> dict[str, Any]:
     """Time one plan, cold each time; the quickest of a few, for the machine may be busy with other things."""
-    from skfairdp.pate._plan import plan_votes
+    from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
     from skfairdp.privacy import epsilon_of
 
-    given = {"threshold": 0.6, "sigma_threshold": None, "sigma_gnmax": None, "max_gnmax": None, "owner": "benchmark"}
+    parts: dict[str, Any] = {
+        "soft": SoftVoting(),
+        "gnmax": GNMaxVoting(),
+        "confident": ConfidentVoting(accounting=setting["accounting"]),
+    }
+    asked = {name: value for name, value in setting.items() if name not in ("voting", "accounting")}
     seconds, processor = [], []
     for _ in range(repeats):
         forget()
         started, processor_started = time.perf_counter(), time.process_time()
-        made = plan_votes(relation="replace one record", delta=DELTA, **setting, **given)
+        made = parts[setting["voting"]].plan(delta=DELTA, **asked)
         seconds.append(time.perf_counter() - started)
         processor.append(time.process_time() - processor_started)
     certified = epsilon_of(made.event, DELTA)

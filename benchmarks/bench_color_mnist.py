@@ -26,6 +26,7 @@ SGD_LAMS = (3.0, 10.0)
 # The paper's rule; it answers more than the package's default where there are many classes, and the gap is measured.
 # Below min_count = 2/γ the gate can come to a halt.
 GATE: dict[str, Any] = {"gate": "local", "min_count": 200}
+PATE_GATE: dict[str, Any] = {"rule": "local", "min_count": 200}
 COMPONENTS = 40
 SIZES = {"mnist": (49 / 60, 1 / 60, 10 / 60), "digits": (0.7, 0.1, 0.2)}
 SGD = {"epochs": 6, "batch_size": 512, "lr": 2.0, "max_grad_norm": 1.0, "maximum": "soft"}
@@ -112,9 +113,11 @@ def sgd(epsilon: float, lam: float, image_shape: tuple[int, ...], seed: int, **s
 def pate(epsilon: float, gamma: float | None, seed: int, **settings: Any) -> Any:
     """Return PATE or one of its fair variants with default teachers and student."""
     from skfairdp import FairPATEClassifier
+    from skfairdp.pate import VoteGate
 
+    settings = {"gate": VoteGate(**PATE_GATE), **settings}
     return FairPATEClassifier(
-        epsilon=epsilon, delta=DELTA, gamma=gamma, classes=list(range(10)), random_state=seed, **GATE, **settings
+        epsilon=epsilon, delta=DELTA, gamma=gamma, classes=list(range(10)), random_state=seed, **settings
     )
 
 
@@ -150,6 +153,8 @@ def points(made: Any, split: Any, seed: int, epsilons: tuple[float, ...], **trai
     """Yield every point of the sweep on one split."""
     from sklearn.decomposition import PCA
 
+    from skfairdp.pate import LabelGate, ParityPenaltyStudent
+
     encoded = split.encode(PCA(COMPONENTS, svd_solver="full"))
     for epsilon in epsilons:
 
@@ -161,10 +166,11 @@ def points(made: Any, split: Any, seed: int, epsilons: tuple[float, ...], **trai
         for gamma in GAMMAS:
             model = fitted(pate(epsilon, gamma, seed), encoded)
             yield from measured(FAIR_PATE, epsilon, f"γ = {gamma:g}", model, encoded)
-            model = fitted(pate(epsilon, gamma, seed, constraint_at="student_data"), encoded)
+            model = fitted(pate(epsilon, gamma, seed, gate=LabelGate(**PATE_GATE)), encoded)
             yield from measured(S_PRE, epsilon, f"γ = {gamma:g}", model, encoded)
         for lam in PATE_LAMS:
-            model = fitted(pate(epsilon, None, seed, constraint_at="student_loss", lam=lam), encoded)
+            student = ParityPenaltyStudent(penalty_weight=lam)
+            model = fitted(pate(epsilon, None, seed, gate=None, student=student), encoded)
             yield from measured(S_IN, epsilon, f"λ = {lam:g}", model, encoded)
         model = fitted(sgd(epsilon, 0.0, made.image_shape, seed, **training), split)
         yield from measured(SGD_PLAIN, epsilon, "", model, split)

@@ -31,9 +31,10 @@ def analyse(rows: tuple[Any, ...], k: int, lam: float, repeats: int, seed: int) 
     """One analysis on one split."""
     from skfairdp import PATEClassifier
     from skfairdp.inspection import PATEFairnessAnalysis
+    from skfairdp.pate import GNMaxVoting
 
     X, y, X_public, groups, y_public = rows
-    model = PATEClassifier(n_teachers=k, sigma_gnmax=SIGMA, random_state=seed)
+    model = PATEClassifier(n_teachers=k, voting=GNMaxVoting(sigma=SIGMA), random_state=seed)
     analysis = PATEFairnessAnalysis(model, repeats=repeats, alpha=lam, noise_seed=seed)
     return analysis.analyse(X, y, X_public, groups, y_public=y_public)
 

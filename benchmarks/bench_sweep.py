@@ -23,7 +23,7 @@ def run(data: str, seed: int, n_gammas: int, epsilon: float, share: float) -> di
     model.fit(split.X, split.y, X_public=split.public)
     fitted = time.perf_counter()
     for gamma in np.linspace(0.005, 0.25, n_gammas):
-        model.refit_student(gamma=float(gamma)).predict(split.X_test)
+        model.refit(gamma=float(gamma)).predict(split.X_test)
     swept = time.perf_counter()
     return {
         "seed": seed,

@@ -60,7 +60,7 @@ def private_points(split: Any, seed: int, epsilons: tuple[float, ...], votings: 
                     release_seconds = time.perf_counter() - started
                     released, seconds = model, release_seconds
                 else:
-                    model = released.refit_student(gamma=gamma)
+                    model = released.refit(gamma=gamma)
                     seconds = release_seconds + time.perf_counter() - started
                 point = {
                     "method": voting,

@@ -83,7 +83,7 @@ once = PrivacyLedger(epsilon=2.0, delta=1e-5)
 model = FairPATEClassifier(epsilon=0.5, gamma=0.05, classes=[0, 1], random_state=0, ledger=once)
 model.fit(split.X, split.y, X_public=split.public)
 for gamma in (0.02, 0.05, 0.1, None):
-    print(f"gamma={gamma}: accuracy {model.refit_student(gamma=gamma).score(split.X_test, split.y_test):.3f}")
+    print(f"gamma={gamma}: accuracy {model.refit(gamma=gamma).score(split.X_test, split.y_test):.3f}")
 print(f"{len(once.entries)} entry, ε = {once.epsilon_spent:.3f}")
 
 # %%

@@ -55,7 +55,7 @@ print("taken as public:", ", ".join(model.privacy_.public))
 # The student learned from those shares and was held to a gap of ``gamma`` on the public rows. Its gap on other rows is
 # an estimate, so it is measured. A looser or tighter bound comes from the same votes and costs nothing more:
 for gamma in (0.02, 0.1, None):
-    other = model.refit_student(gamma=gamma)
+    other = model.refit(gamma=gamma)
     predicted = other.predict(encoded.X_test)
     gap = demographic_disparity(split.y_test, predicted, sensitive_features=split.sensitive_features_test)
     print(f"gamma={gamma}: accuracy {other.score(encoded.X_test, split.y_test):.3f}, gap {gap:.3f}, same epsilon")
@@ -91,7 +91,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skfairdp import IDP3
 
-loose = model.refit_student(gamma=None)
+loose = model.refit(gamma=None)
 guarded = IDP3(FrozenEstimator(loose), gamma=0.05)
 guarded.fit(encoded.X_public, sensitive_features=encoded.sensitive_features_public)
 answers = guarded.predict(encoded.X_test, sensitive_features=split.sensitive_features_test)

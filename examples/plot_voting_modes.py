@@ -62,7 +62,7 @@ for voting in ("soft", "confident", "gnmax"):
         points[voting].append((accuracy, gap))
         print(
             f"{voting:9} ε = {model.epsilon_spent_:.3f}: {model.n_answered_} of {model.n_queries_} queries labelled, "
-            f"with a gap of {model.gap_:.3f}; student: accuracy {accuracy:.3f}, gap {gap:.3f}"
+            f"with a gap of {model.released_gap_:.3f}; student: accuracy {accuracy:.3f}, gap {gap:.3f}"
         )
 
 # %%
@@ -89,7 +89,7 @@ for voting in ("soft", "gnmax", "confident"):
     model = FairPATEClassifier(epsilon=1.0, gamma=0.05, voting=voting, classes=[0, 1], random_state=0)
     model.fit(split.X, split.y, X_public=split.public)
     try:
-        accuracy, gap = measure(model.refit_student(gamma=None))
+        accuracy, gap = measure(model.refit(gamma=None))
         print(f"{voting}: without the constraint accuracy {accuracy:.3f}, gap {gap:.3f}, at no further cost")
     except ValueError as refusal:
         print(f"{voting}: {refusal}")

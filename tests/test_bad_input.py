@@ -11,6 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
+from skfairdp.fairness import FairnessGate
+from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting, VoteGate
 from skfairdp.privacy import GaussianDpEvent
 from tests._tools.teachers import WatchedTeachers
 
@@ -24,9 +26,9 @@ def attempt(rows, cls=FairPATEClassifier, X=None, y=None, public=None, fit=None,
     """Fit with one thing changed and a ledger on watch; whatever fails must fail before the ledger is written."""
     ledger = parameters.pop("ledger", PrivacyLedger())
     before = len(ledger.entries)
-    given = {"classes": [0, 1], "n_teachers": 5, "min_count": 5, "random_state": 0, "ledger": ledger, **parameters}
-    if cls is PATEClassifier:
-        del given["min_count"]
+    given = {"classes": [0, 1], "n_teachers": 5, "random_state": 0, "ledger": ledger, **parameters}
+    if cls is FairPATEClassifier:
+        given = {"gate": VoteGate(min_count=5), **given}
     default = rows.X_public if cls is PATEClassifier else rows.public
     arguments = {"X_public": default if public is None else public, **(fit or {})}
     try:
@@ -195,7 +197,7 @@ def test_unusable_group_domains(rows, groups, message):
 
 def test_one_group_is_an_error_only_where_groups_are_inferred(rows):
     one = PublicData(rows.X_public, rows.groups_public * 0)
-    assert attempt(rows, public=one, groups=[0]).gap_ == 0
+    assert attempt(rows, public=one, groups=[0]).released_gap_ == 0
     assert attempt(rows, public=one, gamma=None).groups_.tolist() == [0]
 
 
@@ -227,7 +229,7 @@ def test_unusable_sensitive_columns(rows, columns, message):
 
 def test_small_groups_are_a_warning_with_the_public_numbers(rows):
     with pytest.warns(FairnessWarning, match=r"smallest group has \d+ public rows, fewer than min_count=150"):
-        attempt(rows, min_count=150)
+        attempt(rows, gate=VoteGate(min_count=150))
 
 
 # ---- parameters ----------------------------------------------------------------------------------------------
@@ -237,48 +239,51 @@ def test_small_groups_are_a_warning_with_the_public_numbers(rows):
         *({"epsilon": value} for value in (0, -1, np.nan, np.inf, 1e10, "1", None, True, 10**400)),
         *({"delta": value} for value in (0, -1e-5, 1, 1.5, np.nan, None, True)),
         *({"gamma": value} for value in (-0.1, np.nan, "0.1", True, 10**400)),
-        *({"min_count": value} for value in (-1, 0.5, None, True, 10**400)),
+        *({"gate__min_count": value} for value in (-1, 0.5, None, True, 10**400)),
         *({"n_teachers": value} for value in (0, -1, 401, 2.5, "many", None, True, 10**400)),
-        *({"threshold": value} for value in (0.5, 0.2, 1.1, np.nan, None, True)),
+        *({"voting__threshold": value} for value in (0.5, 0.2, 1.1, np.nan, None, True)),
         *({"max_queries": value} for value in (0, -1, 2.5, "all", True)),
         *({"public_size": value} for value in (0, 1, -0.5, 2, np.nan, True)),
         *({"noise_seed": value, "ledger": None} for value in (-1, 0.5, "x")),
         *({"random_state": value} for value in (-1, 0.5, "x")),
-        *({name: value} for name in ("gap", "gate", "voting", "accounting", "noise") for value in ("x", None, 1)),
-        *({"constraint_at": value} for value in ("student", 1)),
+        *({name: value} for name in ("disparity", "voting", "gate__rule", "noise") for value in ("x", None, 1)),
+        *({"voting": "confident", "voting__accounting": value} for value in ("x", None, 1)),
+        *({"gate": value} for value in ("student", 1, FairnessGate(2, 2, gamma=0.1))),
         *({"teacher": value} for value in ("forest", 1, [], LinearRegression(), LogisticRegression)),
         *({"student": value} for value in ("forest", 1, StandardScaler(), object())),
         *({"memory": value} for value in (1, object())),
         *({"n_jobs": value} for value in ("all", 1.5, True, 10**400)),
         {"ledger": object()},
         {"ledger": 1.0},
-        *({"sigma_gnmax": value} for value in (0, -1, 1e-10, 1e10, np.nan, True)),
-        *({"voting": "confident", "sigma_threshold": value} for value in (0, -1, 1e-320, 1e300, np.nan, True)),
-        *({"voting": "confident", "max_answers": value} for value in (0, -1, 0.5, True)),
+        *({"voting__sigma": value} for value in (0, -1, 1e-10, 1e10, np.nan, True)),
+        *({"voting": "confident", "voting__sigma_threshold": value} for value in (0, -1, 1e-320, 1e300, np.nan, True)),
+        *({"voting": "confident", "voting__max_answers": value} for value in (0, -1, 0.5, True)),
     ],
     ids=lambda parameters: ",".join(f"{k}={str(v)[:12]}" for k, v in parameters.items()),
 )
 def test_parameters_out_of_range_are_named_with_their_class(rows, parameters):
     ledger = parameters.get("ledger", PrivacyLedger())
     name = next(name for name in reversed(parameters) if name != "ledger" or len(parameters) == 1)
-    model = FairPATEClassifier(**{"classes": [0, 1], "n_teachers": 5, "min_count": 5, "ledger": ledger, **parameters})
-    with pytest.raises(ValueError, match=f"'{name}' parameter") as caught:
+    given = {"classes": [0, 1], "n_teachers": 5, "gate": VoteGate(min_count=5), "ledger": ledger, **parameters}
+    model = FairPATEClassifier().set_params(**given)
+    part, _, own = name.rpartition("__")
+    voting = "ConfidentVoting" if model.voting == "confident" or "Confident" in repr(model.voting) else "SoftVoting"
+    owner = {"": "FairPATEClassifier", "gate": "VoteGate", "voting": voting}[part]
+    with pytest.raises(ValueError, match=f"'{own}' parameter") as caught:
         model.fit(rows.X, rows.y, X_public=rows.public)
-    assert "FairPATEClassifier" in str(caught.value) or name == "teacher"  # that one is shared by all ensembles
+    assert owner in str(caught.value) or name == "teacher"  # that one is shared by all ensembles
     assert getattr(ledger, "entries", ()) == ()
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"voting": "soft", "sigma_threshold": 5.0}, "'sigma_threshold' of .* only applies to voting='confident'"),
-        ({"voting": "gnmax", "max_answers": 5}, "'max_answers' of .* only applies to voting='confident'"),
-        ({"sigma_gnmax": 5.0}, "cost epsilon=.*than the epsilon=1 asked for"),
-        ({"voting": "gnmax", "sigma_gnmax": 5.0}, "cost epsilon="),
-        ({"voting": "confident", "sigma_gnmax": 5.0}, "noise scale given to FairPATEClassifier alone costs more"),
-        ({"voting": "confident", "sigma_gnmax": 5.0, "sigma_threshold": 5.0}, "cost epsilon="),
-        ({"voting": "confident", "accounting": "gdp", "sigma_gnmax": 1.0}, "not even one query"),
-        ({"voting": "confident", "accounting": "gdp", "noise": "discrete_gaussian"}, "needs noise='gaussian'"),
+        ({"voting": SoftVoting(sigma=5.0)}, "given to SoftVoting cost epsilon=.*than the epsilon=1 asked for"),
+        ({"voting": GNMaxVoting(sigma=5.0)}, "given to GNMaxVoting cost epsilon="),
+        ({"voting": ConfidentVoting(sigma=5.0)}, "noise scale given to ConfidentVoting alone costs more"),
+        ({"voting": ConfidentVoting(sigma=5.0, sigma_threshold=5.0)}, "given to ConfidentVoting cost epsilon="),
+        ({"voting": ConfidentVoting(accounting="gdp", sigma=1.0)}, "not even one query"),
+        ({"voting": ConfidentVoting(accounting="gdp"), "noise": "discrete_gaussian"}, "needs noise='gaussian'"),
         ({"noise": "discrete_gaussian", "epsilon": 1e-6}, "scale of about .* votes"),
         ({"teacher": torch.nn.Linear(3, 2)}, "cannot read rows of shape"),
         ({"teacher": torch.nn.Linear(4, 3)}, "one logit per row and class"),
@@ -325,14 +330,14 @@ def test_a_student_that_fails_leaves_the_paid_votes_usable(rows):
     )
     with pytest.raises(ValueError, match="'C' parameter") as caught:
         model.fit(rows.X, rows.y, X_public=rows.public)
-    assert len(ledger.entries) == 1 and "refit_student" in caught.value.__notes__[0]
-    repaired = model.refit_student(student=None)
+    assert len(ledger.entries) == 1 and "refit(student=...)" in caught.value.__notes__[0]
+    repaired = model.refit(student=None)
     assert len(ledger.entries) == 1 and repaired.score(rows.X, rows.y) > 0.8
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "score", "refit_student", "epsilon_spent_"])
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "score", "refit", "epsilon_spent_"])
 def test_unfitted_use_is_named(rows, method):
-    arguments = {"refit_student": (), "score": (rows.X, rows.y)}.get(method, (rows.X,))
+    arguments = {"refit": (), "score": (rows.X, rows.y)}.get(method, (rows.X,))
     for cls in (PATEClassifier, FairPATEClassifier):
         with pytest.raises(NotFittedError, match=cls.__name__):
             getattr(cls(), method)(*arguments)
@@ -341,9 +346,13 @@ def test_unfitted_use_is_named(rows, method):
 @pytest.mark.parametrize(
     ("voting", "arguments", "message"),
     [
-        ("confident", {"gamma": 0.5}, "needs a new fit"),
-        ("gnmax", {"threshold": 0.7}, "'threshold' needs released vote shares"),
-        ("soft", {"threshold": 0.3}, "'threshold' parameter"),
+        ("confident", {"gamma": 0.5}, "'gamma', which needs a new fit"),
+        ("confident", {"gate": None}, "'gate', which needs a new fit"),
+        ("gnmax", {"voting__threshold": 0.7}, "'voting__threshold', which needs a new fit"),
+        ("soft", {"voting__threshold": 0.3}, "'threshold' parameter"),
+        ("soft", {"gate__min_count": -1}, "'min_count' parameter"),
+        ("soft", {"voting": "gnmax"}, "'voting', which needs a new fit"),
+        ("soft", {"threshold": 0.7}, "'threshold', which is no parameter of FairPATEClassifier"),
         ("soft", {"gamma": -1}, "'gamma' parameter"),
         ("soft", {"gamma": True}, "'gamma' parameter"),
         ("soft", {"student": StandardScaler()}, "'student' parameter"),
@@ -352,10 +361,10 @@ def test_unfitted_use_is_named(rows, method):
 def test_what_released_votes_cannot_answer(rows, voting, arguments, message):
     model = attempt(rows, voting=voting)
     with pytest.raises(ValueError, match=message):
-        model.refit_student(**arguments)
+        model.refit(**arguments)
 
 
 def test_refitting_for_a_gap_needs_groups(rows):
     model = attempt(rows, public=rows.X_public, gamma=None)
     with pytest.raises(ValueError, match="groups"):
-        model.refit_student(gamma=0.1)
+        model.refit(gamma=0.1)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skfairdp import FairPATEClassifier, PublicPreprocessor
 from skfairdp.exceptions import BudgetExceededError
+from skfairdp.pate import ConfidentVoting, GNMaxVoting, LabelGate, ParityPenaltyStudent, SoftVoting, VoteGate
 
 NAMES = ["a", "b", "c", "d"]
 SECRET = "-".join(("canary", "of", "a", "row"))
@@ -131,25 +132,38 @@ def option(*names):
     return st.sampled_from(names)
 
 
+scale = st.one_of(st.none(), number(0.1, 100, 1e-9, 1e9, 1e-10, 3e5))
+threshold = number(0.5, 1, 0.5000001)
 domain = st.lists(st.sampled_from([0, 1, 2, "a", "b", None, (0, 1), 0.5, True]), max_size=4)
 #: For each parameter, values that mostly get past its own check: what then meets the others is what is tried.
 PLAUSIBLE = {
     "epsilon": number(1e-2, 50, 1e-300, 1e-9, 1e-5, 1e3, 1e9, 1e10),
     "delta": number(1e-9, 0.5, 1e-320, 1e-100, 0.999999),
     "gamma": st.one_of(st.none(), number(0, 1, 1e-320, 1e300)),
-    "min_count": st.integers(0, 20),
-    "gap": option("others", "overall", "between"),
-    "gate": option("excess", "local"),
-    "constraint_at": option("aggregation", "student_data", "student_loss", None),
-    "lam": number(0, 5, 1e-320, 1e9, 1e10),
+    "disparity": option("others", "overall", "between"),
+    "gate": st.one_of(
+        option("votes", "labels", None),
+        st.builds(VoteGate, min_count=st.integers(0, 20), rule=option("excess", "local")),
+        st.builds(LabelGate, min_count=st.integers(0, 20), rule=option("excess", "local")),
+    ),
+    "student": st.one_of(
+        st.none(), st.builds(ParityPenaltyStudent, penalty_weight=number(0, 5, 1e-320, 1e9, 1e10), max_iter=st.just(20))
+    ),
     "n_teachers": st.one_of(st.integers(1, 14), st.just("auto")),
-    "voting": option("soft", "confident", "gnmax"),
-    "threshold": number(0.5, 1, 0.5000001),
-    "sigma_threshold": number(0.1, 100, 1e-9, 1e9, 1e-10, 3e5),
-    "sigma_gnmax": number(0.1, 100, 1e-9, 1e9, 1e-10, 3e5),
+    "voting": st.one_of(
+        option("soft", "confident", "gnmax"),
+        st.builds(SoftVoting, threshold=threshold, sigma=scale),
+        st.builds(GNMaxVoting, sigma=scale),
+        st.builds(
+            ConfidentVoting,
+            threshold=threshold,
+            sigma_threshold=scale,
+            sigma=scale,
+            max_answers=st.one_of(st.none(), st.integers(1, 20)),
+            accounting=option("auto", "binary", "gdp"),
+        ),
+    ),
     "max_queries": st.integers(1, 20),
-    "max_answers": st.integers(1, 20),
-    "accounting": option("auto", "binary", "gdp"),
     "noise": option("gaussian", "discrete_gaussian"),
     "public_size": st.one_of(st.none(), number(0.01, 0.99, 1e-300, 1 - 1e-16)),
     "classes": st.one_of(st.none(), domain),
@@ -158,7 +172,7 @@ PLAUSIBLE = {
     "random_state": st.one_of(st.none(), st.integers(0, 2**32 - 1)),
 }
 #: These run or keep what they are given: an error of theirs is their own.
-NOT_TRIED = {"memory", "ledger", "noise_seed", "teacher", "student", "n_jobs", "verbose"}
+NOT_TRIED = {"memory", "ledger", "noise_seed", "teacher", "n_jobs", "verbose"}
 parameters = st.sets(st.sampled_from(sorted(PLAUSIBLE)), min_size=1, max_size=4).flatmap(
     lambda names: st.fixed_dictionaries({name: PLAUSIBLE[name] for name in sorted(names)})
 )
@@ -228,7 +242,8 @@ def test_no_parameters_raise_anything_else(parameters, strange, hold_out):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(28, 2)), np.arange(28) % 2
     y = (X[:, 0] > 0).astype(int)
-    given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "min_count": 1, "public_size": 0.5}
+    given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "public_size": 0.5}
+    given["gate"] = VoteGate(min_count=1)
     given |= parameters | ({} if strange is None else {strange[0]: strange[1]})
     public = None if hold_out else X[14:]
     in_X = given.get("sensitive_columns") is not None
@@ -242,8 +257,8 @@ def test_no_parameters_raise_anything_else(parameters, strange, hold_out):
 @calm
 @given(calls, PLAUSIBLE["voting"], st.booleans())
 def test_no_arguments_raise_anything_else(call, voting, fair):
-    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, min_count=1, public_size=0.5, voting=voting, random_state=0)
-    model.set_params(gamma=0.3 if fair else None)
+    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, public_size=0.5, voting=voting, random_state=0)
+    model.set_params(gamma=0.3 if fair else None, gate__min_count=1)
     if call["X_public"] is None:
         call["sensitive_features_public"] = None
     only_clear_errors(lambda: model.fit(**call))

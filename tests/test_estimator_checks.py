@@ -35,7 +35,7 @@ from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
-from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
+from skfairdp.pate import ConfidentVoting, ParityPenaltyStudent, SoftLabelStudent, VoteGate
 from skfairdp.postprocessing import FineTuning
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
@@ -90,13 +90,15 @@ SETTINGS = [
     pytest.param(PATEClassifier, {"voting": "gnmax"}, id="PATE-gnmax"),
     pytest.param(FairPATEClassifier, {"voting": "soft"}, id="Fair-soft"),
     pytest.param(FairPATEClassifier, {"voting": "confident"}, id="Fair-confident"),
-    pytest.param(FairPATEClassifier, {"voting": "confident", "accounting": "gdp"}, id="Fair-filter"),
+    pytest.param(FairPATEClassifier, {"voting": ConfidentVoting(accounting="gdp")}, id="Fair-filter"),
     pytest.param(FairPATEClassifier, {"voting": "gnmax"}, id="Fair-gnmax"),
     pytest.param(FairPATEClassifier, {"noise": "discrete_gaussian"}, id="Fair-discrete"),
     pytest.param(FairPATEClassifier, {"gamma": None}, id="Fair-unconstrained"),
     pytest.param(FairPATEClassifier, {"student": LogisticRegression()}, id="Fair-given-student"),
-    pytest.param(FairPATEClassifier, {"constraint_at": "student_data"}, id="S_pre"),
-    pytest.param(FairPATEClassifier, {"constraint_at": "student_loss", "voting": "confident"}, id="S_in"),
+    pytest.param(FairPATEClassifier, {"gate": "labels"}, id="S_pre"),
+    pytest.param(
+        FairPATEClassifier, {"gate": None, "student": ParityPenaltyStudent(), "voting": "confident"}, id="S_in"
+    ),
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
     pytest.param(FairClippingClassifier, {}, id="reweighting"),
@@ -310,8 +312,8 @@ def fitted_examples(rows):
     for setting in SETTINGS:
         cls, settings = setting.values
         yield fit(make(cls, settings), rows)
-        if "student" in settings and hasattr(cls, "refit_student"):
-            yield fit(make(cls, settings), rows).refit_student(student=None)
+        if "student" in settings and hasattr(cls, "refit"):
+            yield fit(make(cls, settings), rows).refit(student=None)
     soft = np.column_stack([1 - rows.y, rows.y]).astype(float)
     yield SoftLabelStudent().fit(rows.X, soft)
     yield SoftLabelStudent(gamma=0.1).fit(rows.X, soft, groups=rows.groups)
@@ -321,7 +323,7 @@ def fitted_examples(rows):
     yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield LagrangianClassifier(net=mlp(max_epochs=1)).fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)
-    yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"threshold": [0.6]}, scoring="accuracy", cv=2).fit(
+    yield ParetoSearchCV(PATEClassifier(n_teachers=2), {"voting__threshold": [0.6]}, scoring="accuracy", cv=2).fit(
         rows.X, rows.y, X_public=rows.X_public)  # fmt: skip
     yield PrivateSearchCV(PATEClassifier(n_teachers=2), {"n_teachers": [2]}).fit(rows.X, rows.y, X_public=rows.X_public)
     private = fit(make(FairDPSGDClassifier, {}), rows)
@@ -359,5 +361,7 @@ def test_warnings_say_what_leaks_and_how_to_avoid_it(rows):
     assert leak.filename == __file__
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        FairPATEClassifier(classes=[0, 1], random_state=0, min_count=1000).fit(rows.X, rows.y, X_public=rows.public)
+        FairPATEClassifier(classes=[0, 1], random_state=0, gate=VoteGate(min_count=1000)).fit(
+            rows.X, rows.y, X_public=rows.public
+        )
     assert {w.category for w in caught} == {FairnessWarning} and caught[0].filename == __file__

@@ -27,7 +27,7 @@ from tests._tools.teachers import WatchedTeachers
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
     pytest.mark.filterwarnings("ignore:The smallest demographic disparity"),
-    pytest.mark.filterwarnings("ignore:With lam="),
+    pytest.mark.filterwarnings("ignore:The student of FairPATEClassifier has"),
 ]
 
 N, N_PUBLIC = 300, 100
@@ -156,7 +156,7 @@ def check_nothing_private(estimator, case):
             assert not any(np.ascontiguousarray(row, dtype=float).tobytes() in rows for row in array)
 
 
-S_PRE, S_IN = {"constraint_at": "student_data"}, {"constraint_at": "student_loss"}
+S_PRE, S_IN = {"gate": "labels"}, {"gate": None, "student": ParityPenaltyStudent()}
 settings = pytest.mark.parametrize(
     ("cls", "more"),
     [
@@ -191,13 +191,12 @@ def test_no_private_number_is_held_or_stored(cls, more):
     case = Case(cls, **more)
     assert len(case.secret_numbers) >= 5  # the watch was on: teachers' weights and votes
     check_nothing_private(case.estimator, case)
-    students = [None, ParityPenaltyStudent() if more.get("constraint_at") == "student_loss" else LogisticRegression()]
-    for student in students:
-        check_nothing_private(case.estimator.refit_student(student=student), case)
+    for student in (None, ParityPenaltyStudent() if cls is FairPATEClassifier else LogisticRegression()):
+        check_nothing_private(case.estimator.refit(student=student), case)
     if more.get("voting") != "confident" and cls is FairPATEClassifier:
-        check_nothing_private(case.estimator.refit_student(gamma=0.5), case)
-    if more.get("constraint_at") == "student_loss":
-        check_nothing_private(case.estimator.refit_student(lam=0.1), case)
+        check_nothing_private(case.estimator.refit(gamma=0.5), case)
+    if isinstance(more.get("student"), ParityPenaltyStudent):
+        check_nothing_private(case.estimator.refit(student__penalty_weight=0.1), case)
 
 
 @settings
@@ -218,7 +217,7 @@ def test_copies_predict_the_same_and_cost_nothing(cls, more):
         np.testing.assert_array_equal(other.predict(case.public), original.predict(case.public))
         np.testing.assert_array_equal(other.predict_proba(case.public), original.predict_proba(case.public))
         assert other.privacy_ == original.privacy_ and other.get_params().keys() == original.get_params().keys()
-        again = other.refit_student(student=None)
+        again = other.refit(student=None)
         np.testing.assert_array_equal(again.released_labels_, original.released_labels_)
     assert not hasattr(clone(original), "student_")
 

@@ -18,6 +18,7 @@ from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.privacy import epsilon_of
 from tests._tools.sources import recording_noise
+from skfairdp.pate import VoteGate
 
 rng = np.random.default_rng(0)
 X, Y, Z = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), rng.integers(0, 2, 300)
@@ -29,8 +30,11 @@ PFLD = {**GIVEN, "groups": [0, 1], "net": mlp((4,), max_epochs=1), "dual_steps":
 MODELS = [
     (PATEClassifier(n_teachers=10, **GIVEN), WITH_PUBLIC_ROWS),
     (PATEClassifier(voting="confident", **GIVEN), WITH_PUBLIC_ROWS),
-    (FairPATEClassifier(n_teachers=10, min_count=5, gamma=0.5, **GIVEN), WITH_PUBLIC_ROWS),
-    (FairPATEClassifier(voting="gnmax", noise="discrete_gaussian", min_count=5, gamma=0.5, **GIVEN), WITH_PUBLIC_ROWS),
+    (FairPATEClassifier(n_teachers=10, gate=VoteGate(min_count=5), gamma=0.5, **GIVEN), WITH_PUBLIC_ROWS),
+    (
+        FairPATEClassifier(voting="gnmax", noise="discrete_gaussian", gate=VoteGate(min_count=5), gamma=0.5, **GIVEN),
+        WITH_PUBLIC_ROWS,
+    ),
     (FairDPSGDClassifier(**DPSGD), WITH_PUBLIC_ROWS),
     (FairDPSGDClassifier(parity="signed_loss", groups=[0, 1], **DPSGD), OF_GROUPS),
     (PFLDClassifier(**PFLD), OF_GROUPS),
@@ -65,6 +69,7 @@ def test_planning_draws_no_noise_charges_nothing_and_changes_nothing(model, argu
     with recording_noise(before_draws=forbidden) as record:
         watched.planned_privacy(X, Y, **arguments)
     assert not record.releases
+from skfairdp.pate import VoteGate
     assert ledger.entries == () and watched.ledger is ledger
     assert not hasattr(watched, "classes_") and not hasattr(watched, "privacy_")
 

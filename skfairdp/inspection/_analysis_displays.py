@@ -78,8 +78,9 @@ class ExcessiveRiskDisplay(_AnalysisDisplay):
     >>> from skfairdp import PATEClassifier
     >>> from skfairdp.datasets import make_biased_classification
     >>> from skfairdp.inspection import ExcessiveRiskDisplay, PATEFairnessAnalysis
+    >>> from skfairdp.pate import GNMaxVoting
     >>> X, y, groups = make_biased_classification(600, random_state=0)
-    >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, sigma_gnmax=5.0), repeats=3)
+    >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, voting=GNMaxVoting(sigma=5.0)), repeats=3)
     >>> display = ExcessiveRiskDisplay.from_analysis(analysis.analyse(X[:500], y[:500], X[500:], groups[500:]))
     >>> display.ax_.get_ylabel()
     'excessive risk'
@@ -114,8 +115,9 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
     >>> from skfairdp import PATEClassifier
     >>> from skfairdp.datasets import make_biased_classification
     >>> from skfairdp.inspection import FlippingProbabilityDisplay, PATEFairnessAnalysis
+    >>> from skfairdp.pate import GNMaxVoting
     >>> X, y, groups = make_biased_classification(600, random_state=0)
-    >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, sigma_gnmax=5.0), repeats=3)
+    >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, voting=GNMaxVoting(sigma=5.0)), repeats=3)
     >>> display = FlippingProbabilityDisplay.from_analysis(analysis.analyse(X[:500], y[:500], X[500:], groups[500:]))
     >>> display.ax_.get_ylabel()
     'flipping probability'

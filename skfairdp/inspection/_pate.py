@@ -72,7 +72,7 @@ class NonPrivateDiagnostic:
 def pate_data_dependent_epsilon(
     votes: ArrayLike,
     *,
-    sigma_gnmax: float,
+    sigma: float,
     delta: float,
     orders: ArrayLike | None = None,
     order: float | None = None,
@@ -89,7 +89,7 @@ def pate_data_dependent_epsilon(
     votes : array-like of shape (n_queries, n_classes)
         Raw vote histograms of the queries that were answered by a noisy argmax with Gaussian noise. Not for soft
         labels or released histograms, whose cost does not depend on the votes.
-    sigma_gnmax : float
+    sigma : float
         Standard deviation of the noise on each count.
     delta : float
         In (0, 1).
@@ -120,7 +120,7 @@ def pate_data_dependent_epsilon(
     --------
     >>> from skfairdp.inspection import pate_data_dependent_epsilon
     >>> votes = [[230, 20]] * 1000
-    >>> pate_data_dependent_epsilon(votes, sigma_gnmax=40, delta=1e-5)
+    >>> pate_data_dependent_epsilon(votes, sigma=40, delta=1e-5)
     NonPrivateDiagnostic(epsilon=0.479..., delta=1e-05, n_queries=1000; computed from raw votes: not ...)
     """
     # Imported here: drawing a frontier needs no accountant.
@@ -128,33 +128,33 @@ def pate_data_dependent_epsilon(
 
     if not 0 < delta < 1:
         raise ValueError(f"delta must be a float in the range (0.0, 1.0). Got {delta!r} instead.")
-    log_q_of_votes = log_q(votes, sigma_gnmax)
+    log_q_of_votes = log_q(votes, sigma)
     grid = np.asarray(RDP_ORDERS if orders is None else orders, dtype=float)
-    total = data_dependent_rdp(log_q_of_votes, sigma_gnmax, grid).sum(axis=0)
+    total = data_dependent_rdp(log_q_of_votes, sigma, grid).sum(axis=0)
     n_queries = len(log_q_of_votes)
     release = None
     asked = [value is not None for value in (order, beta, sigma_ss)]
     if any(asked):
         if order is None or beta is None or sigma_ss is None:
             raise ValueError("order, beta and sigma_ss belong together: give all three, or none for no release.")
-        release = _release(votes, sigma_gnmax, delta, order, beta, sigma_ss)
+        release = _release(votes, sigma, delta, order, beta, sigma_ss)
     return NonPrivateDiagnostic(
         epsilon=rdp_to_epsilon(grid, total, delta),
         delta=float(delta),
         n_queries=n_queries,
-        epsilon_certified=gdp_epsilon(math.sqrt(2 * n_queries) / sigma_gnmax, delta),
+        epsilon_certified=gdp_epsilon(math.sqrt(2 * n_queries) / sigma, delta),
         release=release,
     )
 
 
 def _release(
-    votes: ArrayLike, sigma_gnmax: float, delta: float, order: float, beta: float, sigma_ss: float
+    votes: ArrayLike, sigma: float, delta: float, order: float, beta: float, sigma_ss: float
 ) -> SmoothSensitivityRelease:
     from skfairdp.privacy import rdp_to_epsilon, smooth_sensitivity_release, smooth_sensitivity_release_cost
 
     cost = smooth_sensitivity_release_cost(order, beta, sigma_ss)
-    scale = sigma_ss * smooth_sensitivity(votes, sigma_gnmax, order, beta)
-    rdp = float(data_dependent_rdp(log_q(votes, sigma_gnmax), sigma_gnmax, order).sum())
+    scale = sigma_ss * smooth_sensitivity(votes, sigma, order, beta)
+    rdp = float(data_dependent_rdp(log_q(votes, sigma), sigma, order).sum())
     rdp = smooth_sensitivity_release(rdp, scale)
     estimate = rdp_to_epsilon(np.array([order]), np.array([max(rdp, 0.0) + cost]), delta)
     return SmoothSensitivityRelease(float(order), rdp, cost, estimate)

@@ -119,8 +119,8 @@ class PATEFairnessAnalysis:
     Parameters
     ----------
     estimator : PATEClassifier or FairPATEClassifier
-        Its ``teacher``, ``n_teachers``, ``sigma_gnmax`` (None: calibrated for one noisy winner per public row at its
-        ``epsilon`` and ``delta``) and ``random_state`` are used; it is not fitted.
+        Its ``teacher``, ``n_teachers``, the ``sigma`` of its ``voting`` (None: calibrated for one noisy winner per public
+        row at its ``epsilon`` and ``delta``) and ``random_state`` are used; it is not fitted.
     repeats : int, default=100
         Repetitions of the noise, each with a student of hard and one of soft labels.
     alpha : float, default=0.1
@@ -142,8 +142,9 @@ class PATEFairnessAnalysis:
     >>> from skfairdp import PATEClassifier
     >>> from skfairdp.datasets import make_biased_classification
     >>> from skfairdp.inspection import PATEFairnessAnalysis
+    >>> from skfairdp.pate import GNMaxVoting
     >>> X, y, groups = make_biased_classification(1200, random_state=0)
-    >>> model = PATEClassifier(n_teachers=20, sigma_gnmax=10.0, random_state=0)
+    >>> model = PATEClassifier(n_teachers=20, voting=GNMaxVoting(sigma=10.0), random_state=0)
     >>> analysis = PATEFairnessAnalysis(model, repeats=5, noise_seed=0)
     >>> found = analysis.analyse(X[:1000], y[:1000], X[1000:], groups[1000:])
     >>> found.hard.sensitivity <= found.sensitivity_bound, found.private
@@ -210,8 +211,10 @@ class PATEFairnessAnalysis:
     # ------------------------------------------------------------------ private
 
     def _check(self) -> None:
+        from skfairdp.pate import FairPATEClassifier, PATEClassifier  # drawing a display needs no estimator
+
         owner = type(self).__name__
-        if not hasattr(self.estimator, "sigma_gnmax"):
+        if not isinstance(self.estimator, PATEClassifier | FairPATEClassifier):
             raise ValueError(
                 f"The 'estimator' parameter of {owner} must be a PATEClassifier or FairPATEClassifier. Got "
                 f"{type(self.estimator).__name__} instead."
@@ -225,12 +228,13 @@ class PATEFairnessAnalysis:
 
     def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
         from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+        from skfairdp.pate import count_teachers, usual_teacher
 
         model = self.estimator
-        n_teachers = model._count_teachers(len(X))
+        n_teachers = count_teachers(model, len(X))
         rng = public_generator(model.random_state)
         teachers = fit_teachers(
-            model._teacher(),
+            usual_teacher(model.teacher),
             X,
             y,
             position_partition(len(X), n_teachers, random_state=rng),
@@ -242,17 +246,14 @@ class PATEFairnessAnalysis:
         return vote_histogram(teachers.predict(X_public), n_classes), n_teachers
 
     def _sigma(self, n_queries: int, n_teachers: int, n_classes: int) -> float:
-        from skfairdp.privacy import GNMax, calibrate_noise, gdp_mu, repeat
+        from skfairdp.pate import GNMaxVoting, as_voting
 
         model = self.estimator
-        if model.sigma_gnmax is not None:
-            return float(model.sigma_gnmax)
-        return calibrate_noise(
-            lambda s: repeat(GNMax(s, n_teachers=n_teachers, n_classes=n_classes).event, n_queries),
-            model.epsilon,
-            model.delta,
-            guess=math.sqrt(2 * n_queries) / gdp_mu(model.epsilon, model.delta),
-        )
+        sigma = as_voting(model.voting, type(model).__name__).sigma
+        if sigma is not None:
+            return float(sigma)
+        votes = {"n_queries": n_queries, "n_teachers": n_teachers, "n_classes": n_classes}
+        return GNMaxVoting().plan(epsilon=model.epsilon, delta=model.delta, **votes).sigma
 
     def _compare(
         self,

@@ -89,13 +89,18 @@ def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Mem
         model = candidate.model(params)  # raises where a parameter does not exist
         free: frozenset[str] = getattr(model, "_free_parameters", frozenset())
         after: frozenset[str] = getattr(model, "_after_teachers", frozenset())
-        paid = {name: value for name, value in params.items() if name not in free}
+        paid = {name: value for name, value in params.items() if not _among(name, free)}
         key = joblib.hash((sorted(free), sorted(paid.items(), key=lambda item: item[0])))
-        trained = {name: value for name, value in params.items() if name not in after}
+        trained = {name: value for name, value in params.items() if not _among(name, after)}
         found.setdefault(key, []).append((j, params))
         # Without anything after the teachers there is nothing to share.
         shared[key] = joblib.hash(sorted(trained.items(), key=lambda item: item[0])) if after else key, free
     return [(tuple(members), *shared[key]) for key, members in found.items()]
+
+
+def _among(name: str, names: frozenset[str]) -> bool:
+    """Whether a parameter is one of these, or a parameter of what one of these holds."""
+    return any(name == one or name.startswith(f"{one}__") for one in names)
 
 
 def _check_alike(owner: str, groups: list[CandidateGroup]) -> None:
@@ -158,8 +163,8 @@ def fit_group(
     data.candidate.check_spent(fitted, planned)
     served = {group.members[0][0]: fitted}
     for j, params in group.members[1:]:
-        changes = {name: value for name, value in params.items() if name in group.free}
-        served[j] = fitted.refit_student(**changes) if changes else fitted
+        changes = {name: value for name, value in params.items() if _among(name, group.free)}
+        served[j] = fitted.refit(**changes) if changes else fitted
     return served
 
 

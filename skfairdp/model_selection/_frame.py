@@ -42,10 +42,11 @@ def mark_non_dominated(frame: pd.DataFrame) -> pd.Series:
 
 def parity_weight(estimator: Any) -> str | None:
     """Name of the parameter that weighs parity in place of γ; None where γ bounds the gap, or nothing does."""
-    params = estimator.get_params(deep=False)
-    if hasattr(estimator, "refit_student") and params.get("constraint_at") != "student_loss":
-        return None
-    return next((name for name in ("lam", "penalty_weight") if name in params), None)
+    params = estimator.get_params()
+    if hasattr(estimator, "refit"):  # with a gate, γ is swept; a weight beside released votes may weigh anything
+        of_student = "student__penalty_weight"
+        return of_student if of_student in params and params.get("gate") is None else None
+    return "lam" if "lam" in params else None
 
 
 def guarantee_record(protects: Any, relation: Any, delta: float, epsilon: float, n_fits: int) -> dict[str, Any]:

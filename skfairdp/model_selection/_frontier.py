@@ -45,7 +45,8 @@ def frontier(
     table of models* costs ``frame.attrs["epsilon_total"]``, the composition of all releases. For each
     estimator and each ε there is one private fit; all γ, with and without IDP3, are post-processing of its
     released votes and cost nothing more. An estimator that is held to parity by a weight λ is swept over ``lams``
-    instead: from the released votes with ``constraint_at="student_loss"``, at no further cost, and by one private fit
+    instead: from the released votes where a :class:`~skfairdp.pate.ParityPenaltyStudent` learns behind no gate, at no
+    further cost, and by one private fit
     for each λ with :class:`~skfairdp.gradient.FairDPSGDClassifier`.
 
     Accuracy, gap and coverage are measured on the test rows, without noise. No ε covers the test rows: they
@@ -54,7 +55,7 @@ def frontier(
     Parameters
     ----------
     estimators : estimator, list of estimators or dict of name → estimator
-        With parameters ``epsilon`` and ``gamma``, the method ``refit_student(gamma=)`` and the attribute
+        With parameters ``epsilon`` and ``gamma``, the method ``refit(gamma=)`` and the attribute
         ``privacy_``, as :class:`~skfairdp.pate.FairPATEClassifier`; or with ``epsilon`` and ``lam``, as
         :class:`~skfairdp.gradient.FairDPSGDClassifier`. They are cloned. All must have the same ``delta``.
     X, y : array-like or DataFrame
@@ -196,7 +197,7 @@ class _Sweep:
     def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
         """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
         weight = parity_weight(estimator)
-        options = self._by_gamma() if weight is None else self._by_weight(weight, hasattr(estimator, "refit_student"))
+        options = self._by_gamma() if weight is None else self._by_weight(weight, hasattr(estimator, "refit"))
         for epsilon in self.epsilons:
             for changes, points in options:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
@@ -244,9 +245,9 @@ def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterato
     for point in fit.points:
         student = next((fitted for changes, fitted in students if changes == point.student), None)
         if student is None:
-            fitted_as = released.get_params(deep=False)
+            fitted_as = released.get_params()
             unchanged = all(fitted_as[key] == value for key, value in point.student.items())
-            student = released if unchanged else released.refit_student(**point.student)
+            student = released if unchanged else released.refit(**point.student)
             students.append((point.student, student))
         measured = test.measure(student, data[-1], point.gamma if point.refuse else None)
         yield {**_row(fit.name, released, point), **measured}, spent if point is fit.points[0] else None
@@ -294,12 +295,11 @@ def _named(estimators: Any) -> dict[str, Any]:
         raise ValueError("The 'estimators' parameter of frontier is empty.")
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
-        by_gamma = "gamma" in has and hasattr(estimator, "refit_student")
-        # a 'lam' beside released votes may weigh anything: SFPATEClassifier's ties a student to another
+        by_gamma = "gamma" in has and hasattr(estimator, "refit")
         if not {"epsilon", "delta"} <= set(has) or not (by_gamma or parity_weight(estimator)):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
-                "'gamma' and the method refit_student(gamma=), as FairPATEClassifier has, or 'lam'."
+                "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam'."
             )
     return named
 

@@ -87,7 +87,7 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
         "neighboring_relation": entry.neighboring_relation,
         "gamma": gamma,
         "student_gamma": gamma,
-        "lam": math.nan if weight is None else float(getattr(part, weight)),
+        "lam": math.nan if weight is None else float(part.get_params()[weight]),
         "idp3": hasattr(model, "reject_mask"),
         **{name: means[name] for name in ("disparity", "accuracy", "coverage")},
         "params": expression(model),

@@ -2,20 +2,42 @@
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import joblib
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
-from skfairdp.pate._constraint import ConstrainedPATE
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import PublicRows, TrainingData, read_training
+from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
+from skfairdp.pate._gates import LabelGate, VoteGate, as_gate
+from skfairdp.pate._learning import (
+    LearnsFromVotes,
+    Lessons,
+    check_student,
+    fit_student,
+    gate_labels,
+    paid_votes,
+    seeded,
+    tell_answers,
+)
+from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
+from skfairdp.pate._pate import PATEClassifier, check_learners, count_queries, count_teachers, usual_teacher
+from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._vote_plan import UNANSWERED, VotePlan, check_numbers
+from skfairdp.pate._votes import SoftVoting, as_voting
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.utils import PublicData, RandomStateLike
+from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["FairPATEClassifier"]
 
 
-class FairPATEClassifier(ConstrainedPATE):
+class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row.
@@ -23,19 +45,18 @@ class FairPATEClassifier(ConstrainedPATE):
     rows, the classes, all constructor parameters, the public rows *and their groups* count as public.
     ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
 
-    **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``gap_``) and, with the built-in
-    student, of its predictions on the public rows (``student_.gap_``). On other rows the gap is an estimate: measure it
-    with ``skfairdp.metrics.demographic_disparity``, and enforce it at prediction with :class:`IDP3`.
+    **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and, with the
+    built-in student, of its predictions on the public rows (``student_gap_``). On other rows the gap is an estimate:
+    measure it with ``skfairdp.metrics.demographic_disparity``, and enforce it at prediction with :class:`IDP3`.
 
     FairPATE (Yaghini et al. 2023, Algorithm 1). Its published accounting does not hold: a label that is rejected after
     the noisy argmax has still been paid for. Here the gate is consulted *before* the vote, on public counters
     (CF-GNMax+), or applied to votes already released.
 
-    *Baselines.* ``constraint_at`` can move the constraint behind plain PATE: the same queries, votes and ε, no gate in
-    the aggregation. **"student_data"** (the paper's PATE-S_pre) withdraws released labels that would break parity, as
-    :class:`DemographicParityFilter` does, and the student sees the kept rows only. **"student_loss"** (PATE-S_in)
-    trains the student on all released labels with ``lam`` times the demographic disparity of its softened predictions
-    in the loss. Neither holds the student to ``gamma``. In the paper's words these designs are not impartial: privacy
+    *Two questions, two parameters.* ``gate`` says which labels may count, ``student`` what learns from them; neither
+    switches the other off. The paper's baselines behind plain PATE are answers to them, with the same queries, votes
+    and ε: ``gate="labels"`` is PATE-S_pre, and ``gate=None`` with ``student=ParityPenaltyStudent(penalty_weight=...)``
+    is PATE-S_in. Neither holds the student to ``gamma``. In the paper's words these designs are not impartial: privacy
     comes first, and is spent on labels that fairness then throws away or works against.
 
     Parameters
@@ -45,18 +66,12 @@ class FairPATEClassifier(ConstrainedPATE):
     delta : float, default=1e-5
         In (0, 1).
     gamma : float or None, default=0.05
-        Largest demographic disparity. None is no constraint. With ``constraint_at="student_loss"`` nothing is held to
-        it; a FairnessWarning says where the student's gap on the public rows is larger.
-    min_count : int, default=50
-        Answers a group needs before the gate judges it (cold start).
-    gap : {"others", "overall", "between"}, default="others"
+        Largest demographic disparity that is let through. None is no constraint: plain PATE.
+    gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
+        What holds the labels to ``gamma``: "votes" is :class:`VoteGate`, "labels" is :class:`LabelGate`. With None
+        nothing is held to ``gamma``, and a FairnessWarning says where the student's gap on the public rows is larger.
+    disparity : {"others", "overall", "between"}, default="others"
         Disparity of a group against all others, against everyone, or against the least favoured (paper, App. H.1).
-    gate : {"excess", "local"}, default="excess"
-        "excess" never raises the total violation; "local" is the paper's check (equal for two groups and two classes).
-    constraint_at : {"aggregation", "student_data", "student_loss", None}, default="aggregation"
-        Where parity is enforced: FairPATE, or a baseline (above). None is plain PATE.
-    lam : float, default=1.0
-        Weight λ >= 0 of the penalty, for ``constraint_at="student_loss"``; 0 is none.
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
     teacher : None, "logistic", "mlp", estimator or module, default=None
@@ -65,27 +80,16 @@ class FairPATEClassifier(ConstrainedPATE):
         per part, a torch module is batched.
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
-        rows (``constraint_at="aggregation"``). Any classifier is trained on the released labels (and held to nothing).
-        With "student_loss" it must be a :class:`ParityPenaltyStudent`, and None is one without hidden layers.
-    voting : {"soft", "confident", "gnmax"}, default="soft"
+        rows by ``gate="votes"``. A :class:`ParityPenaltyStudent` learns from shares as well, with the demographic
+        disparity of its predictions in its loss. Any other classifier, a skorch net too, is trained on the labels.
+    voting : {"soft", "gnmax", "confident"}, SoftVoting, GNMaxVoting or ConfidentVoting, default="soft"
         "soft" releases the noisy vote share of every query; gate, labels and students are post-processing, so
-        :meth:`refit_student` sweeps ``gamma`` for free. "gnmax" releases the noisy winner of every query and gates it.
+        :meth:`refit` sweeps ``gamma`` for free. "gnmax" releases the noisy winner of every query and gates it.
         "confident" is CF-GNMax+: gate first, then a noisy threshold among the admissible classes, then an argmax only
-        where more than one is admissible.
-    threshold : float, default=0.6
-        Share of the votes a label needs, in (0.5, 1]. "soft" applies it to the denoised share; "gnmax" has none.
-    sigma_threshold : float, default=None
-        Noise on the largest count, in votes ("confident" only). None: calibrated.
-    sigma_gnmax : float, default=None
-        Noise on each released count, in votes. None: calibrated to ``epsilon``.
+        where more than one is admissible. The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
+        :class:`ConfidentVoting` have the parameters of each.
     max_queries : int, default=None
-        Most public rows asked about. None: all for "soft", at most 1000 otherwise.
-    max_answers : int, default=None
-        Most noisy maxima paid for ("confident" only). None: 60 % of the queries.
-    accounting : {"auto", "binary", "gdp"}, default="auto"
-        For "confident": "binary" declares counts and sums the exact cost of each published bit; "gdp" runs the
-        adaptive Gaussian filter, which takes Gaussian noise only. "auto": binary for two classes or discrete noise,
-        else the filter.
+        Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
     public_size : float, default=None
@@ -121,8 +125,10 @@ class FairPATEClassifier(ConstrainedPATE):
         The certified guarantee.
     epsilon_spent_ : float
         Shorthand for ``privacy_.epsilon``.
-    gap_ : float
-        Largest demographic disparity of the *released labels* that were not withdrawn, not of the student.
+    released_gap_ : float
+        Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
+    student_gap_ : float
+        That of the student's predictions on the public rows (only where groups were used).
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     n_teachers_, n_queries_, n_answered_ : int
@@ -151,8 +157,13 @@ class FairPATEClassifier(ConstrainedPATE):
     PrivacyLeakWarning
         Classes were read from private labels, or the noise is seeded.
     FairnessWarning
-        A group has fewer public rows than ``min_count``, the gate came to a state in which no label is admissible, or
-        the student does not reach ``gamma`` on the public rows ("aggregation" and "student_loss").
+        A group has fewer public rows than the gate's ``min_count``, the gate came to a state in which no label is
+        admissible, or the student does not reach ``gamma`` on the public rows.
+
+    See Also
+    --------
+    VoteGate, LabelGate : where parity is held.
+    SoftVoting, GNMaxVoting, ConfidentVoting : how teachers vote.
 
     Examples
     --------
@@ -162,24 +173,22 @@ class FairPATEClassifier(ConstrainedPATE):
     >>> split = train_private_public_test_split(*data, random_state=0)
     >>> model = FairPATEClassifier(epsilon=2.0, gamma=0.05, classes=[0, 1], random_state=0)
     >>> model = model.fit(split.X, split.y, X_public=split.public)
-    >>> model.privacy_.epsilon <= 2.0, model.gap_ <= 0.05
+    >>> model.privacy_.epsilon <= 2.0, model.released_gap_ <= 0.05
     (True, True)
-    >>> looser = model.refit_student(gamma=0.2)  # from the same votes: costs nothing
+    >>> looser = model.refit(gamma=0.2)  # from the same votes: costs nothing
     >>> looser.privacy_ is model.privacy_
     True
     """
 
     _parameter_constraints: dict[str, Any] = {
-        **ConstrainedPATE._parameter_constraints,
+        **PATEClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "min_count": [Interval(Integral, 0, None, closed="left")],
-        "gap": [StrOptions({"others", "overall", "between"})],
-        "gate": [StrOptions({"excess", "local"})],
-        "constraint_at": [StrOptions({"aggregation", "student_data", "student_loss"}), None],
-        "lam": [Interval(Real, 0, 1e9, closed="both")],
+        "gate": "no_validation",
+        "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
     }
+    _shorthands: ClassVar[dict[str, Any]] = {"voting": as_voting, "gate": as_gate}
 
     def __init__(
         self,
@@ -187,21 +196,13 @@ class FairPATEClassifier(ConstrainedPATE):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         gamma: float | None = 0.05,
-        min_count: int = 50,
-        gap: str = "others",
-        gate: str = "excess",
-        constraint_at: str | None = "aggregation",
-        lam: float = 1.0,
+        gate: str | VoteGate | None = "votes",
+        disparity: str = "others",
         n_teachers: int | str = "auto",
         teacher: Any = None,
         student: Any = None,
-        voting: str = "soft",
-        threshold: float = 0.6,
-        sigma_threshold: float | None = None,
-        sigma_gnmax: float | None = None,
+        voting: Any = "soft",
         max_queries: int | None = None,
-        max_answers: int | None = None,
-        accounting: str = "auto",
         noise: str = "gaussian",
         public_size: float | None = None,
         classes: ArrayLike | None = None,
@@ -217,21 +218,13 @@ class FairPATEClassifier(ConstrainedPATE):
         self.epsilon = epsilon
         self.delta = delta
         self.gamma = gamma
-        self.min_count = min_count
-        self.gap = gap
         self.gate = gate
-        self.constraint_at = constraint_at
-        self.lam = lam
+        self.disparity = disparity
         self.n_teachers = n_teachers
         self.teacher = teacher
         self.student = student
         self.voting = voting
-        self.threshold = threshold
-        self.sigma_threshold = sigma_threshold
-        self.sigma_gnmax = sigma_gnmax
         self.max_queries = max_queries
-        self.max_answers = max_answers
-        self.accounting = accounting
         self.noise = noise
         self.public_size = public_size
         self.classes = classes
@@ -273,8 +266,191 @@ class FairPATEClassifier(ConstrainedPATE):
         -------
         self
         """
-        self._fit(X, y, sensitive_features, X_public, sensitive_features_public)
-        public = self._public
-        if public.domain is not None:
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+        )
+        plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)
+        public, n_classes, rng = data.public, len(data.classes), public_generator(self.random_state)
+        queries = rng.permutation(len(public.X))[: plan.n_queries]
+        asked = None if public.groups is None else public.groups[queries]
+        gate = self._open_gate(public, n_classes) if self._gates_votes else None
+
+        with self._spend(plan, data.reads) as noise:
+            parts = position_partition(len(data.X), plan.n_teachers, random_state=rng)
+            teachers = fit_teachers(
+                usual_teacher(self.teacher), data.X, data.y, parts, n_teachers=plan.n_teachers, n_classes=n_classes,
+                random_state=rng, n_jobs=self.n_jobs, memory=self.memory, verbose=self.verbose,
+            )  # fmt: skip
+            votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
+            released = voting.release(votes, plan, noise, gate=gate, groups=asked, verbose=self.verbose)
+
+        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.n_teachers, plan.n_queries
+        self._lessons = Lessons.of(public, queries, released, n_classes, self.disparity)
+        with paid_votes("; refit(student=...) trains another from them"):
+            return self._learn()
+
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+    ) -> TrainingData:
+        self._check()
+        data = read_training(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            groups="public" if self._needs_groups else "public, if given",
+            public_rows="required",
+        )
+        check_learners(self, data)
+        self._warn_of_small_groups(data.public)
+        return data
+
+    def _plan(self, data: TrainingData) -> VotePlan:
+        voting = as_voting(self.voting, type(self).__name__)
+        return voting.plan(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
+            n_teachers=count_teachers(self, len(data.X)),
+            n_classes=len(data.classes),
+            noise=self.noise,
+        )
+
+    def _learn(self) -> "FairPATEClassifier":
+        """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
+        lessons, public, n_classes = self._lessons, self._lessons.public, len(self.classes_)
+        if self._needs_groups and public.groups is None:
+            raise ValueError(
+                f"{type(self).__name__} was fitted without the groups of the public rows, so nothing can be held to "
+                "parity afterwards. Fit it with sensitive_features_public."
+            )
+        labels = lessons.labels(self._parts()["voting"])
+        if self._gated and not self._gates_votes:
+            labels = gate_labels(labels, lessons.groups, self._open_gate(public, n_classes))
+        self.student_ = self._teach(labels)
+        tell_answers(self, lessons, labels)
+        if public.groups is not None:
+            answered = labels != UNANSWERED
+            counts = tally(lessons.groups[answered], labels[answered], (public.n_groups, n_classes))
+            predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
             self.groups_ = public.domain
+            self.released_gap_ = largest_disparity(counts, self.disparity)
+            self.student_gap_ = largest_disparity(predicted, self.disparity)
+            self.rejection_rate_by_group_ = rejection_rates(answered, lessons.groups, public.domain)
+            self._warn_of_gaps(counts)
         return self
+
+    # ------------------------------------------------------------------ parity
+
+    # What changes neither parts nor teachers: a search trains them once for all values of these.
+    _after_teachers = PATEClassifier._after_teachers | {"gamma", "gate", "disparity"}
+
+    @property
+    def _gated(self) -> bool:
+        """Whether labels have to pass the gate, before or after they are released."""
+        return self.gamma is not None and self.gate is not None
+
+    @property
+    def _gates_votes(self) -> bool:
+        """Whether the gate is consulted before each vote (CF-GNMax+), not on labels that are released already."""
+        parts = self._parts()
+        return self._gated and parts["voting"].asks_gate and not isinstance(parts["gate"], LabelGate)
+
+    @property
+    def _penalised(self) -> bool:
+        return isinstance(self.student, ParityPenaltyStudent)
+
+    @property
+    def _needs_groups(self) -> bool:
+        return self.gamma is not None or (self._penalised and self.student.penalty_weight > 0)
+
+    def _open_gate(self, public: PublicRows, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
+        gate: VoteGate = self._parts()["gate"]
+        return gate.open(public.n_groups, n_classes, gamma=self.gamma, disparity=self.disparity, counts=counts)
+
+    def _teach(self, labels: NDArray[np.int64]) -> Any:
+        """The student that learns from the labels, or from the shares that they follow."""
+        lessons, gate = self._lessons, self._parts()["gate"] if self._gated else None
+        answered_only = isinstance(gate, LabelGate)
+        if self._penalised:
+            return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
+        if self.student is not None:
+            return fit_student(self.student, lessons, labels, self.random_state)
+        if lessons.denoiser is None or answered_only:
+            student = lessons.teach(SoftLabelStudent(disparity=self.disparity), labels, answered_only=answered_only)
+        else:
+            student = lessons.denoiser
+        held = gate is not None and not answered_only and isinstance(student, SoftLabelStudent)
+        return student.with_gamma(self.gamma) if held else student
+
+    def _student_gap(self, public: PublicRows, shape: tuple[int, int]) -> float:
+        if isinstance(self.student_, SoftLabelStudent) and self.student_.gap_ is not None:
+            return self.student_.gap_
+        return largest_disparity(tally(public.groups, self.student_.predict(public.X), shape), self.disparity)
+
+    def _check(self) -> None:
+        self._validate_params()
+        check_numbers(self)
+        self._parts()
+        check_student(self.student)
+
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """What refit can change, given how this one votes: a search pays once for all their values."""
+        voting = self._parts()["voting"]
+        free = {"student": True, "gamma": not self._gates_votes, "gate": not voting.asks_gate,
+                "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
+        return frozenset(name for name, is_free in free.items() if is_free)
+
+    # ------------------------------------------------------------------ warnings
+
+    def _warn_of_small_groups(self, public: PublicRows) -> None:
+        if not self._gated:
+            return
+        min_count = self._parts()["gate"].min_count
+        smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
+        if smallest < min_count:
+            warn_caller(
+                f"The smallest group has {smallest} public rows, fewer than min_count={min_count}: its labels "
+                "stay in the cold start, where the gate admits everything. Add public rows of that group, or lower "
+                "'min_count'.",
+                FairnessWarning,
+            )
+
+    def _warn_of_gaps(self, counts: NDArray[np.int64]) -> None:
+        """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it."""
+        owner, gate, gamma = type(self).__name__, self._parts()["gate"], self.gamma
+        if self._gated and self._open_gate(self._lessons.public, len(self.classes_), counts).is_stuck():
+            warn_caller(
+                f"The gate of {owner} ended where every further label would raise the disparity, so some "
+                f"queries went unanswered (gamma={gamma}, min_count={gate.min_count}). Raise 'gamma' or "
+                "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
+                FairnessWarning,
+            )
+        if gamma is None or self.student_gap_ <= gamma:
+            return
+        if self._penalised or gate is None:
+            warn_caller(
+                f"The student of {owner} has a demographic disparity of {self.student_gap_:.3f} on the public rows, "
+                f"above gamma={gamma}, and no gate holds it there. Raise its 'penalty_weight' "
+                "(refit(student=ParityPenaltyStudent(penalty_weight=...)) is free), or use IDP3 at prediction.",
+                FairnessWarning,
+            )
+        elif self.student is None and not isinstance(gate, LabelGate):
+            warn_caller(
+                f"The smallest demographic disparity the student of {owner} reaches on the public rows "
+                f"is {self.student_gap_:.3f}, above gamma={gamma}. Add public rows, or use IDP3 at prediction.",
+                FairnessWarning,
+            )

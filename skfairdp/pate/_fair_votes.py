@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp
-from skfairdp.pate._aggregate import ReleasedVotes, release_votes
 from skfairdp.pate._fair_teachers import fit_fair_teachers
-from skfairdp.pate._plan import VotePlan
 from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
+from skfairdp.pate._vote_plan import ReleasedVotes, VotePlan
 from skfairdp.privacy import NoiseSource
 
 __all__ = ["AttributeRows", "fair_network", "features_and_labels", "teach_and_vote"]
@@ -74,7 +73,7 @@ def teach_and_vote(
     variant: str,
     learner: Any,
     queries: NDArray[np.int64],
-    n_teachers: int,
+    voting: Any,
     plan: VotePlan,
     source: NoiseSource,
     rng: np.random.Generator,
@@ -92,7 +91,7 @@ def teach_and_vote(
         on their own part, the label (``learner`` as in :func:`fit_fair_teachers`).
     learner : object
     queries : ndarray of int of shape (n_queries,)
-    n_teachers : int
+    voting : SoftVoting or GNMaxVoting
     plan : VotePlan
     source : NoiseSource
     rng : Generator
@@ -103,11 +102,10 @@ def teach_and_vote(
     -------
     ReleasedVotes
     """
-    if plan.n_queries == 0:
-        return ReleasedVotes(np.zeros(len(queries), dtype=np.int64), None)
     # A function of positions alone: no group decides who teaches whom.
-    assignment = position_partition(len(rows.X), n_teachers, random_state=rng)
-    settings: dict[str, Any] = {"random_state": rng, "n_jobs": n_jobs, "verbose": verbose, "n_teachers": n_teachers}
+    assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+    settings: dict[str, Any] = {"random_state": rng, "n_jobs": n_jobs, "verbose": verbose}
+    settings["n_teachers"] = plan.n_teachers
     if variant == "student":
         features, n_values = rows.with_labels, len(rows.domain)
         learner = LogisticTeachers() if learner is None else learner
@@ -125,12 +123,13 @@ def teach_and_vote(
             **settings,
         )
     votes: NDArray[Any]
-    if variant == "student" and plan.soft is not None and plan.soft.noise == "gaussian":
+    if variant == "student" and plan.histogram is not None and plan.histogram.noise == "gaussian":
         # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
         votes = teachers.summed_probabilities(features[queries], n_values)
     else:
         votes = vote_histogram(teachers.predict(features[queries]), n_values)
-    return release_votes(votes, plan, source, gate=None, groups=None, verbose=verbose)
+    released: ReleasedVotes = voting.release(votes, plan, source, verbose=verbose)
+    return released
 
 
 def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import on_simplex_plane, scale_and_alpha
+from skfairdp.pate._vote_plan import check_numbers
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
     """Softmax regression or a small network on released votes, with λ times the demographic disparity in its loss.
 
+    What PATE-S_in of the FairPATE paper trains: ``FairPATEClassifier(gate=None, student=ParityPenaltyStudent())``.
     Everything it reads is public or differentially private, so whatever it does is post-processing and costs nothing.
     The loss is mean cross-entropy + λ · DPFR, the largest disparity of softened predictions on the public rows
     (FairPATE paper, equation 1). **No bound on the gap follows**: λ has to be chosen, and ``gap_`` says what came of
@@ -30,9 +32,8 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    lam : float, default=1.0
-        λ >= 0. 0 is cross-entropy alone. Inside ``FairPATEClassifier(constraint_at="student_loss")`` its ``lam`` is
-        what counts.
+    penalty_weight : float, default=1.0
+        λ >= 0. 0 is cross-entropy alone.
     hidden : tuple of int, default=()
         Widths of hidden layers with tanh units. None of them: softmax regression.
     temperature : float, default=0.1
@@ -44,7 +45,7 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
         fifth of it did better).
     max_iter : int, default=300
         Iterations of L-BFGS.
-    gap : {"others", "overall", "between"}, default="others"
+    disparity : {"others", "overall", "between"}, default="others"
         Which disparity ``gap_`` is. The loss takes each group against all others.
     random_state : int, RandomState, Generator or None, default=None
         Initial weights of hidden layers.
@@ -70,43 +71,46 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
     >>> groups = rng.integers(2, size=500)
     >>> X = rng.normal(size=(500, 3)) + groups[:, None]
     >>> shares = np.eye(2)[(X[:, 0] > 0.5).astype(int)]
-    >>> free, fair = (ParityPenaltyStudent(lam=lam).fit(X, shares, groups=groups) for lam in (0.0, 3.0))
+    >>> free, fair = (
+    ...     ParityPenaltyStudent(penalty_weight=weight).fit(X, shares, groups=groups) for weight in (0.0, 3.0)
+    ... )
     >>> free.gap_ > 0.3 > 0.1 > fair.gap_
     True
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "lam": [Interval(Real, 0, 1e9, closed="both")],
+        "penalty_weight": [Interval(Real, 0, 1e9, closed="both")],
         "hidden": [tuple, list],
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "gap": [StrOptions({"others", "overall", "between"})],
+        "disparity": [StrOptions({"others", "overall", "between"})],
         "random_state": ["random_state"],
     }
 
     def __init__(
         self,
         *,
-        lam: float = 1.0,
+        penalty_weight: float = 1.0,
         hidden: tuple[int, ...] = (),
         temperature: float = 0.1,
         alpha: float | None = None,
         max_iter: int = 300,
-        gap: str = "others",
+        disparity: str = "others",
         random_state: RandomStateLike = None,
     ) -> None:
-        self.lam = lam
+        self.penalty_weight = penalty_weight
         self.hidden = hidden
         self.temperature = temperature
         self.alpha = alpha
         self.max_iter = max_iter
-        self.gap = gap
+        self.disparity = disparity
         self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise a ValueError where a parameter is outside its range: before votes are paid for."""
         self._validate_params()
+        check_numbers(self)
         if not all(isinstance(width, Integral) and not isinstance(width, bool) and width >= 1 for width in self.hidden):
             raise ValueError(
                 "The 'hidden' parameter of ParityPenaltyStudent must list positive integers. "
@@ -136,7 +140,7 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
         X_public : ndarray of shape (n_public, n_features), default=None
             Rows on which disparity is measured; default ``X``.
         groups : ndarray of int of shape (n_public,), default=None
-            Group codes of those rows. Required where ``lam`` is above 0.
+            Group codes of those rows. Required where ``penalty_weight`` is above 0.
         n_groups : int, default=None
             Number of groups; default ``max + 1``.
 
@@ -147,8 +151,8 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
         from skfairdp._networks import fit_with_parity  # torch, on first use
 
         self.check_parameters()
-        if self.lam > 0 and groups is None:
-            raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set lam=0 to go without.")
+        if self.penalty_weight > 0 and groups is None:
+            raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set penalty_weight=0 to go without.")
         X = np.asarray(X, dtype=float)
         parity_rows = X if X_public is None else np.asarray(X_public, dtype=float)
         n_classes = shares.shape[1]
@@ -167,7 +171,7 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
                 (parity_rows - center) / scale,
                 groups,
                 n_groups,
-                lam=float(self.lam),
+                lam=float(self.penalty_weight),
                 # two classes have two weight vectors here, whose difference is the one that alpha speaks of
                 alpha=2 * self.alpha_ if n_classes == 2 else self.alpha_,
                 hidden=tuple(int(width) for width in self.hidden),
@@ -182,7 +186,9 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
         self.intercepts_ = [biases for _, biases in layers]
         self.gap_ = None
         if groups is not None:
-            self.gap_ = largest_disparity(tally(groups, self.predict(parity_rows), (n_groups, n_classes)), self.gap)
+            self.gap_ = largest_disparity(
+                tally(groups, self.predict(parity_rows), (n_groups, n_classes)), self.disparity
+            )
         return self
 
     def _scores(self, X: Array) -> Array:

@@ -1,19 +1,34 @@
 """PATE: private aggregation of teacher ensembles."""
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import joblib
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import metadata_routing
 
-from skfairdp.pate._base_pate import BasePATE
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import TrainingData, read_training
+from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp.pate._learning import LearnsFromVotes, Lessons, check_student, fit_student, paid_votes, tell_answers
+from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._vote_plan import VotePlan, check_numbers
+from skfairdp.pate._votes import SoftVoting, as_voting
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.utils import PublicData, RandomStateLike
+from skfairdp.utils import PublicData, RandomStateLike, public_generator
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
-__all__ = ["PATEClassifier"]
+__all__ = ["PATEClassifier", "check_learners", "count_queries", "count_teachers", "usual_teacher"]
+
+# Chosen on Adult (benchmarks/bench_utility.py): more teachers drown the noise, until each sees too few rows.
+ROWS_PER_TEACHER = 130
+MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
+TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
-class PATEClassifier(BasePATE):
+class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
@@ -38,24 +53,13 @@ class PATEClassifier(BasePATE):
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias. Any classifier is trained on the
         released labels.
-    voting : {"soft", "confident", "gnmax"}, default="soft"
+    voting : {"soft", "gnmax", "confident"}, SoftVoting, GNMaxVoting or ConfidentVoting, default="soft"
         "soft" releases the noisy vote share of every query; labels, thresholds and students are post-processing.
         "gnmax" releases the noisy winner of every query. "confident" first asks, with noise, whether the winner has
-        enough votes (Confident-GNMax).
-    threshold : float, default=0.6
-        Share of the votes a label needs, in (0.5, 1]. "soft" applies it to the denoised share; "gnmax" has none.
-    sigma_threshold : float, default=None
-        Noise on the largest count, in votes ("confident" only). None: calibrated.
-    sigma_gnmax : float, default=None
-        Noise on each released count, in votes. None: calibrated to ``epsilon``.
+        enough votes (Confident-GNMax). The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
+        :class:`ConfidentVoting` have the parameters of each.
     max_queries : int, default=None
-        Most public rows asked about. None: all for "soft", at most 1000 otherwise.
-    max_answers : int, default=None
-        Most noisy maxima paid for ("confident" only). None: 60 % of the queries.
-    accounting : {"auto", "binary", "gdp"}, default="auto"
-        For "confident": "binary" declares counts and sums the exact cost of each published bit; "gdp" runs the
-        adaptive Gaussian filter, which takes Gaussian noise only. "auto": binary for two classes or discrete noise,
-        else the filter.
+        Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
     public_size : float, default=None
@@ -109,6 +113,7 @@ class PATEClassifier(BasePATE):
     See Also
     --------
     FairPATEClassifier : the same with demographic parity.
+    SoftVoting, GNMaxVoting, ConfidentVoting : how teachers vote.
 
     Examples
     --------
@@ -121,6 +126,25 @@ class PATEClassifier(BasePATE):
     True
     """
 
+    _parameter_constraints: dict[str, Any] = {
+        "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "voting": "no_validation",
+        "max_queries": [Interval(Integral, 1, None, closed="left"), None],
+        "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
+        "teacher": "no_validation",
+        "student": [HasMethods(["fit", "predict"]), None],
+        "public_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "classes": ["array-like", None],
+        "memory": [str, HasMethods(["cache"]), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
+        "ledger": [HasMethods(["charge"]), None],
+        "verbose": ["verbose"],
+    }
+    _shorthands: ClassVar[dict[str, Any]] = {"voting": as_voting}
     # No groups: its fit takes none, so nothing may be routed there.
     __metadata_request__fit = {
         "sensitive_features": metadata_routing.UNUSED,
@@ -135,13 +159,8 @@ class PATEClassifier(BasePATE):
         n_teachers: int | str = "auto",
         teacher: Any = None,
         student: Any = None,
-        voting: str = "soft",
-        threshold: float = 0.6,
-        sigma_threshold: float | None = None,
-        sigma_gnmax: float | None = None,
+        voting: Any = "soft",
         max_queries: int | None = None,
-        max_answers: int | None = None,
-        accounting: str = "auto",
         noise: str = "gaussian",
         public_size: float | None = None,
         classes: ArrayLike | None = None,
@@ -158,12 +177,7 @@ class PATEClassifier(BasePATE):
         self.teacher = teacher
         self.student = student
         self.voting = voting
-        self.threshold = threshold
-        self.sigma_threshold = sigma_threshold
-        self.sigma_gnmax = sigma_gnmax
         self.max_queries = max_queries
-        self.max_answers = max_answers
-        self.accounting = accounting
         self.noise = noise
         self.public_size = public_size
         self.classes = classes
@@ -190,5 +204,99 @@ class PATEClassifier(BasePATE):
         -------
         self
         """
-        self._fit(X, y, None, X_public, None)
+        data = self._read(X, y, X_public=X_public)
+        plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)
+        public, n_classes, rng = data.public, len(data.classes), public_generator(self.random_state)
+        queries = rng.permutation(len(public.X))[: plan.n_queries]
+
+        with self._spend(plan, data.reads) as noise:
+            parts = position_partition(len(data.X), plan.n_teachers, random_state=rng)
+            teachers = fit_teachers(
+                usual_teacher(self.teacher), data.X, data.y, parts, n_teachers=plan.n_teachers, n_classes=n_classes,
+                random_state=rng, n_jobs=self.n_jobs, memory=self.memory, verbose=self.verbose,
+            )  # fmt: skip
+            votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
+            released = voting.release(votes, plan, noise, verbose=self.verbose)
+
+        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.n_teachers, plan.n_queries
+        self._lessons = Lessons.of(public, queries, released, n_classes)
+        with paid_votes("; refit(student=...) trains another from them"):
+            return self._learn()
+
+    def _read(self, X: Any, y: Any, *, X_public: Any = None) -> TrainingData:
+        self._check()
+        data = read_training(self, X, y, X_public=X_public, public_rows="required")
+        check_learners(self, data)
+        return data
+
+    def _plan(self, data: TrainingData) -> VotePlan:
+        voting = as_voting(self.voting, type(self).__name__)
+        return voting.plan(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
+            n_teachers=count_teachers(self, len(data.X)),
+            n_classes=len(data.classes),
+            noise=self.noise,
+        )
+
+    def _learn(self) -> "PATEClassifier":
+        """Label the queries and teach the student: post-processing of released votes and public rows."""
+        lessons = self._lessons
+        labels = lessons.labels(self._parts()["voting"])
+        if self.student is not None:
+            self.student_ = fit_student(self.student, lessons, labels, self.random_state)
+        elif lessons.denoiser is not None:
+            self.student_ = lessons.denoiser
+        else:
+            self.student_ = lessons.teach(SoftLabelStudent(), labels)
+        tell_answers(self, lessons, labels)
         return self
+
+    def _check(self) -> None:
+        self._validate_params()
+        check_numbers(self)
+        self._parts()
+        check_student(self.student)
+
+    # What changes neither parts nor teachers: a search trains them once for all values of these.
+    _after_teachers = frozenset({"epsilon", "delta", "noise", "max_queries", "voting", "student"})
+
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """What refit can change, given how this one votes: a search pays once for all their values."""
+        soft = isinstance(self._parts()["voting"], SoftVoting)
+        return frozenset({"student", "voting__threshold"} if soft else {"student"})
+
+
+# ---------------------------------------------------------------------- public numbers, and who teaches
+
+
+def count_teachers(estimator: Any, n_rows: int) -> int:
+    """How many teachers there are: a function of public numbers."""
+    if estimator.n_teachers == "auto":
+        return int(np.clip(n_rows // ROWS_PER_TEACHER, 1, 1000))
+    if estimator.n_teachers > n_rows:
+        raise ValueError(
+            f"The 'n_teachers' parameter of {type(estimator).__name__} is {estimator.n_teachers}, more teachers than "
+            f"rows: X has n_samples = {n_rows} private rows. Use at most one teacher per row."
+        )
+    return int(estimator.n_teachers)
+
+
+def count_queries(max_queries: int | None, voting: Any, n_public: int) -> int:
+    """How many public rows are asked about."""
+    most = voting.usual_queries if max_queries is None else max_queries
+    return n_public if most is None else min(n_public, most)
+
+
+def usual_teacher(teacher: Any) -> Any:
+    """The teacher given, or the one that PATE trains where none is."""
+    return LogisticTeachers(C=TEACHER_C) if teacher is None else teacher
+
+
+def check_learners(estimator: Any, data: TrainingData) -> None:
+    """Try the teacher on public rows, so that what its parameters break shows before anything is spent."""
+    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X)))
+    owner, n_classes = type(estimator).__name__, len(data.classes)
+    rehearse_teacher(usual_teacher(estimator.teacher), data.public.X, n_rows=n_rows, n_classes=n_classes, owner=owner)

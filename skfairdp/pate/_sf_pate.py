@@ -13,11 +13,11 @@ from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp._teachers import check_fair_learner
 from skfairdp.fairness import NOTIONS, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, standard_scale
-from skfairdp.pate._aggregate import ReleasedVotes
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
-from skfairdp.pate._plan import VotePlan, plan_votes
 from skfairdp.pate._sfpate_refit import AfterVotes
 from skfairdp.pate._sfpate_student import Released
+from skfairdp.pate._vote_plan import ReleasedVotes, VotePlan
+from skfairdp.pate._votes import GNMaxVoting, SoftVoting
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -158,7 +158,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
     >>> model = model.fit(X, y, sensitive_features=groups)
     >>> print(model.privacy_.protects, model.privacy_.epsilon <= 1.0)
     sensitive attribute True
-    >>> other = model.refit_student(constraint="equalized_odds")  # from the same votes: costs nothing
+    >>> other = model.refit(constraint="equalized_odds")  # from the same votes: costs nothing
     >>> other.privacy_ is model.privacy_
     True
     """
@@ -273,7 +273,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
                 self.variant,
                 self._teaching_learner(network),
                 queries,
-                n_teachers,
+                self._voting(),
                 plan,
                 noise,
                 rng,
@@ -282,9 +282,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
             )
         self.classes_, self.groups_ = rows.classes, rows.domain
         self.n_teachers_, self.n_queries_, self.query_indices_ = n_teachers, len(queries), queries
-        self.released_votes_ = released.shares if released.shares is not None else released.labels
-        mechanism = plan.soft or plan.gnmax
-        self.sigma_ = 0.0 if mechanism is None else mechanism.sigma
+        self.released_votes_, self.sigma_ = released.values, plan.sigma
         self._released, self._student_seed = self._release(rows, queries, released), int(rng.integers(2**31 - 1))
         try:
             self.student_ = self._teach_student(network)
@@ -351,23 +349,18 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         return np.sort(rng.permutation(n_rows)[: min(most, n_rows)])
 
     def _plan(self, rows: AttributeRows, n_teachers: int, n_queries: int) -> VotePlan:
-        return plan_votes(
-            voting=self.voting,
+        return self._voting().plan(
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=n_queries,
             n_teachers=n_teachers,
             n_classes=len(rows.domain if self.variant == "student" else rows.classes),
-            threshold=0.5,
             noise=self.noise,
-            accounting="auto",
-            sigma_threshold=None,
-            sigma_gnmax=self.sigma,
-            max_gnmax=None,
-            owner=type(self).__name__,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
-            caps_queries="student_rows",
         )
+
+    def _voting(self) -> SoftVoting | GNMaxVoting:
+        return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)
 
     def _release(self, rows: AttributeRows, queries: NDArray[np.int64], votes: ReleasedVotes) -> Released:
         """All that a student may learn from."""

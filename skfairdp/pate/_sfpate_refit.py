@@ -1,6 +1,6 @@
 """What a fitted SF-PATE does without reading a group again: predict, and train another student."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,15 +8,18 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
+from skfairdp.pate._learning import LearnsFromVotes
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
-from skfairdp.pate._student_predictions import StudentPredictions
 
 __all__ = ["AfterVotes"]
 
 LAM = 1e-3
+#: What says what is fair, and to whom.
+FAIR = frozenset({"fair_estimator", "constraint", "moments"})
 
 
-class AfterVotes(StudentPredictions):
+class AfterVotes(LearnsFromVotes):
+    _shorthands: ClassVar[dict[str, Any]] = {}
     """The half of SFPATEClassifier that reads released votes and public rows only."""
 
     variant: str
@@ -34,35 +37,19 @@ class AfterVotes(StudentPredictions):
 
     @property
     def _free_parameters(self) -> frozenset[str]:
-        """What refit_student can change: a search pays once for all their values."""
-        fair = {"fair_estimator", "constraint", "moments"}
-        return frozenset({"lam", *(fair if self.variant == "student" else {"student"})})
+        """What refit can change: a search pays once for all their values."""
+        return frozenset({"lam", *(FAIR if self.variant == "student" else {"student"})})
 
-    def refit_student(
-        self,
-        *,
-        fair_estimator: Any = "unchanged",
-        constraint: Any = "unchanged",
-        moments: int | None = None,
-        student: Any = "unchanged",
-        lam: float | str | None = "unchanged",
-    ) -> Any:
+    def refit(self, **changes: Any) -> Any:
         """Train another student from the votes already released, at no privacy cost.
 
         Works on the estimator that was fitted, and on what this returns. Copies and pickles hold no rows, and cannot.
 
         Parameters
         ----------
-        fair_estimator : estimator or None, default="unchanged"
-            Another fair learner ("student" variant). None is the built-in network.
-        constraint : str or list of str, default="unchanged"
-            Another constraint of the built-in network ("student" variant).
-        moments : int, default=None
-            Other moments of generalized demographic parity ("student" variant).
-        student : classifier or None, default="unchanged"
-            Another student ("teacher" variant). None is the built-in one.
-        lam : float or None, default="unchanged"
-            How close another student is tied to θ*. None as in the constructor.
+        **changes
+            Other values of ``fair_estimator``, ``constraint`` and ``moments`` ("student" variant), of ``student``
+            ("teacher" variant), and of ``lam``; what is absent stays as it is.
 
         Returns
         -------
@@ -76,20 +63,17 @@ class AfterVotes(StudentPredictions):
         """
         check_is_fitted(self, "student_")
         owner = type(self).__name__
-        asked = {"fair_estimator": fair_estimator, "constraint": constraint, "student": student, "lam": lam}
-        changes = {name: value for name, value in asked.items() if not _unchanged(value)}
-        if moments is not None:
-            changes["moments"] = moments
-        built_in = sorted(changes.keys() - self._free_parameters - {"student"})
-        if built_in:
-            raise ValueError(
-                f"The teachers of {owner}(variant='teacher') are fair already, so another '{built_in[0]}' needs a new "
-                "fit. Their votes determine another 'student' or 'lam'."
-            )
+        for name in changes:
+            if self.variant == "teacher" and name in FAIR:
+                raise ValueError(
+                    f"The teachers of {owner}(variant='teacher') are fair already, so another '{name}' needs a new "
+                    "fit. Their votes determine another 'student' or 'lam'."
+                )
+            self._refuse_paid(name)
         if not hasattr(self, "_released"):
             raise ValueError(
                 f"This {owner} is a copy or comes from a pickle, which hold no rows to train a student on. Call "
-                "refit_student on the estimator that was fitted."
+                "refit on the estimator that was fitted."
             )
         other: Any = clone(self).set_params(**changes)
         other._validate_params()
@@ -118,7 +102,3 @@ class AfterVotes(StudentPredictions):
         state = dict(state)
         state.pop("_released", None)
         return state
-
-
-def _unchanged(value: Any) -> bool:
-    return isinstance(value, str) and value == "unchanged"

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import Perceptron, as_perceptron
-from skfairdp.pate._constant import ConstantStudent
 from skfairdp.pate._fair_votes import features_and_labels
+from skfairdp.pate._learning import ConstantStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.utils import child_seeds
 

@@ -38,7 +38,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
     ----------
     gamma : float or None, default=None
         Largest demographic disparity of the predictions on the public rows. None asks for none.
-    gap : {"others", "overall", "between"}, default="others"
+    disparity : {"others", "overall", "between"}, default="others"
         Which disparity.
     alpha : float or None, default=None
         L2 penalty. None: the value with the largest evidence under the known noise (a ridge approximation).
@@ -74,13 +74,13 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict[str, Any] = {
         "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "gap": [StrOptions({"others", "overall", "between"})],
+        "disparity": [StrOptions({"others", "overall", "between"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(self, *, gamma: float | None = None, gap: str = "others", alpha: float | None = None) -> None:
+    def __init__(self, *, gamma: float | None = None, disparity: str = "others", alpha: float | None = None) -> None:
         self.gamma = gamma
-        self.gap = gap
+        self.disparity = disparity
         self.alpha = alpha
 
     # Threads do not pay for products this small; on a busy machine their waiting made the fit 20 times slower.
@@ -153,7 +153,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
                 predicted = _decide(public @ weights[:-1] + weights[-1])
                 counts[:] = 0
                 np.add.at(counts, (groups, predicted), 1)
-                gap = largest_disparity(counts, self.gap)
+                gap = largest_disparity(counts, self.disparity)
             self._path.append((float(level), weights, gap))
         return self._select()
 
@@ -162,7 +162,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "coef_")
         if gamma is not None and self._path[0][2] is None:
             raise ValueError("This student was fitted without groups; it cannot be held to 'gamma'.")
-        other = SoftLabelStudent(gamma=gamma, gap=self.gap, alpha=self.alpha)
+        other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
         other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
         return other._select()
 

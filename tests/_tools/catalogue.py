@@ -45,6 +45,7 @@ from skfairdp.generative import (
 )
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import NoisyGradients
+from skfairdp.pate import ConfidentVoting, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.utils import public_generator
 
@@ -187,7 +188,7 @@ def pate(**options: Any) -> Callable[..., Any]:
 
 
 def fair_pate(**options: Any) -> Callable[..., Any]:
-    return partial(FairPATEClassifier, **{**_VOTES, "gamma": 0.1, "min_count": 5, **options})
+    return partial(FairPATEClassifier, **{**_VOTES, "gamma": 0.1, "gate": VoteGate(min_count=5), **options})
 
 
 _VOTES: dict[str, Any] = {"epsilon": 8.0, "n_teachers": 12, "classes": [0, 1], "random_state": 0}
@@ -208,11 +209,11 @@ def _pate_fits() -> list[Fit]:
     options: list[tuple[str, dict[str, Any]]] = [
         ("unconstrained", {"gamma": None}),
         ("discrete", {"noise": "discrete_gaussian", "max_queries": 40}),
-        ("filter", {"voting": "confident", "accounting": "gdp"}),
-        ("student-data", {"constraint_at": "student_data"}),
-        ("student-data-confident", {"constraint_at": "student_data", "voting": "confident"}),
-        ("student-loss", {"constraint_at": "student_loss", "lam": 0.3}),
-        ("student-loss-gnmax", {"constraint_at": "student_loss", "lam": 0.3, "voting": "gnmax"}),
+        ("filter", {"voting": ConfidentVoting(accounting="gdp")}),
+        ("student-data", {"gate": LabelGate(min_count=5)}),
+        ("student-data-confident", {"gate": LabelGate(min_count=5), "voting": "confident"}),
+        ("student-loss", {"gate": None, "student": ParityPenaltyStudent(penalty_weight=0.3)}),
+        ("student-loss-gnmax", {"gate": None, "student": ParityPenaltyStudent(penalty_weight=0.3), "voting": "gnmax"}),
         ("tree-teachers", {"teacher": DecisionTreeClassifier(max_depth=2)}),
         ("mlp-teachers", {"teacher": MLPTeachers(hidden=(4,), epochs=2)}),
         ("given-student", {"student": LogisticRegression(), "voting": "confident"}),

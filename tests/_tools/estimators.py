@@ -29,6 +29,7 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
+from skfairdp.pate import LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 
@@ -143,7 +144,7 @@ PFLD = {
 }
 SFPATE = {"epsilon": 1000.0, "n_teachers": 3, "groups": [0, 1], "noise_seed": 0, "random_state": 0}
 NETWORK = {"net": mlp((8,), max_epochs=60, lr=0.02, batch_size=32), "lam_max": 0.1, "random_state": 0}
-FAIR = {**SEEDED, "gamma": 0.2, "min_count": 2}
+FAIR = {**SEEDED, "gamma": 0.2, "gate": VoteGate(min_count=2)}
 
 
 def fast_instances():
@@ -166,7 +167,7 @@ def fast_instances():
         of_column_zero(IDP3)(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
         ParetoSearchCV(
             PATEClassifier(**SEEDED),
-            {"threshold": [0.6, 0.8]},
+            {"voting__threshold": [0.6, 0.8]},
             scoring="accuracy",
             score_epsilon=1e4,
             cv=ShuffleSplit(2, test_size=0.25, random_state=0),
@@ -198,8 +199,10 @@ def slow_instances():
         PATEClassifier(voting="gnmax", **SEEDED),
         of_column_zero(FairPATEClassifier)(voting="gnmax", **FAIR),
         of_column_zero(FairPATEClassifier)(**{**FAIR, "gamma": None}),
-        of_column_zero(FairPATEClassifier)(constraint_at="student_data", **FAIR),
-        of_column_zero(FairPATEClassifier)(constraint_at="student_loss", lam=0.1, **FAIR),
+        of_column_zero(FairPATEClassifier)(**{**FAIR, "gate": LabelGate(min_count=2)}),
+        of_column_zero(FairPATEClassifier)(
+            **{**FAIR, "gate": None, "student": ParityPenaltyStudent(penalty_weight=0.1)}
+        ),
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1, public_size=0.4),
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1, parity="signed_loss", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),

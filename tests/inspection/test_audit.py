@@ -294,7 +294,7 @@ VOTES = np.array([[230, 20], [200, 50], [240, 10]] * 50)
 
 
 def test_diagnostic_is_marked_and_says_that_it_is_not_private():
-    diagnostic = pate_data_dependent_epsilon(VOTES, sigma_gnmax=40, delta=DELTA)
+    diagnostic = pate_data_dependent_epsilon(VOTES, sigma=40, delta=DELTA)
     assert isinstance(diagnostic, NonPrivateDiagnostic)
     assert diagnostic.private is False
     assert "computed from raw votes: not private, never publish" in repr(diagnostic)
@@ -308,7 +308,7 @@ def test_diagnostic_is_marked_and_says_that_it_is_not_private():
 
 
 def test_diagnostic_is_the_summed_bound_converted_at_its_best_order():
-    diagnostic = pate_data_dependent_epsilon(VOTES, sigma_gnmax=40, delta=DELTA, orders=[5.0, 20.0, 30.0])
+    diagnostic = pate_data_dependent_epsilon(VOTES, sigma=40, delta=DELTA, orders=[5.0, 20.0, 30.0])
     by_hand = []
     for order in (5.0, 20.0, 30.0):
         rdp = data_dependent_rdp(log_q(VOTES, 40), 40, order).sum()
@@ -327,13 +327,13 @@ def test_the_diagnostic_releases_its_sum_with_noise_of_the_smooth_sensitivity():
     smooth = smooth_sensitivity(votes, sigma, RELEASE["order"], RELEASE["beta"])
     true = data_dependent_rdp(log_q(votes, sigma), sigma, RELEASE["order"]).sum()
     with recording_noise(1):
-        release = pate_data_dependent_epsilon(votes, sigma_gnmax=sigma, delta=DELTA, **RELEASE).release
+        release = pate_data_dependent_epsilon(votes, sigma=sigma, delta=DELTA, **RELEASE).release
     assert release.rdp == pytest.approx(true + RELEASE["sigma_ss"] * smooth, abs=2.0**-40)
     assert release.rdp_cost == smooth_sensitivity_release_cost(RELEASE["order"], RELEASE["beta"], RELEASE["sigma_ss"])
     total, order = max(release.rdp, 0.0) + release.rdp_cost, RELEASE["order"]
     expected = total + math.log1p(-1 / order) - math.log(DELTA * order) / (order - 1)
     assert release.epsilon_estimate == pytest.approx(expected, rel=1e-9)
-    fresh = {pate_data_dependent_epsilon(votes, sigma_gnmax=sigma, delta=DELTA, **RELEASE).release.rdp for _ in "123"}
+    fresh = {pate_data_dependent_epsilon(votes, sigma=sigma, delta=DELTA, **RELEASE).release.rdp for _ in "123"}
     assert len(fresh) == 3  # noise from the operating system, every time
 
 
@@ -353,7 +353,7 @@ def test_release_adds_noise_of_the_declared_scale():
     ("change", "message"),
     [
         ({"delta": 0.0}, "delta must be"),
-        ({"sigma_gnmax": 0.0}, "sigma must be"),
+        ({"sigma": 0.0}, "sigma must be"),
         ({"orders": [1.0]}, "orders must be"),
         ({"order": 8.0}, "belong together"),
         ({"beta": 0.1, "sigma_ss": 1.0}, "belong together"),
@@ -362,4 +362,4 @@ def test_release_adds_noise_of_the_declared_scale():
 )
 def test_diagnostic_refuses_malformed_parameters(change, message):
     with pytest.raises(ValueError, match=message):
-        pate_data_dependent_epsilon(VOTES, **({"sigma_gnmax": 40, "delta": DELTA} | change))
+        pate_data_dependent_epsilon(VOTES, **({"sigma": 40, "delta": DELTA} | change))

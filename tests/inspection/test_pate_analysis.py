@@ -38,7 +38,7 @@ def data():
 
 def analyse(data, *, alpha=0.1, n_teachers=20, sigma=10.0, repeats=20, n_public=400, **more):
     X, y, groups = data
-    model = PATEClassifier(n_teachers=n_teachers, sigma_gnmax=sigma, random_state=0)
+    model = PATEClassifier(n_teachers=n_teachers, voting=GNMaxVoting(sigma=sigma), random_state=0)
     return PATEFairnessAnalysis(model, repeats=repeats, alpha=alpha, noise_seed=0).analyse(
         X[n_public:], y[n_public:], X[:n_public], groups[:n_public], **more
     )
@@ -63,9 +63,9 @@ def test_the_bound_holds_on_real_data(fetch):
         table.data, table.target, table.sensitive_features, sizes=(0.2, 0.02, 0.1), random_state=0
     ).encode(make_tabular_encoder())
     public = np.asarray(split.X_public, dtype=float)
-    found = PATEFairnessAnalysis(PATEClassifier(n_teachers=20, sigma_gnmax=20.0, random_state=0), repeats=6).analyse(
-        split.X, split.y, public, split.public.sensitive_features
-    )
+    found = PATEFairnessAnalysis(
+        PATEClassifier(n_teachers=20, voting=GNMaxVoting(sigma=20.0), random_state=0), repeats=6
+    ).analyse(split.X, split.y, public, split.public.sensitive_features)
     assert 0 < found.hard.sensitivity <= found.sensitivity_bound
     assert np.all(found.hard.excessive_risk <= found.risk_bound)
 
@@ -97,7 +97,7 @@ def test_flips_of_unanimous_votes_follow_theorem_2(data):
     X, y, groups = data
     easy = np.where(X[:, 0] > 0, 1, 0)
     found = PATEFairnessAnalysis(
-        PATEClassifier(n_teachers=10, sigma_gnmax=6.0, random_state=0), repeats=200, noise_seed=1
+        PATEClassifier(n_teachers=10, voting=GNMaxVoting(sigma=6.0), random_state=0), repeats=200, noise_seed=1
     ).analyse(np.sign(X[400:]) * 10, easy[400:], np.sign(X[:60]) * 10, groups[:60])
     expected = 1 - ndtr(10 / (math.sqrt(2) * 6.0))
     assert found.unanimous_flipping_probability == pytest.approx(expected)

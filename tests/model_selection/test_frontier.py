@@ -12,7 +12,7 @@ from skfairdp.datasets import make_biased_classification, train_private_public_t
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection import frontier, pareto_frontier
 from skfairdp.model_selection._frame import mark_non_dominated
-from skfairdp.pate import SFPATEClassifier
+from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from skfairdp.utils import PublicData
@@ -64,7 +64,7 @@ class FakePATE(ClassifierMixin, BaseEstimator):
         self.center_ = X.mean(axis=0)
         return self
 
-    def refit_student(self, *, gamma):
+    def refit(self, *, gamma):
         other = clone(self).set_params(gamma=gamma)
         for name in ("privacy_", "classes_", "direction_", "center_"):
             setattr(other, name, getattr(self, name))
@@ -345,7 +345,7 @@ def test_labels_and_groups_may_be_strings():
         ({"X_test": np.zeros((3, 10))}, "y_test of frontier has inconsistent length"),
         ({"estimators": {}}, "'estimators' parameter of frontier is empty"),
         ({"estimators": BaseEstimator()}, "cannot sweep 'BaseEstimator'"),
-        ({"estimators": SFPATEClassifier()}, "cannot sweep 'SFPATEClassifier'"),  # its 'lam' is no weight of parity
+        ({"estimators": SFPATEClassifier()}, "cannot sweep 'SFPATEClassifier'"),  # it has no weight of parity
         ({"estimators": [FakePATE(), FakePATE(delta=1e-6)]}, "must have the same 'delta'"),
     ],
 )
@@ -372,7 +372,7 @@ def test_weights_of_a_student_loss_are_swept_from_one_release():
     )
     ledger = PrivacyLedger()
     model = FairPATEClassifier(
-        constraint_at="student_loss", n_teachers=10, classes=[0, 1], min_count=5, ledger=ledger, epsilon=9.0
+        gate=None, student=ParityPenaltyStudent(), n_teachers=10, classes=[0, 1], ledger=ledger, epsilon=9.0
     )
     frame = frontier(
         model, split.X, split.y, X_public=split.public, X_test=split.X_test, y_test=split.y_test,
@@ -383,7 +383,7 @@ def test_weights_of_a_student_loss_are_swept_from_one_release():
     assert len(ledger.entries) == 2 == frame.attrs["n_fits"]
     assert frame["lam"].tolist() == [0.0, 0.0, 3.0, 3.0] * 2
     assert frame["idp3"].tolist() == [False, True] * 4
-    assert frame["params"].str.contains("lam=3.0").tolist() == [False, False, True, True] * 2
+    assert frame["params"].str.contains("penalty_weight=3.0").tolist() == [False, False, True, True] * 2
     answered = frame[~frame["idp3"]].set_index(["lam", "epsilon"])["disparity"].groupby("lam").mean()
     assert answered[3.0] < answered[0.0]
 

@@ -40,6 +40,7 @@ from skfairdp.datasets import make_biased_classification, train_private_public_t
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import mlp
 from skfairdp.model_selection import hypervolume, pareto_frontier
+from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_epsilon, gdp_mu, repeat
 from tests._tools.search_toys import Toy, ToyOfAttributes, ToyOfGuests, make_rows
 
@@ -444,13 +445,15 @@ def fit_on(search, split, **more):
 
 
 def fair(**params):
-    return FairPATEClassifier(**{"n_teachers": 20, "classes": [0, 1], "random_state": 0, "min_count": 10, **params})
+    return FairPATEClassifier(
+        **{"n_teachers": 20, "classes": [0, 1], "random_state": 0, "gate": VoteGate(min_count=10), **params}
+    )
 
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_free_parameters_share_one_release_per_fold(split):
     ledger = PrivacyLedger()
-    grid = {"gamma": [0.2, 0.3, None], "threshold": [0.6, 0.8], "epsilon": [1.0]}
+    grid = {"gamma": [0.2, 0.3, None], "voting__threshold": [0.6, 0.8], "epsilon": [1.0]}
     search = fit_on(ParetoSearchCV(fair(ledger=ledger), grid, cv=2, refit=False), split)
     assert len(ledger.entries) == 1 and "6 candidates" in ledger.entries[0].releases[0]
     one_fit = fair().planned_privacy(split.X, split.y, X_public=split.public).event

@@ -21,6 +21,7 @@ from skfairdp import (
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.gradient import mlp
+from skfairdp.pate import VoteGate
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
@@ -326,7 +327,7 @@ def split():
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_fairpate_is_searched_for_little_more_than_one_fit(split):
-    model = FairPATEClassifier(epsilon=0.5, classes=[0, 1], min_count=10, random_state=0)
+    model = FairPATEClassifier(epsilon=0.5, classes=[0, 1], gate=VoteGate(min_count=10), random_state=0)
     grid = {"n_teachers": [10, 20, 40], "gamma": [0.1, 0.2, 0.4], "voting": ["soft"]}
     checked = PublicData(split.public.X, split.public.sensitive_features, y=split.y_public)
     search = PrivateSearchCV(model, grid, bounds={"disparity": "<= 0.3"})

@@ -20,6 +20,7 @@ from sklearn.model_selection import (
 )
 
 from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
+from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_mu
 
 rng = np.random.default_rng(0)
@@ -35,7 +36,14 @@ def ledger():
 
 
 def model(ledger, **params):
-    given = {"epsilon": 0.5, "gamma": 0.5, "n_teachers": 5, "min_count": 5, "classes": [0, 1], "random_state": 0}
+    given = {
+        "epsilon": 0.5,
+        "gamma": 0.5,
+        "n_teachers": 5,
+        "gate": VoteGate(min_count=5),
+        "classes": [0, 1],
+        "random_state": 0,
+    }
     return FairPATEClassifier(**{**given, **params}, ledger=ledger)
 
 
@@ -125,7 +133,6 @@ def test_after_a_killed_worker_the_ledger_still_shows_what_was_spent(tmp_path):
     script = f"""
 import os, signal
 import numpy as np
-import skfairdp.pate._base_pate as module
 from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
 from sklearn.model_selection import GridSearchCV, KFold
 rng = np.random.default_rng(0)
@@ -141,7 +148,7 @@ class Dies(FairPATEClassifier):
 
 
 ledger = PrivacyLedger(50.0, path={str(path)!r})
-model = Dies(epsilon=0.5, gamma=0.5, n_teachers=5, classes=[0, 1], min_count=0, ledger=ledger)
+model = Dies(epsilon=0.5, gamma=0.5, n_teachers=5, classes=[0, 1], ledger=ledger)
 search = GridSearchCV(model, {{"n_teachers": [4, 5]}}, cv=KFold(3), n_jobs=2)
 try:
     search.fit(X, (X[:, 0] > 0).astype(int), X_public=PublicData(rng.normal(size=(60, 3)), z))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
-from skfairdp.pate import _aggregate, _base_pate, _plan
+from skfairdp.pate import ConfidentVoting, _confident_voting, _votes
 from skfairdp.privacy import (
     ArgmaxBit,
     GaussianDpEvent,
@@ -22,27 +22,33 @@ from skfairdp.privacy._mechanisms import _Noise
 from tests.mutants.harness import mutant, replace_everywhere
 
 
+def repeat_as(patch, planted):
+    """Composition in the plans of all votings."""
+    for module in (_votes, _confident_voting):
+        patch.setattr(module, "repeat", planted)
+
+
 @mutant
 def composition_left_out(patch):
     """Found: the ε of one query is reported for all of them. Right: every query is counted."""
-    patch.setattr(_plan, "repeat", lambda event, times: event)
+    repeat_as(patch, lambda event, times: event)
 
 
 @mutant
 def failed_thresholds_are_free(patch):
     """Found: a query whose outcome is "no answer" returns early and is not charged. Right: it is charged."""
-    spend_argmax = _plan.Budget.spend_argmax
+    spend_argmax = _confident_voting.Budget.spend_argmax
 
     def spend_threshold(self):
         self._thresholds -= 1
 
     def spend_both(self):
         if self._filter is not None:
-            self._filter.spend(self._plan.threshold.mu_squared)
+            self._filter.spend(self._plan.bit.mu_squared)
         spend_argmax(self)
 
-    patch.setattr(_plan.Budget, "spend_threshold", spend_threshold)
-    patch.setattr(_plan.Budget, "spend_argmax", spend_both)
+    patch.setattr(_confident_voting.Budget, "spend_threshold", spend_threshold)
+    patch.setattr(_confident_voting.Budget, "spend_argmax", spend_both)
 
 
 @mutant
@@ -52,7 +58,7 @@ def only_answered_queries_are_declared(patch):
     def fewer(event, times):
         return repeat(event, math.ceil(0.6 * times) if isinstance(event, ThresholdBit) else times)
 
-    patch.setattr(_plan, "repeat", fewer)
+    repeat_as(patch, fewer)
 
 
 @mutant
@@ -131,7 +137,7 @@ def data_dependent_stopping(patch):
     running = []
     release = GNMax.release
 
-    class Budget(_plan.Budget):
+    class Budget(_confident_voting.Budget):
         def spend_argmax(self):
             running[:] = [self]
 
@@ -141,7 +147,7 @@ def data_dependent_stopping(patch):
             budget._filter.spend(cost)  # at order 2 the data-independent cost is the squared Gaussian one
         return release(self, counts, source, admissible)
 
-    patch.setattr(_aggregate, "Budget", Budget)
+    patch.setattr(_confident_voting, "Budget", Budget)
     patch.setattr(GNMax, "release", release_and_charge)
 
 
@@ -153,10 +159,12 @@ def expected_cost_instead_of_worst_case(patch):
     """
 
     def admits(self, *, may_need_argmax):
-        return self._filter.fits(self._plan.threshold.mu_squared + 0.5 * self._plan.gnmax.mu_squared)
+        return self._filter.fits(self._plan.bit.mu_squared + 0.5 * self._plan.maximum.mu_squared)
 
-    patch.setattr(_plan.Budget, "admits", admits)
-    patch.setattr(_plan.Budget, "spend_argmax", lambda self: self._filter.spend(0.5 * self._plan.gnmax.mu_squared))
+    patch.setattr(_confident_voting.Budget, "admits", admits)
+    patch.setattr(
+        _confident_voting.Budget, "spend_argmax", lambda self: self._filter.spend(0.5 * self._plan.maximum.mu_squared)
+    )
 
 
 @mutant
@@ -166,7 +174,7 @@ def expected_number_of_maxima_declared(patch):
     def expected(event, times):
         return repeat(event, times // 2 if isinstance(event, ArgmaxBit) else times)
 
-    patch.setattr(_plan, "repeat", expected)
+    repeat_as(patch, expected)
 
 
 @mutant
@@ -187,7 +195,7 @@ def realised_spend_is_certified(patch):
     budgets = []
     report = Spending.report.fget
 
-    class Budget(_plan.Budget):
+    class Budget(_confident_voting.Budget):
         def __init__(self, plan):
             super().__init__(plan)
             budgets[:] = [self]
@@ -196,7 +204,7 @@ def realised_spend_is_certified(patch):
         self.event = GaussianDpEvent(float(budgets[0]._filter._spent) ** -0.5)
         return report(self)
 
-    patch.setattr(_aggregate, "Budget", Budget)
+    patch.setattr(_confident_voting, "Budget", Budget)
     patch.setattr(Spending, "report", property(realised))
 
 
@@ -206,7 +214,7 @@ def gate_peeks_at_the_true_plurality(patch):
 
     Right: the gate decides on public counters; what the plurality is must be bought first.
     """
-    release = _base_pate.release_votes
+    release = ConfidentVoting.release
 
     class Peeking:
         def __init__(self, gate, votes):
@@ -219,10 +227,10 @@ def gate_peeks_at_the_true_plurality(patch):
         def record(self, z, k):
             self.gate.record(z, k)
 
-    def peeking(votes, plan, source, *, gate, **kwargs):
-        return release(votes, plan, source, gate=None if gate is None else Peeking(gate, votes), **kwargs)
+    def peeking(self, votes, plan, noise, *, gate=None, **kwargs):
+        return release(self, votes, plan, noise, gate=None if gate is None else Peeking(gate, votes), **kwargs)
 
-    patch.setattr(_base_pate, "release_votes", peeking)
+    patch.setattr(ConfidentVoting, "release", peeking)
 
 
 @mutant

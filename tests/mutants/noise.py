@@ -6,10 +6,12 @@ import math
 import numpy as np
 
 from skfairdp.lagrangian import PFLDPlan
-from skfairdp.pate import _base_pate
-from skfairdp.pate._aggregate import ReleasedVotes
+from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
+from skfairdp.pate._vote_plan import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
 from tests.mutants.harness import draws_of, mutant, replace_draws
+
+VOTINGS = (SoftVoting, GNMaxVoting, ConfidentVoting)
 
 
 @mutant
@@ -32,11 +34,12 @@ def noise_on_labels_instead_of_votes(patch):
     Right: only noisy aggregates leave the private side.
     """
 
-    def release(votes, plan, source, **kwargs):
-        wobble = np.rint(0.3 * source.normal(len(votes))).astype(np.int64)
+    def release(self, votes, plan, noise, **kwargs):
+        wobble = np.rint(0.3 * noise.normal(len(votes))).astype(np.int64)
         return ReleasedVotes((votes.argmax(axis=1) + wobble) % votes.shape[1], None)
 
-    patch.setattr(_base_pate, "release_votes", release)
+    for voting in VOTINGS:
+        patch.setattr(voting, "release", release)
 
 
 @mutant
@@ -98,18 +101,21 @@ def noise_scale_from_private_counts(patch):
 
     Right: the scale is a function of public values only.
     """
-    release = _base_pate.release_votes
 
-    def scaled(votes, plan, source, **kwargs):
-        factor = 0.5 + votes[:, 1].sum() / votes.sum()
-        changes = {
-            name: dataclasses.replace(mechanism, sigma=factor * mechanism.sigma)
-            for name in ("soft", "gnmax", "threshold")
-            if (mechanism := getattr(plan, name)) is not None
-        }
-        return release(votes, dataclasses.replace(plan, **changes), source, **kwargs)
+    def scaled(release):
+        def planted(self, votes, plan, noise, **kwargs):
+            factor = 0.5 + votes[:, 1].sum() / votes.sum()
+            changes = {
+                name: dataclasses.replace(mechanism, sigma=factor * mechanism.sigma)
+                for name in ("histogram", "maximum", "bit")
+                if (mechanism := getattr(plan, name)) is not None
+            }
+            return release(self, votes, dataclasses.replace(plan, **changes), noise, **kwargs)
 
-    patch.setattr(_base_pate, "release_votes", scaled)
+        return planted
+
+    for voting in VOTINGS:
+        patch.setattr(voting, "release", scaled(voting.release))
 
 
 @mutant

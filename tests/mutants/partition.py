@@ -4,11 +4,13 @@ import zlib
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from skfairdp._teachers import fit_teachers, position_partition
-from skfairdp.pate import _base_pate
 from skfairdp.pate import _fair_votes as _sfpate_votes
-from tests.mutants.harness import mutant
+from skfairdp.pate._learning import Lessons, fit_student, seeded
+from skfairdp.pate._vote_plan import UNANSWERED
+from tests.mutants.harness import mutant, replace_everywhere
 
 
 def teach(patch: Any, change: Any) -> None:
@@ -18,7 +20,7 @@ def teach(patch: Any, change: Any) -> None:
         X, y, assignment = change(X, y, assignment, n_teachers)
         return fit_teachers(teacher, X, y, assignment, n_teachers=n_teachers, **kwargs)
 
-    patch.setattr(_base_pate, "fit_teachers", planted)
+    replace_everywhere(patch, fit_teachers, planted)
 
 
 @mutant
@@ -73,7 +75,7 @@ def new_partition_with_warm_teachers(patch):
 
         return Rounds()
 
-    patch.setattr(_base_pate, "fit_teachers", planted)
+    replace_everywhere(patch, fit_teachers, planted)
 
 
 @mutant
@@ -184,35 +186,40 @@ def student_sees_private_rows(patch):
 
     Right: student (and generator) never see a private array.
     """
-    leaked: dict[int, Any] = {}
-    teach_and_vote, fit_student = _base_pate.BasePATE._teach_and_vote, _base_pate.BasePATE._fit_default_student
+    leaked, teach = leak_private_rows(patch), Lessons.teach
 
-    def keeping(self, X, y, *args, **kwargs):
-        leaked[id(self)] = X, y
-        return teach_and_vote(self, X, y, *args, **kwargs)
+    def with_private_rows(self, student, labels, **kwargs):
+        class Leaking:
+            def fit(_, X, shares, **given):
+                rows, true = leaked[-1]
+                shares = np.vstack([shares, np.eye(shares.shape[1])[true]])
+                return student.fit(np.vstack([X, rows]), shares, **given)
 
-    def with_private_rows(self, X, shares, *args, **kwargs):
-        rows, labels = leaked[id(self)]
-        shares = np.vstack([shares, np.eye(shares.shape[1])[labels]])
-        return fit_student(self, np.vstack([X, rows]), shares, *args, **kwargs)
+        return teach(self, Leaking(), labels, **kwargs)
 
-    patch.setattr(_base_pate.BasePATE, "_teach_and_vote", keeping)
-    patch.setattr(_base_pate.BasePATE, "_fit_default_student", with_private_rows)
+    patch.setattr(Lessons, "teach", with_private_rows)
+
+
+def leak_private_rows(patch):
+    """The private rows and labels of every fit to come, for whoever must not have them."""
+    leaked: list[Any] = []
+
+    def keeping(teacher, X, y, *args, **kwargs):
+        leaked.append((X, y))
+        return fit_teachers(teacher, X, y, *args, **kwargs)
+
+    replace_everywhere(patch, fit_teachers, keeping)
+    return leaked
 
 
 @mutant
 def given_student_gets_private_rows(patch):
     """The same with a student of the user's own: private rows and their true labels are appended."""
-    leaked: dict[int, Any] = {}
-    teach_and_vote, fit_student = _base_pate.BasePATE._teach_and_vote, _base_pate.BasePATE._fit_given_student
+    leaked = leak_private_rows(patch)
 
-    def keeping(self, X, y, *args, **kwargs):
-        leaked[id(self)] = X, y
-        return teach_and_vote(self, X, y, *args, **kwargs)
+    def with_private_rows(student, lessons, labels, random_state):
+        (rows, true), told = leaked[-1], labels != UNANSWERED
+        X, y = np.vstack([lessons.X[told], rows]), np.concatenate([labels[told], true])
+        return seeded(clone(student), random_state).fit(X, y)
 
-    def with_private_rows(self, X, labels, *args, **kwargs):
-        rows, true = leaked[id(self)]
-        return fit_student(self, np.vstack([X, rows]), np.concatenate([labels, true]), *args, **kwargs)
-
-    patch.setattr(_base_pate.BasePATE, "_teach_and_vote", keeping)
-    patch.setattr(_base_pate.BasePATE, "_fit_given_student", with_private_rows)
+    replace_everywhere(patch, fit_student, with_private_rows)

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
 from skfairdp._networks import _dp_step as dp_step
-from skfairdp.pate import _base_pate as base_pate
+from skfairdp._teachers import fit_teachers
 from skfairdp.privacy import NoisyVotes, PoissonSample
 from skfairdp.utils import encode_labels
 from tests._tools.catalogue import by_name
@@ -57,13 +57,12 @@ def after_fit(patch, cls, look):
 
 def beside_teachers(patch, look):
     """Let ``look`` see the private rows and the parts before the teachers are trained."""
-    honest = base_pate.fit_teachers
 
-    def fit_teachers(teacher, X, y, assignment, **options):
+    def looking(teacher, X, y, assignment, **options):
         look(np.asarray(X), np.asarray(y), np.asarray(assignment))
-        return honest(teacher, X, y, assignment, **options)
+        return fit_teachers(teacher, X, y, assignment, **options)
 
-    patch.setattr(base_pate, "fit_teachers", fit_teachers)
+    replace_everywhere(patch, fit_teachers, looking)
 
 
 # ---- the mutants -----------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
-from skfairdp.pate._aggregate import UNANSWERED, release_votes
-from skfairdp.pate._plan import plan_votes
-from skfairdp.privacy import GNMax, NeighboringRelation, NoisyThreshold, NoisyVotes
+from skfairdp.pate import ConfidentVoting, LabelGate, SoftVoting, VoteGate
+from skfairdp.pate._vote_plan import UNANSWERED
+from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.problems import make_rows
 from tests._tools.sources import ZeroNoise
 
@@ -27,8 +27,8 @@ every_voting = pytest.mark.parametrize("voting", VOTINGS)
 
 
 def fair(**more):
-    given = {"epsilon": 20.0, "n_teachers": 20, "classes": [0, 1], "random_state": 0, "noise_seed": 0, "min_count": 20}
-    return FairPATEClassifier(**{**given, **more})
+    given = {"epsilon": 20.0, "n_teachers": 20, "classes": [0, 1], "random_state": 0, "noise_seed": 0}
+    return FairPATEClassifier(**{"gate": VoteGate(min_count=20), **given, **more})
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_soft_votes_release_each_query_once(rows, released):
     model = fair(max_queries=150).fit(rows.X, rows.y, X_public=rows.public)
     assert released == {"NoisyVotes": 150} and model.released_votes_.shape == (150, 2)
     np.testing.assert_allclose(model.released_votes_.sum(axis=1), 1)  # two classes: one number, and its rest
-    model.refit_student(gamma=0.3).refit_student(threshold=0.7).predict(rows.X)
+    model.refit(gamma=0.3).refit(voting__threshold=0.7).predict(rows.X)
     assert released["NoisyVotes"] == 150
 
 
@@ -71,7 +71,7 @@ def test_noisy_maxima_release_each_query_once(rows, released):
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 @pytest.mark.parametrize("max_answers", [None, 7])
 def test_confident_votes_stay_within_declared_counts(rows, released, noise, max_answers):
-    model = fair(voting="confident", accounting="binary", noise=noise, max_answers=max_answers, gamma=None)
+    model = fair(voting=ConfidentVoting(accounting="binary", max_answers=max_answers), noise=noise, gamma=None)
     model.fit(rows.X, rows.y, X_public=rows.X_public)
     cap = 120 if max_answers is None else max_answers
     assert released["NoisyThreshold"] <= 200 and released["GNMax"] <= cap
@@ -83,7 +83,7 @@ def test_confident_votes_stay_within_declared_counts(rows, released, noise, max_
 @pytest.mark.parametrize("gamma", [None, 0.05])
 @pytest.mark.parametrize("epsilon", [2.0, 5.0])
 def test_confident_votes_stay_within_the_filter(rows, released, gamma, epsilon):
-    model = fair(voting="confident", accounting="gdp", epsilon=epsilon, gamma=gamma, sigma_gnmax=8.0)
+    model = fair(voting=ConfidentVoting(accounting="gdp", sigma=8.0), epsilon=epsilon, gamma=gamma)
     model.fit(rows.X, rows.y, X_public=rows.public)
     assert 0 < released["mu_squared"] <= 1 / model.privacy_.event.noise_multiplier**2
     assert 10 < released["NoisyThreshold"] < 200  # it is the filter that ended it
@@ -102,31 +102,26 @@ class OneClass:
         self.recorded.append((z, k))
 
 
-def confident_plan(n_queries=4):
-    return plan_votes(
-        relation=NeighboringRelation.REPLACE_ONE,
-        voting="confident", epsilon=5.0, delta=1e-5, n_queries=n_queries, n_teachers=10, n_classes=2, threshold=0.6,
-        noise="gaussian", accounting="binary", sigma_threshold=None, sigma_gnmax=None, max_gnmax=None, owner="Test",
-    )  # fmt: skip
+def released_confidently(votes, gate):
+    voting = ConfidentVoting(accounting="binary")
+    plan = voting.plan(epsilon=5.0, delta=1e-5, n_queries=4, n_teachers=10, n_classes=2)
+    return voting.release(np.array(votes), plan, ZeroNoise(), gate=gate, groups=np.zeros(len(votes), dtype=int))
 
 
 def test_one_admissible_class_is_answered_without_an_argmax(released):
-    votes, gate = np.array([[2, 8], [9, 1], [4, 6], [5, 5]]), OneClass(1)
-    out = release_votes(votes, confident_plan(), ZeroNoise(), gate=gate, groups=np.zeros(4, dtype=int), verbose=0)
+    gate = OneClass(1)
+    out = released_confidently([[2, 8], [9, 1], [4, 6], [5, 5]], gate)
     assert out.labels.tolist() == [1, UNANSWERED, 1, UNANSWERED]
     assert released["NoisyThreshold"] == 4 and released["GNMax"] == 0 and gate.recorded == [(0, 1), (0, 1)]
 
 
 def test_no_admissible_class_asks_nothing(released):
-    votes = np.array([[2, 8], [9, 1]])
-    out = release_votes(votes, confident_plan(), ZeroNoise(), gate=OneClass(), groups=np.zeros(2, dtype=int), verbose=0)
+    out = released_confidently([[2, 8], [9, 1]], OneClass())
     assert out.labels.tolist() == [UNANSWERED] * 2 and not released
 
 
 def test_both_admissible_classes_need_both_releases(released):
-    votes = np.array([[2, 8], [9, 1], [5, 5]])
-    groups, gate = np.zeros(3, dtype=int), OneClass(0, 1)
-    out = release_votes(votes, confident_plan(), ZeroNoise(), gate=gate, groups=groups, verbose=0)
+    out = released_confidently([[2, 8], [9, 1], [5, 5]], OneClass(0, 1))
     assert out.labels.tolist() == [1, 0, UNANSWERED]
     assert released["NoisyThreshold"] == 3 and released["GNMax"] == 2
 
@@ -148,7 +143,7 @@ def test_the_attributes_tell_one_story(voting, n_classes, n_groups):
     assert model.rejection_rate_by_group_ == pytest.approx(expected)
     counts = np.zeros((n_groups, n_classes), dtype=int)
     np.add.at(counts, (asked[answered], labels[answered].astype(int)), 1)
-    assert model.gap_ == largest_disparity(counts)
+    assert model.released_gap_ == largest_disparity(counts)
     votes = model.released_votes_
     if voting == "soft":
         assert votes.shape == (400, n_classes)
@@ -157,10 +152,10 @@ def test_the_attributes_tell_one_story(voting, n_classes, n_groups):
 
 
 @every_voting
-@pytest.mark.parametrize("gate", ["excess", "local"])
-def test_the_gap_stays_below_gamma_once_every_group_is_past_the_cold_start(voting, gate):
+@pytest.mark.parametrize("rule", ["excess", "local"])
+def test_the_gap_stays_below_gamma_once_every_group_is_past_the_cold_start(voting, rule):
     X, y, groups = make_rows(1500, seed=4)
-    model = fair(voting=voting, epsilon=500, gamma=0.15, gate=gate, classes=[0, 1])
+    model = fair(voting=voting, epsilon=500, gamma=0.15, gate=VoteGate(min_count=20, rule=rule), classes=[0, 1])
     model.fit(X[:500], y[:500], X_public=PublicData(X[500:], groups[500:]))
     watch = FairnessGate(2, 2, gamma=0.15)
     settled, after = False, 0
@@ -171,20 +166,19 @@ def test_the_gap_stays_below_gamma_once_every_group_is_past_the_cold_start(votin
         settled = settled or (watch.counts.sum(axis=1).min() >= 20 and watch.excess() == 0)
         after += settled
         assert not settled or largest_disparity(watch.counts) <= 0.15 + 1e-12
-    assert after > 200 and model.gap_ <= 0.15
+    assert after > 200 and model.released_gap_ <= 0.15
     assert largest_disparity(np.bincount(2 * groups + y).reshape(2, 2)) > 0.2  # what the labels have without a gate
 
 
-@every_voting
+@pytest.mark.parametrize("voting", ["soft", "confident"])  # "gnmax" has no threshold
 def test_nobody_answered(rows, voting):
     # Teachers disagree (labels at random) and must be unanimous: nothing passes.
     y = np.random.default_rng(0).integers(2, size=400)
-    model = fair(voting=voting, threshold=1.0, epsilon=500, n_teachers=40).fit(rows.X, y, X_public=rows.public)
-    if voting == "gnmax":  # has no threshold
-        return
-    assert model.n_answered_ == 0 == model.gap_ and set(model.rejection_rate_by_group_.values()) == {1.0}
+    voting = {"soft": SoftVoting(threshold=1.0), "confident": ConfidentVoting(threshold=1.0)}[voting]
+    model = fair(voting=voting, epsilon=500, n_teachers=40).fit(rows.X, y, X_public=rows.public)
+    assert model.n_answered_ == 0 == model.released_gap_ and set(model.rejection_rate_by_group_.values()) == {1.0}
     assert model.released_labels_.tolist() == [None] * 200
-    given = model.refit_student(student=LogisticRegression())
+    given = model.refit(student=LogisticRegression())
     assert set(given.predict(rows.X)) == {0} and given.predict_proba(rows.X).tolist() == [[1.0, 0.0]] * 400
 
 
@@ -196,7 +190,7 @@ def test_one_class_in_public_asks_and_costs_nothing(rows, released, voting, stud
     model.fit(rows.X, np.repeat("only", 400), X_public=rows.public)
     assert not released and model.privacy_.epsilon == 0 and ledger.entries == ()
     assert set(model.predict(rows.X)) == {"only"} == set(model.released_labels_)
-    assert model.predict_proba(rows.X).tolist() == [[1.0]] * 400 and model.gap_ == 0
+    assert model.predict_proba(rows.X).tolist() == [[1.0]] * 400 and model.released_gap_ == 0
 
 
 def test_number_of_teachers():
@@ -210,11 +204,12 @@ def test_without_constraint_fairpate_is_pate(rows):
     seeds = {"random_state": 0, "noise_seed": 3, "n_teachers": 10, "classes": [0, 1]}
     for voting in VOTINGS:
         plain = PATEClassifier(voting=voting, **seeds).fit(rows.X, rows.y, X_public=rows.X_public)
-        for free in ({"gamma": None}, {"constraint_at": None}):
-            model = FairPATEClassifier(voting=voting, **free, **seeds).fit(rows.X, rows.y, X_public=rows.X_public)
+        for gate in ("votes", None):
+            model = FairPATEClassifier(voting=voting, gamma=None, gate=gate, **seeds)
+            model.fit(rows.X, rows.y, X_public=rows.X_public)
             np.testing.assert_array_equal(model.released_votes_, plain.released_votes_)
             np.testing.assert_allclose(model.predict_proba(rows.X), plain.predict_proba(rows.X))
-            assert model.privacy_ == plain.privacy_ and not hasattr(model, "gap_")
+            assert model.privacy_ == plain.privacy_ and not hasattr(model, "released_gap_")
 
 
 def test_progress_is_shown_only_when_asked_for(rows, capsys):
@@ -231,14 +226,17 @@ def test_a_second_fit_forgets_the_first(rows):
     fresh = fair().fit(X[:400], y[:400], X_public=PublicData(X[400:], groups[400:]))
     np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
     np.testing.assert_array_equal(model.released_labels_, fresh.released_labels_)
-    assert model.refit_student(gamma=0.3).gap_ == fresh.refit_student(gamma=0.3).gap_
+    assert model.refit(gamma=0.3).released_gap_ == fresh.refit(gamma=0.3).released_gap_
 
 
-# ---- refit_student -------------------------------------------------------------------------------------------
+# ---- refit ---------------------------------------------------------------------------------------------------
 def same(first, second):
     np.testing.assert_array_equal(first.released_votes_, second.released_votes_)
     np.testing.assert_array_equal(first.released_labels_, second.released_labels_)
-    assert first.gap_ == second.gap_ and first.rejection_rate_by_group_ == second.rejection_rate_by_group_
+    assert (
+        first.released_gap_ == second.released_gap_
+        and first.rejection_rate_by_group_ == second.rejection_rate_by_group_
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,8 +244,12 @@ def same(first, second):
     [
         ("soft", {"gamma": 0.3}),
         ("soft", {"gamma": None}),
-        ("soft", {"threshold": 0.75}),
-        ("soft", {"gamma": 0.02, "threshold": 0.55, "student": LogisticRegression()}),
+        ("soft", {"voting__threshold": 0.75}),
+        ("soft", {"gate__min_count": 5, "gate__rule": "local"}),
+        ("gnmax", {"gate": LabelGate(min_count=20)}),
+        ("gnmax", {"gate": None}),
+        ("soft", {"gamma": 0.02, "voting__threshold": 0.55, "student": LogisticRegression()}),
+        ("soft", {"student__C": 0.01}),
         ("gnmax", {"gamma": 0.3}),
         ("gnmax", {"student": DecisionTreeClassifier(max_depth=2)}),
         ("confident", {"student": LogisticRegression()}),
@@ -255,9 +257,12 @@ def same(first, second):
     ],
 )
 def test_refitting_is_a_fresh_labelling_of_the_same_votes(rows, voting, changes):
-    model = fair(voting=voting, epsilon=200, gamma=0.1).fit(rows.X, rows.y, X_public=rows.public)
+    if voting == "soft":
+        voting = SoftVoting()
+    student = LogisticRegression() if "student__C" in changes else None
+    model = fair(voting=voting, epsilon=200, gamma=0.1, student=student).fit(rows.X, rows.y, X_public=rows.public)
     before = model.predict_proba(rows.X), model.released_labels_.copy(), model.get_params(deep=False)
-    other = model.refit_student(**changes)
+    other = model.refit(**changes)
     # With the same seeds a fresh fit releases the same votes.
     fresh = clone(model).set_params(**changes).fit(rows.X, rows.y, X_public=rows.public)
     same(other, fresh)
@@ -267,26 +272,35 @@ def test_refitting_is_a_fresh_labelling_of_the_same_votes(rows, voting, changes)
     assert model.get_params(deep=False) == before[2]
     np.testing.assert_array_equal(model.predict_proba(rows.X), before[0])
     np.testing.assert_array_equal(model.released_labels_, before[1])
-    if "gamma" in changes or "threshold" in changes:
-        back = other.refit_student(**{name: getattr(model, name) for name in changes})
+    if "gamma" in changes or "voting__threshold" in changes:
+        back = other.refit(**{name: model.get_params()[name] for name in changes})
         same(back, model)
+
+
+@pytest.mark.parametrize("voting", ["soft", SoftVoting()])
+def test_a_shorthand_has_the_parameters_of_its_part_when_refitting(rows, voting):
+    model = fair(voting=voting, gate="votes", gamma=0.3).fit(rows.X, rows.y, X_public=rows.public)
+    other = model.refit(voting__threshold=0.8, gate__min_count=5)
+    assert other.voting.threshold == 0.8 and other.gate.min_count == 5
+    assert model.voting is voting and model.gate == "votes"
+    assert other.n_answered_ < model.n_answered_
 
 
 def test_refitting_charges_nothing(rows):
     ledger = PrivacyLedger(epsilon=5.5)
     model = fair(epsilon=5.0, ledger=ledger, noise_seed=None).fit(rows.X, rows.y, X_public=rows.public)
     for gamma in (0.01, 0.1, None):
-        model.refit_student(gamma=gamma)
+        model.refit(gamma=gamma)
     assert len(ledger.entries) == 1
 
 
 def test_fairer_students_have_smaller_gaps_on_the_public_rows(rows):
     model = fair(epsilon=2000, gamma=0.02).fit(rows.X, rows.y, X_public=rows.public)
     for gamma in (0.02, 0.05, 0.1, 0.2):
-        student = model.refit_student(gamma=gamma)
+        student = model.refit(gamma=gamma)
         predicted = np.bincount(2 * rows.groups_public + student.predict(rows.X_public), minlength=4).reshape(2, 2)
-        assert largest_disparity(predicted) == student.student_.gap_ <= gamma
-    free = model.refit_student(gamma=None)
+        assert largest_disparity(predicted) == student.student_.gap_ == student.student_gap_ <= gamma
+    free = model.refit(gamma=None)
     predicted = np.bincount(2 * rows.groups_public + free.predict(rows.X_public), minlength=4).reshape(2, 2)
     assert largest_disparity(predicted) > 0.15
 

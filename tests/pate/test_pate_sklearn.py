@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, PublicPreprocessor
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.fairness import largest_disparity
-from skfairdp.pate import _rehearsal
+from skfairdp.pate import VoteGate, _rehearsal
 from tests._tools.problems import make_rows
 
 # With this little data and this much noise, now and then no student reaches gamma on the public rows.
@@ -73,7 +73,7 @@ def test_pipeline_transforms_public_rows_with_transform_input(rows, scaler):
         scaler = PublicPreprocessor(StandardScaler(), PublicData(rows.X_public * 3))
     model = Pipeline([("scale", scaler), ("model", accurate())], transform_input=["X_public"])
     model.fit(rows.X, rows.y, X_public=rows.X_public, sensitive_features_public=rows.groups_public)
-    np.testing.assert_allclose(model["model"]._public.X, model["scale"].transform(rows.X_public))
+    np.testing.assert_allclose(model["model"]._lessons.public.X, model["scale"].transform(rows.X_public))
     assert model.score(rows.X, rows.y, sensitive_features=rows.groups) > 0.8
 
 
@@ -128,7 +128,7 @@ def test_pate_and_fairpate_take_the_same_call_with_routing(rows):
 
 
 def test_cross_validation_without_routing_holds_public_rows_out(rows):
-    model = accurate(public_size=0.3, sensitive_columns=0, min_count=5)
+    model = accurate(public_size=0.3, sensitive_columns=0, gate=VoteGate(min_count=5))
     X = np.column_stack([rows.groups, rows.X])
     scores = cross_validate(model, X, rows.y, cv=THREE, scoring=make_scorer(accuracy_score), return_estimator=True)
     assert all(0.7 < score <= 1 for score in scores["test_score"])
@@ -192,10 +192,12 @@ def test_dataframe_in_keeps_names(rows):
 def test_more_classes_and_groups_with_string_labels(voting):
     X, y, groups = make_rows(1500, n_classes=4, n_groups=3, seed=1)
     names, regions = np.array(["none", "low", "mid", "high"]), np.array(["north", "south", "west"])
-    model = accurate(n_teachers=12, voting=voting, gamma=0.2, min_count=20).set_params(classes=names.tolist())
+    model = accurate(n_teachers=12, voting=voting, gamma=0.2, gate=VoteGate(min_count=20)).set_params(
+        classes=names.tolist()
+    )
     model.fit(X[:1000], names[y[:1000]], X_public=PublicData(X[1000:], regions[groups[1000:]]))
     assert model.classes_.tolist() == sorted(names) and model.groups_.tolist() == regions.tolist()
-    assert model.gap_ <= 0.2 and set(model.rejection_rate_by_group_) == set(regions)
+    assert model.released_gap_ <= 0.2 and set(model.rejection_rate_by_group_) == set(regions)
     probabilities = model.predict_proba(X)
     assert probabilities.shape == (1500, 4)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
@@ -209,11 +211,14 @@ def test_more_classes_and_groups_with_string_labels(voting):
 def test_columns_of_a_dataframe_form_intersections(rows):
     names = np.array(["f", "m"])[rows.groups_public]
     public = PublicData(rows.X_public, pd.DataFrame({"sex": names, "age": np.arange(200) % 2}))
-    model = fair(gamma=0.3, min_count=5).fit(rows.X, rows.y, X_public=public)
+    model = fair(gamma=0.3, gate=VoteGate(min_count=5)).fit(rows.X, rows.y, X_public=public)
     assert model.groups_.tolist() == [("f", 0), ("f", 1), ("m", 0), ("m", 1)]
     assert set(model.rejection_rate_by_group_) == set(model.groups_.tolist())
     given = [("m", 1), ("m", 0), ("f", 1), ("f", 0)]
-    assert fair(gamma=0.3, min_count=5, groups=given).fit(rows.X, rows.y, X_public=public).groups_.tolist() == given
+    assert (
+        fair(gamma=0.3, gate=VoteGate(min_count=5), groups=given).fit(rows.X, rows.y, X_public=public).groups_.tolist()
+        == given
+    )
     with pytest.raises(ValueError, match="have no public row"):
         fair(groups=[*given, ("x", 0)]).fit(rows.X, rows.y, X_public=public)
 
@@ -241,7 +246,7 @@ def test_groups_of_protected_rows_are_never_read(rows):
 def test_two_sensitive_columns_of_an_array(rows):
     private = np.column_stack([rows.groups, rows.X, np.arange(400) % 2])
     public = np.column_stack([rows.groups_public, rows.X_public, np.arange(200) % 2])
-    model = fair(sensitive_columns=[0, -1], gamma=0.3, min_count=5).fit(private, rows.y, X_public=public)
+    model = fair(sensitive_columns=[0, -1], gamma=0.3, gate=VoteGate(min_count=5)).fit(private, rows.y, X_public=public)
     assert model.groups_.tolist() == [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)]
     assert model.student_.n_features_in_ == 4
 
@@ -249,7 +254,7 @@ def test_two_sensitive_columns_of_an_array(rows):
 @pytest.mark.parametrize("how", ["argument", "column"])
 def test_public_size_holds_rows_out_by_position(rows, how):
     X = np.column_stack([rows.groups, rows.X]) if how == "column" else rows.X
-    model = fair(public_size=0.25, min_count=5, sensitive_columns=0 if how == "column" else None)
+    model = fair(public_size=0.25, gate=VoteGate(min_count=5), sensitive_columns=0 if how == "column" else None)
     given = {} if how == "column" else {"sensitive_features": rows.groups}
     model.fit(X, rows.y, **given)
     assert model.n_queries_ == 100 and model.n_teachers_ == 10
@@ -324,4 +329,4 @@ def test_scores_of_other_metrics_follow_the_predictions(rows):
     counts = np.zeros((2, 2), dtype=int)
     labels = model.released_labels_[model.answered_mask_].astype(int)
     np.add.at(counts, (rows.groups_public[model.query_indices_][model.answered_mask_], labels), 1)
-    assert model.gap_ == largest_disparity(counts)
+    assert model.released_gap_ == largest_disparity(counts)

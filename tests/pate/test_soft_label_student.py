@@ -86,7 +86,7 @@ def test_the_gap_on_the_public_rows_is_what_it_says(data, three, n_classes, gap)
     X, shares, groups = data if n_classes == 2 else three
     levels = []
     for gamma in (None, 0.2, 0.1, 0.03):
-        student = SoftLabelStudent(gamma=gamma, gap=gap).fit(X, shares, groups=groups)
+        student = SoftLabelStudent(gamma=gamma, disparity=gap).fit(X, shares, groups=groups)
         counts = np.zeros((n_classes, n_classes), dtype=int)  # as many groups as classes here
         np.add.at(counts, (groups, student.predict(X)), 1)
         assert student.gap_ == largest_disparity(counts, gap)
@@ -182,7 +182,7 @@ def test_what_it_refuses(data):
         SoftLabelStudent(gamma=0.1).fit(X, shares)
     with pytest.raises(ValueError, match="without groups"):
         SoftLabelStudent().fit(X, shares).with_gamma(0.1)
-    for bad in ({"gamma": -1}, {"gap": "x"}, {"alpha": 0}):
+    for bad in ({"gamma": -1}, {"disparity": "x"}, {"alpha": 0}):
         with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of SoftLabelStudent"):
             SoftLabelStudent(**bad).fit(X, shares, groups=groups)
     with pytest.raises(NotFittedError):

@@ -247,16 +247,15 @@ def test_kill_9_in_the_middle_of_a_fit_leaves_what_was_spent_on_record(tmp_path)
     script = f"""
 import os, signal, warnings
 import numpy as np
-import skfairdp.pate._base_pate as module
 from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
+from skfairdp.pate import SoftVoting
 rng = np.random.default_rng(0)
 X, z = rng.normal(size=(300, 3)), rng.integers(0, 2, 60)
-real = module.release_votes
-def die(*args, **kwargs):
-    real(*args, **kwargs)                 # noise has been drawn ...
-    os.kill(os.getpid(), signal.SIGKILL)  # ... and nobody gets to clean up
-module.release_votes = die
-FairPATEClassifier(epsilon=0.7, n_teachers=5, classes=[0, 1], min_count=0,
+class Dies(SoftVoting):
+    def release(self, *args, **kwargs):
+        super().release(*args, **kwargs)      # noise has been drawn ...
+        os.kill(os.getpid(), signal.SIGKILL)  # ... and nobody gets to clean up
+FairPATEClassifier(epsilon=0.7, n_teachers=5, classes=[0, 1], voting=Dies(),
                    ledger=PrivacyLedger(5.0, path={str(path)!r})).fit(
     X, (X[:, 0] > 0).astype(int), X_public=PublicData(rng.normal(size=(60, 3)), z))
 """

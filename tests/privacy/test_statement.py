@@ -47,7 +47,7 @@ ENTRY = {
 
 @pytest.fixture(scope="module")
 def fitted(rows):
-    model = FairPATEClassifier(classes=[0, 1], n_teachers=5, random_state=0, lam=0.0, gamma=None)
+    model = FairPATEClassifier(classes=[0, 1], n_teachers=5, random_state=0, gamma=None)
     return model.fit(rows.X, rows.y, X_public=rows.public)
 
 

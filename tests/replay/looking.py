@@ -85,7 +85,7 @@ def _another_student(fitted: Any) -> Any:
 _QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "sample": lambda fitted: fitted.sample(25, random_state=2),
     "sample_labels and sample": lambda fitted: fitted.sample_labels(25, random_state=3),
-    "refit_student": lambda fitted: fitted.refit_student(student=_another_student(fitted)),
+    "refit": lambda fitted: fitted.refit(student=_another_student(fitted)),
     "epsilon_spent_": lambda fitted: fitted.epsilon_spent_,
     "privacy_": lambda fitted: str(fitted.privacy_),
     "privacy_statement": lambda fitted: fitted.privacy_statement(),

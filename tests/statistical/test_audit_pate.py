@@ -14,41 +14,33 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skfairdp import FairPATEClassifier, PublicData
 from skfairdp.fairness import FairnessGate
 from skfairdp.inspection import AuditResult, audit_count_statistic, audit_matched_filter
-from skfairdp.pate._aggregate import UNANSWERED, release_votes
-from skfairdp.pate._plan import VotePlan, plan_votes
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of
+from skfairdp.pate import VoteGate
+from skfairdp.pate._vote_plan import UNANSWERED, VotePlan
+from skfairdp.privacy import GaussianMechanism, NoiseSource, epsilon_of
 from skfairdp.privacy._mechanisms import _Noise
 
 from .watching import fixed_entropy, no_student
+from .worlds import voting_part
 
 EPSILON, DELTA = 8.0, 1e-5  # a large budget: few runs tell a noise scale from one smaller by √2
 N_TEACHERS = 101
 CONFIDENCE = 0.99
 
 
-def plan_for(voting: str, n_classes: int, n_queries: int, noise: str = "gaussian", **scales: Any) -> VotePlan:
-    parameters = {"accounting": "auto", "sigma_threshold": None, "sigma_gnmax": None, "max_gnmax": n_queries, **scales}
-    return plan_votes(
-        relation=NeighboringRelation.REPLACE_ONE,
-        voting=voting,
-        epsilon=EPSILON,
-        delta=DELTA,
-        n_queries=n_queries,
-        n_teachers=N_TEACHERS,
-        n_classes=n_classes,
-        threshold=0.6,
-        noise=noise,
-        owner="an audit",
-        **parameters,
-    )
+def plan_for(
+    voting: str, n_classes: int, n_queries: int, noise: str = "gaussian", **scales: Any
+) -> tuple[Any, VotePlan]:
+    part = voting_part(voting, max_answers=n_queries, **scales)
+    votes = {"n_queries": n_queries, "n_teachers": N_TEACHERS, "n_classes": n_classes}
+    return part, part.plan(epsilon=EPSILON, delta=DELTA, noise=noise, **votes)
 
 
-def released(plan: VotePlan, votes: list[int], n_runs: int, gate: Any = None) -> list[Any]:
+def released(part: Any, plan: VotePlan, votes: list[int], n_runs: int, gate: Any = None) -> list[Any]:
     """Independent runs of the release code on queries that all have these votes."""
     table = np.tile(np.array(votes, dtype=np.int64), (plan.n_queries, 1))
     groups = None if gate is None else np.arange(plan.n_queries) % 2
     return [
-        release_votes(table, plan, NoiseSource(), gate=None if gate is None else gate(), groups=groups, verbose=0)
+        part.release(table, plan, NoiseSource(), gate=None if gate is None else gate(), groups=groups)
         for _ in range(n_runs)
     ]
 
@@ -86,11 +78,11 @@ FACTORS = pytest.mark.parametrize("factor", [1.0, 2**0.5], ids=["as declared", "
 def test_hard_votes_of_two_classes(noise, factor, monkeypatch):
     """k1: the number of queries answered with class 1, votes (51, 50) against (50, 51)."""
     n_queries, n_runs = (25, 250) if noise == "gaussian" else (15, 250)
-    plan = plan_for("gnmax", 2, n_queries, noise)
+    part, plan = plan_for("gnmax", 2, n_queries, noise)
     weaker_noise(monkeypatch, factor)
     with fixed_entropy(1):
         without, with_canary = (
-            np.array([run.labels for run in released(plan, votes, n_runs)]) for votes in ([51, 50], [50, 51])
+            np.array([run.labels for run in released(part, plan, votes, n_runs)]) for votes in ([51, 50], [50, 51])
         )
     result = audit_count_statistic(without, with_canary, label=1, confidence=CONFIDENCE)
     judge(result, epsilon_of(plan.event, DELTA), factor, sharp=noise == "gaussian")
@@ -101,13 +93,13 @@ def test_hard_votes_of_two_classes(noise, factor, monkeypatch):
 def test_thresholds_of_a_confident_vote(n_classes, gated, factor, monkeypatch):
     """k1: the number of answers, the plurality a vote below the threshold or at it. The budget goes to thresholds."""
     n_queries, n_runs = 25, 250
-    plan = plan_for("confident", n_classes, n_queries, accounting="binary", sigma_gnmax=1e4)
+    part, plan = plan_for("confident", n_classes, n_queries, accounting="binary", sigma=1e4)
     weaker_noise(monkeypatch, factor)
     tail = [0] * (n_classes - 2)
     gate = (lambda: FairnessGate(2, n_classes, gamma=0.5, min_count=1000)) if gated else None  # all cold start
     with fixed_entropy(2):
         without, with_canary = (
-            np.array([run.labels for run in released(plan, votes, n_runs, gate)])
+            np.array([run.labels for run in released(part, plan, votes, n_runs, gate)])
             for votes in ([60, 41, *tail], [61, 40, *tail])
         )
     unanswered = [np.where(labels == UNANSWERED, 0, 1) for labels in (without, with_canary)]
@@ -121,12 +113,12 @@ def test_thresholds_of_a_confident_vote(n_classes, gated, factor, monkeypatch):
 def test_soft_votes(n_classes, noise, factor, monkeypatch):
     """k2: the matched filter, the noisy histograms projected on the vote that the canary moves."""
     n_queries, n_runs = (50, 400) if noise == "gaussian" else (8, 300)
-    plan = plan_for("soft", n_classes, n_queries, noise)
+    part, plan = plan_for("soft", n_classes, n_queries, noise)
     weaker_noise(monkeypatch, factor)
     tail = [0] * (n_classes - 2)
     with fixed_entropy(3):
         without, with_canary = (
-            np.array([(run.shares[:, 1] - run.shares[:, 0]).sum() for run in released(plan, votes, n_runs)])
+            np.array([(run.shares[:, 1] - run.shares[:, 0]).sum() for run in released(part, plan, votes, n_runs)])
             for votes in ([51, 50, *tail], [50, 51, *tail])
         )
     result = audit_matched_filter(without, with_canary, confidence=CONFIDENCE)
@@ -167,7 +159,7 @@ def audit_a_fit(voting: str, n_runs: int, n_queries: int, seed: int) -> tuple[Au
         epsilon=EPSILON,
         delta=DELTA,
         gamma=0.2,
-        min_count=n_queries // 2,
+        gate=VoteGate(min_count=n_queries // 2),
         voting=voting,
         n_teachers=20,
         teacher=LoudestRow(),
@@ -179,7 +171,7 @@ def audit_a_fit(voting: str, n_runs: int, n_queries: int, seed: int) -> tuple[Au
     with fixed_entropy(seed), no_student():
         for y, outcomes in zip(labellings, worlds, strict=True):
             for _ in range(n_runs):
-                release = model.fit(X, y, X_public=public)._released
+                release = model.fit(X, y, X_public=public)._lessons.votes
                 outcomes.append(release.shares[:, 1].sum() if voting == "soft" else release.labels)
     if voting == "soft":
         return audit_matched_filter(*worlds, confidence=CONFIDENCE), model.privacy_.epsilon

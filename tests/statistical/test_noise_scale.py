@@ -98,7 +98,7 @@ def test_noise_added_in_a_fit_has_the_accounted_scale(name):
 def test_noise_added_under_the_filter_adds_up_to_its_cap(name):
     """Squared costs of all releases, from the noise they really got: at most the cap, and not far below it."""
     scale = math.sqrt(2000) / gdp_mu(4.0, 1e-5)  # 1000 answered queries use up epsilon=4
-    model, kinds = noise_of_a_fit(name, n_draws=4000, sigma_threshold=scale, sigma_gnmax=math.sqrt(2) * scale)
+    model, kinds = noise_of_a_fit(name, n_draws=4000, sigma_threshold=scale, sigma=math.sqrt(2) * scale)
     spent = {1: 0.0, -1: 0.0}
     for kind, (_, draws, n_uses) in kinds.items():
         low, high = noise_scale_interval(draws, confidence=CONFIDENCE)

@@ -17,7 +17,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import IDP3, FairPATEClassifier
-from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent, _base_pate
+from skfairdp._teachers import Teachers, vote_histogram
+from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from skfairdp.privacy import NoiseSource, _noise
 
 from .watching import fixed_entropy
@@ -142,7 +143,7 @@ def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(
                 return original(self, X, shares, **kwargs)
 
             patch.setattr(kind, "fit", noting)
-        model = make_estimator(SETTINGS[name], epsilon=200.0, gamma=0.15, lam=0.5)
+        model = make_estimator(SETTINGS[name], epsilon=200.0, gamma=0.15)
         model.fit(world.X, world.y, X_public=world.public)
     kind, X, shares, kwargs = seen.pop()
     assert kind is (SoftLabelStudent if kept_only else ParityPenaltyStudent) and type(model.student_) is kind
@@ -160,15 +161,15 @@ def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(
 @pytest.mark.parametrize("name", [*MODES, *BASELINE_MODES])
 def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
     world = make_world(SETTINGS[name]["n_classes"])
-    raw = []
-    original = _base_pate.vote_histogram
+    raw, original = [], Teachers.predict
 
-    def noting(*args, **kwargs):
-        raw.append(original(*args, **kwargs))
-        return raw[-1]
+    def noting(teachers, X):
+        predicted = original(teachers, X)
+        raw.append(vote_histogram(predicted, world.n_classes))
+        return predicted
 
     with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
-        patch.setattr(_base_pate, "vote_histogram", noting)
+        patch.setattr(Teachers, "predict", noting)
         model = make_estimator(SETTINGS[name], teacher=teacher, gamma=0.5)
         model.fit(world.X, world.y, X_public=world.public)
     stored = pickle.dumps(model, protocol=4)
@@ -181,7 +182,7 @@ def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
             assert np.ascontiguousarray(block, dtype=kind).tobytes() not in stored
     assert b"skfairdp.ensemble" not in stored, "a teacher is in the pickle"
     if teacher is not None:  # the unfitted parameter is
-        students = pickle.dumps((model.student_, model._denoiser), protocol=4)
+        students = pickle.dumps((model.student_, model._lessons.denoiser), protocol=4)
         assert stored.count(b"coef_") == students.count(b"coef_")
 
 
@@ -210,7 +211,7 @@ def test_idp3_around_a_private_fit_is_post_processing_of_that_fit():
     with replayed_release():
         idp.fit(X, y, sensitive_features=groups)
         states.append(joblib.hash(vars(idp)))
-        public = (X[:, None] == idp.estimator_._public.X).all(axis=2).any(axis=1)
+        public = (X[:, None] == idp.estimator_._lessons.public.X).all(axis=2).any(axis=1)
         assert public.sum() == 60
         X, y = np.where(public[:, None], X, -50 * X), np.where(public, y, 1 - y)
         idp.fit(X, y, sensitive_features=np.where(public, groups, 1 - groups))

@@ -15,15 +15,14 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import PATEClassifier, PrivacyLedger
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.pate import _aggregate
-from skfairdp.pate._plan import Budget, plan_votes
+from skfairdp.pate import ConfidentVoting
+from skfairdp.pate._confident_voting import Budget
 from skfairdp.privacy import (
     ArgmaxBit,
     DiscreteGaussian,
     GaussianDpEvent,
     GaussianMechanism,
     GNMax,
-    NeighboringRelation,
     NoiseSource,
     NoisyThreshold,
     ThresholdBit,
@@ -36,7 +35,7 @@ from skfairdp.privacy import (
 )
 
 from .watching import Release, fixed_entropy, no_student, recorded_noise, watched_releases
-from .worlds import N_PUBLIC, SETTINGS, make_estimator, make_world
+from .worlds import N_PUBLIC, SETTINGS, make_estimator, make_world, voting_part
 
 FAIR = [name for name in SETTINGS if name.startswith("FairPATE")]
 
@@ -76,7 +75,7 @@ def test_every_release_is_covered_by_the_certified_event(name, threshold):
     n_classes = SETTINGS[name]["n_classes"]
     # No gate, and scales at which the filter pays for two thirds of the thresholds: maxima and filter run dry.
     sigma = math.sqrt(N_PUBLIC / 1.5) / gdp_mu(4.0, 1e-5)
-    scales = {"sigma_threshold": sigma, "sigma_gnmax": sigma} if "gdp" in name else {}
+    scales = {"sigma_threshold": sigma, "sigma": sigma} if "gdp" in name else {}
     with no_student(), watched_releases() as log:
         model = fit(name, threshold=threshold, gamma=None, **scales)
     certified = flatten(model.privacy_.event)
@@ -143,22 +142,8 @@ def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
     """Noise that drowns the votes gives unanimous and divided teachers the same outputs; the rest must agree too."""
     n = 60
     sigma = math.sqrt(n) / gdp_mu(2.0, 1e-5) if accounting == "gdp" else None  # pays for half the queries or so
-    plan = plan_votes(
-        relation=NeighboringRelation.REPLACE_ONE,
-        voting="confident",
-        epsilon=2.0,
-        delta=1e-5,
-        n_queries=n,
-        n_teachers=2000,
-        n_classes=n_classes,
-        threshold=0.6,
-        noise="gaussian",
-        accounting=accounting,
-        sigma_threshold=sigma,
-        sigma_gnmax=sigma,
-        max_gnmax=n // 4,
-        owner="",
-    )
+    voting = ConfidentVoting(accounting=accounting, sigma_threshold=sigma, sigma=sigma, max_answers=n // 4)
+    plan = voting.plan(epsilon=2.0, delta=1e-5, n_queries=n, n_teachers=2000, n_classes=n_classes)
     unanimous = np.zeros((n, n_classes), dtype=np.int64)
     unanimous[:, 0] = 2000
     divided = np.zeros_like(unanimous)
@@ -166,7 +151,7 @@ def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
     stops = []
     for votes in (unanimous, divided):
         with watched_releases(0, scale=1e7) as log:
-            released = _aggregate.release_votes(votes, plan, NoiseSource(), gate=None, groups=None, verbose=0)
+            released = voting.release(votes, plan, NoiseSource())
         stops.append([(type(one.mechanism), one.output) for one in log])
         n_thresholds = sum(isinstance(one.mechanism, NoisyThreshold) for one in log)
         assert 0 < (released.labels >= 0).sum() < n_thresholds < n, "the budget should have run out"
@@ -178,22 +163,9 @@ def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
 def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
     """Whatever the votes answer: at most the declared counts, or never a hair above the cap."""
     n = 200
-    plan = plan_votes(
-        relation=NeighboringRelation.REPLACE_ONE,
-        voting="confident",
-        epsilon=1.0,
-        delta=1e-5,
-        n_queries=n,
-        n_teachers=50,
-        n_classes=3,
-        threshold=0.6,
-        noise="gaussian",
-        accounting=accounting,
-        sigma_threshold=40.0 if accounting == "gdp" else None,
-        sigma_gnmax=40.0 if accounting == "gdp" else None,
-        max_gnmax=n // 5,
-        owner="test",
-    )
+    sigma = 40.0 if accounting == "gdp" else None
+    voting = ConfidentVoting(accounting=accounting, sigma_threshold=sigma, sigma=sigma, max_answers=n // 5)
+    plan = voting.plan(epsilon=1.0, delta=1e-5, n_queries=n, n_teachers=50, n_classes=3)
     budget = Budget(plan)
     thresholds = maxima = 0
     for query in range(n):
@@ -206,37 +178,23 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
             maxima += 1
     assert thresholds > 0
     if accounting == "binary":
-        assert thresholds <= n and maxima <= plan.n_gnmax
+        assert thresholds <= n and maxima <= plan.n_maxima
         certified = flatten(plan.event)
-        assert (certified[plan.threshold.event], certified[plan.gnmax.event]) == (n, plan.n_gnmax)
+        assert (certified[plan.bit.event], certified[plan.maximum.event]) == (n, plan.n_maxima)
         return
-    spent = thresholds / Fraction(plan.threshold.sigma) ** 2 + 2 * maxima / Fraction(plan.gnmax.sigma) ** 2
+    spent = thresholds / Fraction(plan.bit.sigma) ** 2 + 2 * maxima / Fraction(plan.maximum.sigma) ** 2
     cap = 1 / Fraction(plan.event.noise_multiplier) ** 2
-    one_more = 1 / Fraction(plan.threshold.sigma) ** 2 + 2 / Fraction(plan.gnmax.sigma) ** 2
+    one_more = 1 / Fraction(plan.bit.sigma) ** 2 + 2 / Fraction(plan.maximum.sigma) ** 2
     assert spent <= cap
     assert thresholds == n or cap < spent + one_more * (1 + Fraction(1, 10**9)), "the filter stopped early"
 
 
 @pytest.mark.parametrize("voting", ["soft", "gnmax", "confident"])
 def test_votes_on_more_queries_than_planned_are_refused(voting):
-    plan = plan_votes(
-        relation=NeighboringRelation.REPLACE_ONE,
-        voting=voting,
-        epsilon=1.0,
-        delta=1e-5,
-        n_queries=5,
-        n_teachers=10,
-        n_classes=2,
-        threshold=0.6,
-        owner="",
-        noise="gaussian",
-        accounting="auto",
-        sigma_threshold=None,
-        sigma_gnmax=None,
-        max_gnmax=None,
-    )
+    part = voting_part(voting)
+    plan = part.plan(epsilon=1.0, delta=1e-5, n_queries=5, n_teachers=10, n_classes=2)
     with recorded_noise() as log, pytest.raises(ValueError, match="pays for 5 queries, but there are votes on 6"):
-        _aggregate.release_votes(np.full((6, 2), 5), plan, NoiseSource(), gate=None, groups=None, verbose=0)
+        part.release(np.full((6, 2), 5), plan, NoiseSource())
     assert not log
 
 
@@ -254,7 +212,7 @@ def test_calibrated_noise_costs_at_most_the_target(n, epsilon):
 
 
 def test_the_filter_is_refused_for_noise_that_is_not_gaussian():
-    with pytest.raises(ValueError, match="accounting='gdp' of FairPATEClassifier needs noise='gaussian'"):
+    with pytest.raises(ValueError, match="accounting='gdp' of ConfidentVoting needs noise='gaussian'"):
         fit("FairPATE-confident-2classes-gdp", noise="discrete_gaussian")
     for mechanism in (NoisyThreshold(5.0, "discrete_gaussian", 10, 6.0), GNMax(5.0, "discrete_gaussian", 10, 2)):
         with pytest.raises(ValueError, match="not exactly Gaussian-DP"):

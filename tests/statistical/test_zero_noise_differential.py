@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp.ensemble import MLPTeachers
-from skfairdp.pate import _base_pate
+from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes
 
-from .watching import Release, no_student, watched_releases
+from .watching import Release, WatchingCache, no_student, watched_releases
 from .worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
 
 EXTREME = 1e4
@@ -39,18 +39,10 @@ def releases_of(
     setting: dict[str, Any], world: World, X: np.ndarray, y: np.ndarray, *, noise: int | None = None
 ) -> tuple[list[Release], Any, np.ndarray]:
     """All releases of a fit, the fitted estimator, and the partition it drew (public: a function of random_state)."""
-    partitions = []
-    original = _base_pate.position_partition
-
-    def noting(*args: Any, **kwargs: Any) -> np.ndarray:
-        partitions.append(original(*args, **kwargs))
-        return partitions[-1]
-
-    with no_student(), watched_releases(noise) as log, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_base_pate, "position_partition", noting)
-        model = make_estimator(setting).fit(X, y, X_public=world.public)
-    assert len(partitions) == 1, "rows are dealt to teachers once in a fit"
-    return log, model, partitions[0]
+    memory = WatchingCache()
+    with no_student(), watched_releases(noise) as log:
+        model = make_estimator(setting, memory=memory).fit(X, y, X_public=world.public)
+    return log, model, memory.parts
 
 
 def largest_moves(here: list[Release], there: list[Release]) -> dict[type, float]:
@@ -129,7 +121,7 @@ def test_every_output_is_what_its_noisy_value_says(name):
     setting = SETTINGS[name]
     world = make_world(setting["n_classes"])
     log, model, _ = releases_of(setting, world, world.X, world.y, noise=3)
-    labels, released = [], model._released
+    labels, released = [], model._lessons.votes
     for release in log:
         noisy = release.value + release.noise.reshape(release.value.shape)
         if isinstance(release.mechanism, GaussianMechanism):
@@ -193,22 +185,15 @@ def test_the_scale_of_the_noise_does_not_depend_on_private_rows():
 @pytest.mark.parametrize("voting", ["soft", "confident"])
 def test_held_out_public_rows_do_not_spread_a_private_row(voting):
     """With ``public_size`` the rows come from one table; which are private is a matter of position only."""
-    setting = pate_setting(True, voting, 2, accounting="auto", public_size=0.4, min_count=1, n_teachers=7)
+    setting = pate_setting(True, voting, 2, public_size=0.4, gate=VoteGate(min_count=1), n_teachers=7)
     world = make_world(2)
     groups = np.arange(len(world.X)) % 2
 
     def fit(X, y):
-        seen = []
-        original = _base_pate.fit_teachers
-
-        def noting(teacher, rows, *args, **kwargs):
-            seen.append(rows)
-            return original(teacher, rows, *args, **kwargs)
-
-        with no_student(), watched_releases() as log, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_base_pate, "fit_teachers", noting)
-            make_estimator(setting).fit(X, y, sensitive_features=groups)
-        return log, seen[0]
+        memory = WatchingCache()
+        with no_student(), watched_releases() as log:
+            make_estimator(setting, memory=memory).fit(X, y, sensitive_features=groups)
+        return log, memory.rows
 
     here, private_rows = fit(world.X, world.y)
     private = [i for i, row in enumerate(world.X) if (private_rows == row).all(axis=1).any()]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skfairdp.pate import _base_pate
+from skfairdp import FairPATEClassifier, PATEClassifier
+from skfairdp.pate._learning import Lessons
 from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes, _noise
 from skfairdp.privacy._mechanisms import _Noise
 
@@ -125,6 +126,38 @@ def recorded_noise() -> Iterator[list[tuple[Any, np.ndarray]]]:
 def no_student() -> Iterator[None]:
     """Stop a fit after its last release. What follows is post-processing (test_post_processing.py)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_base_pate.BasePATE, "_fit_default_student", lambda self, *_, **__: None)
-        patch.setattr(_base_pate.BasePATE, "_finish", lambda self: self)
+        patch.setattr(
+            Lessons, "of", lambda public, queries, votes, n_classes, *_: Lessons(public, queries, votes, n_classes)
+        )
+        for estimator in (PATEClassifier, FairPATEClassifier):
+            patch.setattr(estimator, "_learn", lambda self: self)
         yield
+
+
+class WatchingCache:
+    """Given as ``memory=``: remembers what teachers were trained on, and caches nothing."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def cache(self, function: Any, *, ignore: list[str]) -> Any:
+        def watched(*args: Any, **ignored: Any) -> Any:
+            self.calls.append(args)
+            return function(*args, **ignored)
+
+        return watched
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The private rows of the one training there was."""
+        ((_, rows, *_),) = self.calls
+        return rows
+
+    @property
+    def parts(self) -> np.ndarray:
+        """Who taught whom in the one training there was."""
+        ((_, _, _, parts, *_),) = self.calls
+        return parts
+
+    def __sklearn_clone__(self) -> "WatchingCache":
+        return self

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
+from skfairdp.pate import ConfidentVoting, GNMaxVoting, LabelGate, ParityPenaltyStudent, SoftVoting, VoteGate
 
 N_ROWS, N_TEACHERS, N_PUBLIC = 48, 12, 30
 
@@ -29,8 +30,14 @@ def make_world(n_classes: int, *, seed: int = 0) -> World:
     return World(X, y, PublicData(X_public, groups), n_classes)
 
 
-#: The paper's names for FairPATEClassifier with its constraint behind the aggregation.
-BASELINES = {"student_data": "S_pre", "student_loss": "S_in"}
+#: The paper's names for FairPATEClassifier with parity behind the aggregation.
+BASELINES = ("S_pre", "S_in")
+
+
+def voting_part(voting: str, **wanted: Any) -> Any:
+    """The part of this name, with those of the wanted parameters that it has."""
+    part = {"soft": SoftVoting(), "gnmax": GNMaxVoting(), "confident": ConfidentVoting()}[voting]
+    return part.set_params(**{name: value for name, value in wanted.items() if name in part.get_params()})
 
 
 def pate_setting(
@@ -40,7 +47,7 @@ def pate_setting(
 
 
 def name_of(setting: dict[str, Any]) -> str:
-    estimator = BASELINES.get(setting.get("constraint_at"), "FairPATE" if setting["fair"] else "PATE")
+    estimator = setting.get("baseline", "FairPATE" if setting["fair"] else "PATE")
     parts = [estimator, setting["voting"], f"{setting['n_classes']}classes"]
     if setting["noise"] != "gaussian":
         parts.append("discrete")
@@ -50,18 +57,25 @@ def name_of(setting: dict[str, Any]) -> str:
 
 
 def make_estimator(setting: dict[str, Any], **changes: Any) -> Any:
-    parameters = {key: value for key, value in setting.items() if key not in ("fair", "n_classes")}
+    """The estimator of a setting; parameters of its voting part are given like its own."""
+    own = {"accounting", "threshold", "sigma", "sigma_threshold"}
+    asked = {**setting, **changes}
+    parameters = {key: value for key, value in asked.items() if key not in {"fair", "n_classes", "baseline", *own}}
     parameters = {
         "epsilon": 4.0,
         "n_teachers": N_TEACHERS,
         "random_state": 0,
         "classes": list(range(setting["n_classes"])),
         **parameters,
-        **changes,
+        "voting": voting_part(setting["voting"], **{name: asked[name] for name in own & asked.keys()}),
     }
     if not setting["fair"]:
         return PATEClassifier(**parameters)
-    return FairPATEClassifier(**{"gamma": 0.1, "min_count": 4, **parameters})
+    fairness: dict[str, Any] = {
+        "S_pre": {"gate": LabelGate(min_count=4)},
+        "S_in": {"gate": None, "student": ParityPenaltyStudent(penalty_weight=0.5)},
+    }.get(setting.get("baseline", ""), {"gate": VoteGate(min_count=4)})
+    return FairPATEClassifier(**{"gamma": 0.1, **fairness, **parameters})
 
 
 #: Every voting mode, accounting and noise of both estimators, for two classes and for three; then the baselines.
@@ -80,7 +94,7 @@ SETTINGS = {
 SETTINGS |= {
     name_of(setting): setting
     for n_classes in (2, 3)
-    for constraint_at in BASELINES
+    for baseline in BASELINES
     for voting in ("soft", "gnmax", "confident")
-    for setting in (pate_setting(True, voting, n_classes, constraint_at=constraint_at),)
+    for setting in (pate_setting(True, voting, n_classes, baseline=baseline),)
 }

@@ -14,6 +14,7 @@ from torch import nn
 from skfairdp import FairPATEClassifier, PATEClassifier, SFPATEClassifier
 from skfairdp._teachers import NetClassifier, as_classifiers, fit_teachers, position_partition, vote_histogram
 from skfairdp.baselines import RandomizedResponseClassifier
+from skfairdp.pate import VoteGate
 
 N_TEACHERS = 5
 
@@ -160,7 +161,7 @@ def test_pate_takes_a_bare_net_as_teacher(rows):
     pate = PATEClassifier(n_teachers=5, classes=[0, 1], teacher=teacher, epsilon=20.0, noise_seed=0, random_state=0)
     assert pate.fit(X, y, X_public=X_public).score(X, y) > 0.9
     fair = FairPATEClassifier(n_teachers=5, classes=[0, 1], teacher=teacher, epsilon=20.0, noise_seed=0, gamma=0.5,
-                              min_count=5, random_state=0)  # fmt: skip
+                              gate=VoteGate(min_count=5), random_state=0)  # fmt: skip
     assert fair.fit(X, y, X_public=X_public, sensitive_features_public=groups_public).score(X, y) > 0.7
 
 

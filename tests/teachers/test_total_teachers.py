@@ -210,7 +210,7 @@ def test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teach
     model = PATEClassifier(classes=[0, 1], n_teachers=K, epsilon=0.1, random_state=0)
     for rows, target in ((X, labels), (X, other), (far, Y)):
         for method in ("composition", "selection"):
-            search = PrivateSearchCV(model, {"teacher": teachers, "threshold": [0.55, 0.6]}, method=method)
+            search = PrivateSearchCV(model, {"teacher": teachers, "voting__threshold": [0.55, 0.6]}, method=method)
             with contextlib.suppress(RuntimeError):
                 search.fit(rows, target, X_public=QUERIES, validation=validation)
             assert hasattr(search, "best_estimator_"), "a fit has failed, and with it the search"

@@ -1,0 +1,301 @@
+"""What comes after the votes are released: labels, students, predictions, refits. No private row is read here."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._inputs import PublicRows, read_features
+from skfairdp.fairness import FairnessGate
+from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._vote_plan import UNANSWERED, ReleasedVotes
+from skfairdp.utils import RandomStateLike, public_generator
+
+__all__ = [
+    "ConstantStudent",
+    "LearnsFromVotes",
+    "Lessons",
+    "check_student",
+    "fit_student",
+    "gate_labels",
+    "paid_votes",
+    "seeded",
+    "tell_answers",
+]
+
+Array = NDArray[np.float64]
+
+
+class ConstantStudent:
+    """Predicts one class. For a public domain of one class, or when no query was answered."""
+
+    def __init__(self, n_classes: int = 1, constant: int = 0) -> None:
+        self.classes_ = np.arange(n_classes)
+        self.constant = constant
+
+    def predict(self, X: Array) -> NDArray[np.int64]:
+        return np.full(len(X), self.constant, dtype=np.int64)
+
+    def predict_proba(self, X: Array) -> Array:
+        return np.eye(len(self.classes_))[self.predict(X)]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """All that a student may learn from: public rows, and what was released about those that were asked about.
+
+    Parameters
+    ----------
+    public : PublicRows
+    queries : ndarray of int of shape (n_queries,)
+        Positions of the public rows asked about, in the order of asking.
+    votes : ReleasedVotes
+    n_classes : int
+    denoiser : SoftLabelStudent, ConstantStudent or None
+        Of released shares: their regression on the queries. It serves every γ and threshold of a sweep.
+    """
+
+    public: PublicRows
+    queries: NDArray[np.int64]
+    votes: ReleasedVotes
+    n_classes: int
+    denoiser: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        public: PublicRows,
+        queries: NDArray[np.int64],
+        votes: ReleasedVotes,
+        n_classes: int,
+        disparity: str = "others",
+    ) -> "Lessons":
+        """Lessons with their denoiser, where shares were released."""
+        lessons = cls(public, queries, votes, n_classes)
+        if votes.shares is None:
+            return lessons
+        denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
+        return cls(public, queries, votes, n_classes, denoiser)
+
+    @property
+    def X(self) -> Array:
+        """The queries."""
+        return self.public.X[self.queries]
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """Of the queries."""
+        return None if self.public.groups is None else self.public.groups[self.queries]
+
+    def labels(self, voting: Any) -> NDArray[np.int64]:
+        """The label of each query, ``UNANSWERED`` where there is none, before any gate on labels."""
+        if self.votes.labels is not None:
+            return self.votes.labels
+        return voting.labels(self.denoiser.predict_proba(self.X))
+
+    def teach(self, student: Any, labels: NDArray[np.int64], *, answered_only: bool = False) -> Any:
+        """Fit a student of shares. All released shares count, answered or not, unless told otherwise."""
+        if self.n_classes < 2:
+            return ConstantStudent()
+        shares, told = self.votes.shares, labels != UNANSWERED
+        if shares is None:
+            shares = np.eye(self.n_classes)[labels]  # of the unanswered, which are left out, any row
+        elif not answered_only:
+            told = np.ones(len(labels), dtype=bool)
+        if not told.any():  # predicting the first class is as good as any data-free rule
+            return ConstantStudent(self.n_classes)
+        public = self.public
+        return student.fit(
+            self.X[told],
+            shares[told],
+            noise_std=self.votes.noise_std,
+            X_public=public.X,
+            groups=public.groups,
+            n_groups=public.n_groups or None,
+        )
+
+
+def fit_student(student: Any, lessons: Lessons, labels: NDArray[np.int64], random_state: RandomStateLike) -> Any:
+    """Fit a clone of a classifier on the answered queries; a constant where there is nothing to tell apart."""
+    told = labels != UNANSWERED
+    if len(np.unique(labels[told])) < 2:
+        return ConstantStudent(lessons.n_classes, int(labels[told][0]) if told.any() else 0)
+    return seeded(clone(student), random_state).fit(lessons.X[told], labels[told])
+
+
+def check_student(student: Any) -> None:
+    """Raise what keeps a student from being cloned or fitted, before anything is spent."""
+    if student is not None:
+        clone(student)
+    if hasattr(student, "check_parameters"):
+        student.check_parameters()
+
+
+def seeded(student: Any, random_state: RandomStateLike) -> Any:
+    """The same student, with a public seed where it takes one and has none."""
+    if "random_state" in student.get_params() and student.get_params()["random_state"] is None:
+        student.set_params(random_state=int(public_generator(random_state).integers(2**31 - 1)))
+    return student
+
+
+def gate_labels(labels: NDArray[np.int64], groups: NDArray[np.int64], gate: FairnessGate) -> NDArray[np.int64]:
+    """Withdraw the released labels that would break parity, in order. Post-processing of released labels."""
+    kept = labels.copy()
+    answered = labels != UNANSWERED
+    admitted = gate.run(groups[answered], labels[answered])
+    kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
+    return kept
+
+
+def tell_answers(estimator: Any, lessons: Lessons, labels: NDArray[np.int64]) -> None:
+    """Set the attributes that say what was asked, what was released, and which labels came of it."""
+    answered = labels != UNANSWERED
+    told = np.full(len(labels), None, dtype=object)
+    told[answered] = estimator.classes_[labels[answered]]
+    estimator.released_votes_, estimator.query_indices_ = lessons.votes.values, lessons.queries
+    estimator.released_labels_, estimator.answered_mask_ = told, answered
+    estimator.n_answered_ = int(answered.sum())
+
+
+@contextmanager
+def paid_votes(advice: str = "") -> Iterator[None]:
+    """Say beside an error that the votes are released and paid for, and what can still be done with them."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"The votes are released and paid for{advice}.")
+        raise
+
+
+# ---------------------------------------------------------------------- the half of an estimator that has a student
+
+
+def _has_probabilities(classifier: "LearnsFromVotes") -> bool:
+    student = getattr(classifier, "student_", None)
+    if student is None:
+        student = classifier._given_student
+    return student is None or hasattr(student, "predict_proba")
+
+
+class LearnsFromVotes:
+    """``predict``, ``predict_proba`` and ``refit`` of a classifier that holds ``student_``.
+
+    Its ``_learn`` makes a student from what was released, its ``_check`` looks at parameters, and ``_free_parameters``
+    says which of them (with the parameters of what they hold) are post-processing.
+    """
+
+    student_: Any
+    classes_: NDArray[Any]
+    _free_parameters: frozenset[str]
+
+    #: How parameters that may be shorthands are read as the parts they stand for.
+    _shorthands: ClassVar[dict[str, Callable[[Any, str], Any]]]
+
+    def _parts(self) -> dict[str, Any]:
+        """The parts that parameters are, or stand for, with their own parameters checked."""
+        return {name: read(getattr(self, name), type(self).__name__) for name, read in self._shorthands.items()}
+
+    @property
+    def _given_student(self) -> Any:
+        """What ``student_`` will be a clone of; None is a built-in one, which has probabilities."""
+        return self.student  # type: ignore[attr-defined]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row; the group is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "student_")
+        return self.classes_[np.asarray(self.student_.predict(read_features(self, X)), dtype=np.int64)]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Class probabilities of the student (of one that learns vote shares: those); only where it has them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self, "student_")
+        features = read_features(self, X)
+        probabilities = np.zeros((len(features), len(self.classes_)))
+        probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
+        return probabilities
+
+    def refit(self, **changes: Any) -> Self:
+        """Label again and train another student from the votes already released, at no privacy cost.
+
+        Parameters
+        ----------
+        **changes
+            Other values of parameters that are post-processing of the votes, nested ones as in ``set_params``; all
+            others stay as they are.
+
+        Returns
+        -------
+        estimator
+            A new fitted estimator with the same ``privacy_``; this one is unchanged, and nothing is charged.
+
+        Raises
+        ------
+        ValueError
+            A parameter needs a new fit, or the released votes do not determine the answer asked for.
+        """
+        check_is_fitted(self, "privacy_")
+        for name in changes:
+            self._refuse_paid(name)
+        other: Any = clone(self)  # type: ignore[type-var]
+        other.set_params(**changes)
+        other._check()
+        parameters = other.get_params(deep=False)
+        for name, value in vars(self).items():
+            if name not in parameters:
+                setattr(other, name, value)
+        return other._learn()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of the part that a shorthand such as ``voting="soft"`` stands for.
+
+        Parameters
+        ----------
+        **params
+            As in scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        nested = {name: value for name, value in params.items() if "__" in name}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
+        for name in self._shorthands.keys() & {name.partition("__")[0] for name in nested}:
+            if isinstance(getattr(self, name), str):
+                setattr(self, name, self._shorthands[name](getattr(self, name), type(self).__name__))
+        return super().set_params(**nested)  # type: ignore[misc, no-any-return]
+
+    def _refuse_paid(self, name: str) -> None:
+        """Raise where the released votes cannot answer for another value of this parameter."""
+        owner, free = type(self).__name__, self._free_parameters
+        if any(name == one or name.startswith(f"{one}__") for one in free):
+            return
+        known = name.split("__")[0] in self.get_params(deep=False)  # type: ignore[attr-defined]
+        problem = "needs a new fit: clone, set_params, fit" if known else f"is no parameter of {owner}"
+        raise ValueError(
+            f"refit of {owner} changes what is post-processing of the released votes: "
+            f"{', '.join(sorted(free))}. Got '{name}', which {problem}."
+        )
