@@ -119,8 +119,8 @@ class PATEFairnessAnalysis:
     Parameters
     ----------
     estimator : PATEClassifier or FairPATEClassifier
-        Its ``teacher``, ``n_teachers``, the ``sigma`` of its ``voting`` (None: calibrated for one noisy winner per public
-        row at its ``epsilon`` and ``delta``) and ``random_state`` are used; it is not fitted.
+        Its ``teacher``, ``n_teachers``, the ``sigma`` of its ``voting`` (None: calibrated for one noisy winner per
+        public row at its ``epsilon`` and ``delta``) and ``random_state`` are used; it is not fitted.
     repeats : int, default=100
         Repetitions of the noise, each with a student of hard and one of soft labels.
     alpha : float, default=0.1
@@ -252,7 +252,7 @@ class PATEFairnessAnalysis:
         sigma = as_voting(model.voting, type(model).__name__).sigma
         if sigma is not None:
             return float(sigma)
-        votes = {"n_queries": n_queries, "n_teachers": n_teachers, "n_classes": n_classes}
+        votes: dict[str, Any] = {"n_queries": n_queries, "n_teachers": n_teachers, "n_classes": n_classes}
         return GNMaxVoting().plan(epsilon=model.epsilon, delta=model.delta, **votes).sigma
 
     def _compare(

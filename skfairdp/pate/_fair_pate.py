@@ -274,7 +274,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             sensitive_features_public=sensitive_features_public,
         )
         plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)
-        public, n_classes, rng = data.public, len(data.classes), public_generator(self.random_state)
+        public: Any = data.public
+        n_classes, rng = len(data.classes), public_generator(self.random_state)
         queries = rng.permutation(len(public.X))[: plan.n_queries]
         asked = None if public.groups is None else public.groups[queries]
         gate = self._open_gate(public, n_classes) if self._gates_votes else None
@@ -318,8 +319,9 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         return data
 
     def _plan(self, data: TrainingData) -> VotePlan:
+        assert data.public is not None
         voting = as_voting(self.voting, type(self).__name__)
-        return voting.plan(
+        plan: VotePlan = voting.plan(
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
@@ -327,10 +329,12 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             n_classes=len(data.classes),
             noise=self.noise,
         )
+        return plan
 
     def _learn(self) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
-        lessons, public, n_classes = self._lessons, self._lessons.public, len(self.classes_)
+        lessons, n_classes = self._lessons, len(self.classes_)
+        public: Any = lessons.public
         if self._needs_groups and public.groups is None:
             raise ValueError(
                 f"{type(self).__name__} was fitted without the groups of the public rows, so nothing can be held to "
@@ -338,17 +342,16 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             )
         labels = lessons.labels(self._parts()["voting"])
         if self._gated and not self._gates_votes:
-            labels = gate_labels(labels, lessons.groups, self._open_gate(public, n_classes))
+            labels = gate_labels(labels, public.groups[lessons.queries], self._open_gate(public, n_classes))
         self.student_ = self._teach(labels)
         tell_answers(self, lessons, labels)
         if public.groups is not None:
-            answered = labels != UNANSWERED
-            counts = tally(lessons.groups[answered], labels[answered], (public.n_groups, n_classes))
-            predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
+            answered, groups = labels != UNANSWERED, public.groups[lessons.queries]
+            counts = tally(groups[answered], labels[answered], (public.n_groups, n_classes))
             self.groups_ = public.domain
             self.released_gap_ = largest_disparity(counts, self.disparity)
-            self.student_gap_ = largest_disparity(predicted, self.disparity)
-            self.rejection_rate_by_group_ = rejection_rates(answered, lessons.groups, public.domain)
+            self.student_gap_ = self._student_gap(public, counts.shape)
+            self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
             self._warn_of_gaps(counts)
         return self
 
@@ -395,7 +398,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         held = gate is not None and not answered_only and isinstance(student, SoftLabelStudent)
         return student.with_gamma(self.gamma) if held else student
 
-    def _student_gap(self, public: PublicRows, shape: tuple[int, int]) -> float:
+    def _student_gap(self, public: Any, shape: tuple[int, int]) -> float:
         if isinstance(self.student_, SoftLabelStudent) and self.student_.gap_ is not None:
             return self.student_.gap_
         return largest_disparity(tally(public.groups, self.student_.predict(public.X), shape), self.disparity)
@@ -416,7 +419,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     # ------------------------------------------------------------------ warnings
 
-    def _warn_of_small_groups(self, public: PublicRows) -> None:
+    def _warn_of_small_groups(self, public: Any) -> None:
         if not self._gated:
             return
         min_count = self._parts()["gate"].min_count

@@ -192,7 +192,11 @@ class LearnsFromVotes:
 
     student_: Any
     classes_: NDArray[Any]
-    _free_parameters: frozenset[str]
+
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """Which parameters are post-processing of the votes; those of what they hold are as well."""
+        raise NotImplementedError
 
     #: How parameters that may be shorthands are read as the parts they stand for.
     _shorthands: ClassVar[dict[str, Callable[[Any, str], Any]]]
@@ -260,7 +264,7 @@ class LearnsFromVotes:
         check_is_fitted(self, "privacy_")
         for name in changes:
             self._refuse_paid(name)
-        other: Any = clone(self)  # type: ignore[type-var]
+        other: Any = clone(self)
         other.set_params(**changes)
         other._check()
         parameters = other.get_params(deep=False)
@@ -286,7 +290,7 @@ class LearnsFromVotes:
         for name in self._shorthands.keys() & {name.partition("__")[0] for name in nested}:
             if isinstance(getattr(self, name), str):
                 setattr(self, name, self._shorthands[name](getattr(self, name), type(self).__name__))
-        return super().set_params(**nested)  # type: ignore[misc, no-any-return]
+        return super().set_params(**nested)  # type: ignore[misc]
 
     def _refuse_paid(self, name: str) -> None:
         """Raise where the released votes cannot answer for another value of this parameter."""

@@ -206,7 +206,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         """
         data = self._read(X, y, X_public=X_public)
         plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)
-        public, n_classes, rng = data.public, len(data.classes), public_generator(self.random_state)
+        public: Any = data.public
+        n_classes, rng = len(data.classes), public_generator(self.random_state)
         queries = rng.permutation(len(public.X))[: plan.n_queries]
 
         with self._spend(plan, data.reads) as noise:
@@ -230,8 +231,9 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         return data
 
     def _plan(self, data: TrainingData) -> VotePlan:
+        assert data.public is not None
         voting = as_voting(self.voting, type(self).__name__)
-        return voting.plan(
+        plan: VotePlan = voting.plan(
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
@@ -239,6 +241,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
             n_classes=len(data.classes),
             noise=self.noise,
         )
+        return plan
 
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
@@ -299,4 +302,5 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     """Try the teacher on public rows, so that what its parameters break shows before anything is spent."""
     n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X)))
     owner, n_classes = type(estimator).__name__, len(data.classes)
+    assert data.public is not None
     rehearse_teacher(usual_teacher(estimator.teacher), data.public.X, n_rows=n_rows, n_classes=n_classes, owner=owner)

@@ -247,11 +247,12 @@ def as_voting(voting: Any, owner: str, allowed: tuple[str, ...] = tuple(_PARTS))
     ValueError
         It is none of those allowed, or one of its parameters is outside its range.
     """
-    part = _PARTS[voting]() if isinstance(voting, str) and voting in _PARTS else voting
+    part: Any = _PARTS[voting]() if isinstance(voting, str) and voting in _PARTS else voting
     if not isinstance(part, tuple(_PARTS[name] for name in allowed)):
         names = ", ".join(f"'{name}'" for name in allowed)
         parts = ", ".join(f"{_PARTS[name].__name__}()" for name in allowed)
         raise ValueError(f"The 'voting' parameter of {owner} must be {names}, {parts}. Got {voting!r} instead.")
-    part._validate_params()
-    check_numbers(part)
-    return part
+    checked: Any = part
+    checked._validate_params()
+    check_numbers(checked)
+    return checked

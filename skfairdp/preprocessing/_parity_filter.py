@@ -95,7 +95,7 @@ class DemographicParityFilter(BaseEstimator):
 
     See Also
     --------
-    skfairdp.FairPATEClassifier : ``constraint_at="student_data"`` filters released labels this way, at no privacy cost.
+    skfairdp.FairPATEClassifier : ``gate="labels"`` filters released labels this way, at no privacy cost.
     skfairdp.IDP3 : the same rule for predictions.
 
     References

@@ -25,6 +25,7 @@ from skfairdp.inspection import (
     sfpate_bounds,
 )
 from skfairdp.inspection._pate_analysis import _Students
+from skfairdp.pate import GNMaxVoting
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.preprocessing import make_tabular_encoder
 from skfairdp.privacy import RandomizedResponse

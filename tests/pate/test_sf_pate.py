@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairdp import PrivacyLedger, SFPATEClassifier
+from skfairdp._teachers import Parts
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import MLPTeachers
@@ -28,8 +29,8 @@ from skfairdp.inspection import audit_count_statistic, audit_matched_filter
 from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.model_selection import ParetoSearchCV
-from skfairdp.pate import _fair_votes as _sfpate_votes
-from skfairdp.pate import _sf_pate as _sfpate
+from skfairdp.pate import GNMaxVoting, SoftVoting
+from skfairdp.pate._vote_plan import ReleasedVotes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
 from tests.statistical.watching import fixed_entropy
 
@@ -60,20 +61,20 @@ def make(n_classes=2, n_groups=2, **more):
 # ---- one group changes one teacher ---------------------------------------------------------------------------
 def raw_votes(model, X, y, groups, monkeypatch):
     """What the noise of a fit is added to, what it declares, and who teaches whom."""
-    seen = {}
-    original = _sfpate_votes.position_partition
+    seen, sorted_by_teacher = {}, Parts.of
 
-    def parts(*args, **kwargs):
-        seen["parts"] = original(*args, **kwargs)
-        return seen["parts"]
+    def parts(assignment, *args):
+        seen["parts"] = assignment
+        return sorted_by_teacher(assignment, *args)
 
-    def release(votes, plan, source, **kwargs):
+    def release(part, votes, plan, noise, **kwargs):
         seen["votes"], seen["plan"] = np.asarray(votes, dtype=float), plan
-        return _sfpate.ReleasedVotes(np.zeros(len(votes), dtype=np.int64), None)
+        return ReleasedVotes(np.zeros(len(votes), dtype=np.int64))
 
     with monkeypatch.context() as patch:
-        patch.setattr(_sfpate_votes, "position_partition", parts)
-        patch.setattr(_sfpate_votes, "release_votes", release)
+        patch.setattr(Parts, "of", parts)
+        for voting in (SoftVoting, GNMaxVoting):
+            patch.setattr(voting, "release", release)
         patch.setattr(SFPATEClassifier, "_teach_student", lambda *_: None)
         model.fit(X, y, sensitive_features=groups)
     return seen["votes"], seen["plan"], seen["parts"]
@@ -132,12 +133,13 @@ def test_the_student_is_a_function_of_released_votes_and_public_rows():
         for g in (groups, 1 - groups):
             with pytest.MonkeyPatch.context() as patch:
                 values = np.linspace(0.1, 0.9, 200)
-                constant = _sfpate.ReleasedVotes(
+                constant = ReleasedVotes(
                     (values[:60] > 0.5).astype(int) if settings.get("voting") == "gnmax" else None,
                     None if settings.get("voting") == "gnmax" else np.column_stack([1 - values, values]),
                     0.1,
                 )
-                patch.setattr(_sfpate_votes, "release_votes", lambda *a, c=constant, **k: c)
+                for voting in (SoftVoting, GNMaxVoting):
+                    patch.setattr(voting, "release", lambda *a, c=constant, **k: c)
                 fits.append(
                     make(student_rows=None if "voting" not in settings else 60, **settings).fit(
                         X, y, sensitive_features=g
@@ -439,7 +441,7 @@ def test_groups_as_columns_tuples_and_names():
         ({"n_teachers": 61}, "more teachers than rows"),
         ({"student_rows": 0}, "'student_rows'"),
         ({"lam": -1.0}, "'lam'"),
-        ({"sigma": 0.5}, "cost epsilon=.*lower 'student_rows'"),
+        ({"sigma": 0.5}, "cost epsilon=.*lower 'max_queries'"),
         ({"student": LogisticRegression()}, "'student' of SFPATEClassifier only applies to variant='teacher'"),
         ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
@@ -513,13 +515,16 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
     X, y, _ = problem(90)
     groups = np.where(np.random.default_rng(1).random(90) < 0.5, "canary-one", "canary-two").astype(object)
     secrets = []
-    original = _sfpate_votes.release_votes
 
-    def release(votes, *args, **kwargs):
-        secrets.append(np.asarray(votes))
-        return original(votes, *args, **kwargs)
+    def watched(original):
+        def release(part, votes, *args, **kwargs):
+            secrets.append(np.asarray(votes))
+            return original(part, votes, *args, **kwargs)
 
-    monkeypatch.setattr(_sfpate_votes, "release_votes", release)
+        return release
+
+    for voting in (SoftVoting, GNMaxVoting):
+        monkeypatch.setattr(voting, "release", watched(voting.release))
     codes = (groups == "canary-two").astype(np.int64)
     for settings in ({}, {"voting": "gnmax"}, {"variant": "teacher"}):
         model = make(groups=["canary-one", "canary-two"], **settings).fit(X, y, sensitive_features=groups)
@@ -531,7 +536,7 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
         assert X.tobytes() not in stored and X[0].tobytes() not in stored
 
 
-# ---- refit_student -------------------------------------------------------------------------------------------
+# ---- refit ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("settings", "changes"),
     [
@@ -549,7 +554,7 @@ def test_refitting_is_a_fresh_student_of_the_same_votes(settings, changes):
     with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
         model = make(noise_seed=0, **settings).fit(X, y, sensitive_features=groups)
     before = model.predict(X), model.get_params(deep=False)
-    other = model.refit_student(**changes)
+    other = model.refit(**changes)
     with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
         fresh = make(noise_seed=0, **{**settings, **changes}).fit(X, y, sensitive_features=groups)
     np.testing.assert_array_equal(other.released_votes_, fresh.released_votes_)
@@ -560,18 +565,28 @@ def test_refitting_is_a_fresh_student_of_the_same_votes(settings, changes):
     assert type(other.student_) is type(fresh.student_)
     assert model.get_params(deep=False) == before[1]
     np.testing.assert_array_equal(model.predict(X), before[0])
-    back = other.refit_student(**{name: getattr(model, name) for name in changes})  # and of what it returned
+    back = other.refit(**{name: getattr(model, name) for name in changes})  # and of what it returned
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
 
 
-def test_refitting_charges_nothing_and_trains_no_teacher(monkeypatch):
+class Counting(GaussianNB):
+    """Counts how often a teacher is trained."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        type(self).fits += 1
+        return super().fit(X, y)
+
+
+def test_refitting_charges_nothing_and_trains_no_teacher():
     X, y, groups = problem(120)
     ledger = PrivacyLedger(epsilon=5)
-    model = make(ledger=ledger).fit(X, y, sensitive_features=groups)
-    monkeypatch.setattr(_sfpate, "teach_and_vote", None)
+    model = make(ledger=ledger, teacher=Counting()).fit(X, y, sensitive_features=groups)
+    before = Counting.fits
     for lam in (0.0, 0.1):
-        assert model.refit_student(lam=lam).lam == lam
-    assert len(ledger.entries) == 1
+        assert model.refit(lam=lam).lam == lam
+    assert len(ledger.entries) == 1 and Counting.fits == before > 0
 
 
 def test_what_the_votes_do_not_determine_is_refused():
@@ -579,16 +594,16 @@ def test_what_the_votes_do_not_determine_is_refused():
     model = make(variant="teacher").fit(X, y, sensitive_features=groups)
     for change in ({"fair_estimator": QUICK}, {"constraint": "equalized_odds"}, {"moments": 3}):
         with pytest.raises(ValueError, match=r"are fair already, so another '.*' needs a new fit"):
-            model.refit_student(**change)
+            model.refit(**change)
     student = make().fit(X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="'student' of SFPATEClassifier only applies to variant='teacher'"):
-        student.refit_student(student=LogisticRegression())
+    with pytest.raises(ValueError, match="Got 'student', which needs a new fit"):
+        student.refit(student=LogisticRegression())
     with pytest.raises(ValueError, match="'lam'"):
-        student.refit_student(lam=-1.0)
+        student.refit(lam=-1.0)
     with pytest.raises(ValueError, match="'constraint'"):
-        student.refit_student(constraint="parity")
+        student.refit(constraint="parity")
     with pytest.raises(NotFittedError):
-        make().refit_student()
+        make().refit()
 
 
 def test_copies_and_pickles_hold_no_rows_and_say_so():
@@ -597,14 +612,14 @@ def test_copies_and_pickles_hold_no_rows_and_say_so():
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         with pytest.raises(ValueError, match="hold no rows"):
-            again.refit_student(lam=0.1)
+            again.refit(lam=0.1)
     assert model._released.X.tobytes() not in pickle.dumps(model)
 
 
 def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
     X, y, groups = problem(300)
-    releases, original = [], _sfpate.teach_and_vote
-    monkeypatch.setattr(_sfpate, "teach_and_vote", lambda *a, **k: (releases.append(1), original(*a, **k))[1])
+    releases, original = [], SoftVoting.release
+    monkeypatch.setattr(SoftVoting, "release", lambda *a, **k: (releases.append(1), original(*a, **k))[1])
     grid = {"fair_estimator": [QUICK, ParityLogisticRegression()], "lam": [0.0, 0.1]}
     search = ParetoSearchCV(make(epsilon=1e4), grid, scoring="accuracy", cv=2, refit=False)
     search.fit(X, y, sensitive_features=groups)
