@@ -16,9 +16,9 @@ from skfairdp import (
 )
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
+from skfairdp.pate import VoteGate
 from skfairdp.privacy import epsilon_of
 from tests._tools.sources import recording_noise
-from skfairdp.pate import VoteGate
 
 rng = np.random.default_rng(0)
 X, Y, Z = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), rng.integers(0, 2, 300)
@@ -69,7 +69,6 @@ def test_planning_draws_no_noise_charges_nothing_and_changes_nothing(model, argu
     with recording_noise(before_draws=forbidden) as record:
         watched.planned_privacy(X, Y, **arguments)
     assert not record.releases
-from skfairdp.pate import VoteGate
     assert ledger.entries == () and watched.ledger is ledger
     assert not hasattr(watched, "classes_") and not hasattr(watched, "privacy_")
 

@@ -18,8 +18,9 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes
+from tests._tools.teachers import WatchedTeachers
 
-from .watching import Release, WatchingCache, no_student, watched_releases
+from .watching import Release, no_student, watched_releases
 from .worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
 
 EXTREME = 1e4
@@ -39,10 +40,11 @@ def releases_of(
     setting: dict[str, Any], world: World, X: np.ndarray, y: np.ndarray, *, noise: int | None = None
 ) -> tuple[list[Release], Any, np.ndarray]:
     """All releases of a fit, the fitted estimator, and the partition it drew (public: a function of random_state)."""
-    memory = WatchingCache()
+    memory = WatchedTeachers()
     with no_student(), watched_releases(noise) as log:
         model = make_estimator(setting, memory=memory).fit(X, y, X_public=world.public)
-    return log, model, memory.parts
+    (partition,) = memory.partitions  # rows are dealt to teachers once in a fit
+    return log, model, partition
 
 
 def largest_moves(here: list[Release], there: list[Release]) -> dict[type, float]:
@@ -190,10 +192,10 @@ def test_held_out_public_rows_do_not_spread_a_private_row(voting):
     groups = np.arange(len(world.X)) % 2
 
     def fit(X, y):
-        memory = WatchingCache()
+        memory = WatchedTeachers()
         with no_student(), watched_releases() as log:
             make_estimator(setting, memory=memory).fit(X, y, sensitive_features=groups)
-        return log, memory.rows
+        return log, memory.rows[0]
 
     here, private_rows = fit(world.X, world.y)
     private = [i for i, row in enumerate(world.X) if (private_rows == row).all(axis=1).any()]

@@ -132,32 +132,3 @@ def no_student() -> Iterator[None]:
         for estimator in (PATEClassifier, FairPATEClassifier):
             patch.setattr(estimator, "_learn", lambda self: self)
         yield
-
-
-class WatchingCache:
-    """Given as ``memory=``: remembers what teachers were trained on, and caches nothing."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-
-    def cache(self, function: Any, *, ignore: list[str]) -> Any:
-        def watched(*args: Any, **ignored: Any) -> Any:
-            self.calls.append(args)
-            return function(*args, **ignored)
-
-        return watched
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The private rows of the one training there was."""
-        ((_, rows, *_),) = self.calls
-        return rows
-
-    @property
-    def parts(self) -> np.ndarray:
-        """Who taught whom in the one training there was."""
-        ((_, _, _, parts, *_),) = self.calls
-        return parts
-
-    def __sklearn_clone__(self) -> "WatchingCache":
-        return self
