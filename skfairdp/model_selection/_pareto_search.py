@@ -40,7 +40,7 @@ class ParetoSearchCV(SearchBase):
     * Scores of private folds come from one noisy table (group, label, prediction) per fold and candidate, each of
       ``score_epsilon``; every metric is computed from it. Scores on public rows (``validation``) are exact and free,
       and then there are no folds: each candidate is fitted once, on all rows, and the winner is not refitted.
-    * Candidates that differ only in what is post-processing of released votes (``gamma``, ``threshold``, ``lam``,
+    * Candidates that differ only in what is post-processing of released votes (``gamma``, the threshold of soft votes,
       ``student`` of a PATE with soft votes) share one release. Those that share their teachers train them once.
 
     Folds go by position, or are drawn in secret row by row where records come and go. Stratified folds would let one

@@ -510,9 +510,9 @@ def _search_fits() -> list[Fit]:
                                    score_epsilon=4.0), without_groups, _searched, NULL, X),
         Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
             with_private_groups, _searched, ATTRIBUTE, ("groups",)),
-        Fit("Private-selection", private(pate(), {"threshold": [0.6, 0.7, 0.8, 0.9]}, method="selection",
+        Fit("Private-selection", private(pate(), {"voting__threshold": [0.6, 0.7, 0.8, 0.9]}, method="selection",
                                          score_epsilon=4.0), with_public_rows, answers, RECORD, X),
-        Fit("Private-composition", private(pate(), {"threshold": [0.6, 0.8]}, method="composition", cv=2,
+        Fit("Private-composition", private(pate(), {"voting__threshold": [0.6, 0.8]}, method="composition", cv=2,
                                            score_epsilon=4.0), with_public_rows, answers, RECORD, X),
         Fit("Private-public", private(fair_pate(), GAMMAS, method="selection"), _with_validation, answers, RECORD, X),
     ]  # fmt: skip

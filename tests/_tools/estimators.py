@@ -53,6 +53,15 @@ NOT_IN_THE_SUITE = {
     "Reweighting": "a part: its estimator asks it, and fits",
     "DPSGDF": "a part: its estimator asks it, and fits",
     "GlobalAdapt": "a part: its estimator asks it, and fits",
+    "SoftVoting": "a part: its estimator asks it, and fits",
+    "TableCodec": "a part: its estimator asks it, and fits",
+    "UnitCodec": "a part: its estimator asks it, and fits",
+    "FineTuning": "a part: its estimator asks it, and fits",
+    "Thresholds": "a part: its estimator asks it, and fits",
+    "GNMaxVoting": "a part: its estimator asks it, and fits",
+    "ConfidentVoting": "a part: its estimator asks it, and fits",
+    "VoteGate": "a part: its estimator asks it, and fits",
+    "LabelGate": "a part: its estimator asks it, and fits",
 }
 
 STREAM = "IDP3 answers a stream: whether a row is refused depends on the rows before it in the same call"

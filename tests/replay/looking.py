@@ -77,15 +77,16 @@ def _answers(entry: Fit, fitted: Any, rows: Rows) -> dict[str, Any]:
     return found
 
 
-def _another_student(fitted: Any) -> Any:
-    """The built-in one; where that is a network which trains for seconds, a quick one."""
-    return LogisticRegression() if getattr(fitted, "variant", None) == "teacher" else None
+def _another_student(fitted: Any) -> dict[str, Any]:
+    """The built-in one; where that is a network which trains for seconds, a quick one, or the same again."""
+    variant = getattr(fitted, "variant", None)
+    return {} if variant == "student" else {"student": LogisticRegression() if variant == "teacher" else None}
 
 
 _QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "sample": lambda fitted: fitted.sample(25, random_state=2),
     "sample_labels and sample": lambda fitted: fitted.sample_labels(25, random_state=3),
-    "refit": lambda fitted: fitted.refit(student=_another_student(fitted)),
+    "refit": lambda fitted: fitted.refit(**_another_student(fitted)),
     "epsilon_spent_": lambda fitted: fitted.epsilon_spent_,
     "privacy_": lambda fitted: str(fitted.privacy_),
     "privacy_statement": lambda fitted: fitted.privacy_statement(),
