@@ -70,7 +70,7 @@ class ConfidentVoting(BaseEstimator):
     >>> from skfairdp.pate import ConfidentVoting
     >>> plan = ConfidentVoting().plan(epsilon=1.0, delta=1e-5, n_queries=100, n_teachers=50, n_classes=2)
     >>> plan.releases, round(plan.sigma, 1)
-    (('100 thresholds', 'at most 60 noisy maxima'), 51.4)
+    (('100 thresholds', 'at most 60 noisy maxima'), 50.1)
     """
 
     _parameter_constraints: dict[str, Any] = {
