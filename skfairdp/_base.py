@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
     DpEvent,
+    LedgerEntry,
     NeighboringRelation,
     PrivacyLedger,
     PrivacySpent,
@@ -22,7 +23,6 @@ from skfairdp.privacy import (
     PublicReads,
     Spending,
     StatesPrivacy,
-    planned_entry,
 )
 from skfairdp.utils import (
     PublicData,
@@ -42,6 +42,30 @@ __all__ = ["FairPrivateMixin", "PublicRows"]
 
 LARGEST_PUBLIC = 1e100
 _NUMBER_OF_ROWS = "number of private rows"
+
+
+class _PlanReady(BaseException):
+    """Ends a fit where it would charge. Not an Exception: nothing that fits for others may take it for a failure."""
+
+
+class _EndsTheFit:
+    """Stands in for a ledger."""
+
+    def charge(self, event: DpEvent, *, label: str, protects: str, neighboring_relation: str,
+               releases: Iterable[str] = (), dry_run: bool = False) -> None:  # fmt: skip
+        raise _PlanReady(LedgerEntry(label, event, protects, neighboring_relation, tuple(releases)))
+
+    def __sklearn_clone__(self) -> "_EndsTheFit":
+        return self
+
+
+def _ended_at_its_charge(model: Any, X: Any, y: Any, **fit_params: Any) -> LedgerEntry:
+    try:
+        model.set_params(ledger=_EndsTheFit()).fit(X, y, **fit_params)
+    except _PlanReady as ready:
+        entry: LedgerEntry = ready.args[0]
+        return entry
+    raise AssertionError("every fit of a private estimator charges its ledger")
 
 
 class PublicRows:
@@ -105,8 +129,7 @@ class FairPrivateMixin(StatesPrivacy):
         model = clone(self).set_params(noise_seed=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit gives them
-            entry = planned_entry(lambda ledger: model.set_params(ledger=ledger).fit(X, y, **fit_params))
-        assert entry is not None, "every fit of a private estimator charges its ledger"
+            entry = _ended_at_its_charge(model, X, y, **fit_params)
         return PrivacySpent.of(
             entry.event,
             self.delta,

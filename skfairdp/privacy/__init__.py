@@ -35,7 +35,6 @@ from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
 from skfairdp.privacy._plan import Plan, ReleasePlan
-from skfairdp.privacy._planning import planned_entry
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._public_facts import PublicFact, PublicReads, public_facts
 from skfairdp.privacy._randomized_response import RandomizedResponse
@@ -102,7 +101,6 @@ __all__ = [
     "gdp_epsilon",
     "gdp_mu",
     "group_privacy",
-    "planned_entry",
     "public_facts",
     "rdp_of",
     "rdp_to_epsilon",
