@@ -17,7 +17,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.utils import as_groups, encode_labels, group_domain
+from skfairdp.utils import group_membership
 from skfairdp.utils._sklearn import Interval
 
 __all__ = ["ParityLogisticRegression"]
@@ -158,7 +158,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         center, scale = features.mean(axis=0), features.std(axis=0)
         scale[~(scale > 0)] = 1.0
         rows = np.column_stack([(features - center) / scale, np.ones(len(features))])
-        weights = self._weights(sensitive_features, group_weights, len(features))
+        weights = group_membership(sensitive_features, group_weights, len(features), owner=type(self).__name__)
         problem = _Problem(
             rows,
             codes,
@@ -218,20 +218,6 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         """
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
-
-    def _weights(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array:
-        owner = type(self).__name__
-        if group_weights is not None:
-            weights = np.asarray(group_weights, dtype=np.float64)
-            if weights.ndim != 2 or len(weights) != n_rows or not np.isfinite(weights).all():
-                raise ValueError(f"group_weights of {owner} must be finite, of shape ({n_rows}, n_groups).")
-            return weights
-        if sensitive_features is None:
-            raise ValueError(f"{owner} needs groups: pass sensitive_features or group_weights to fit.")
-        groups = as_groups(sensitive_features, n_rows, owner=owner)
-        domain = group_domain(groups)
-        codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="sensitive_features")
-        return np.eye(len(domain))[codes]
 
 
 @dataclass(frozen=True)

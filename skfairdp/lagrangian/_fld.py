@@ -15,15 +15,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.utils import (
-    RandomStateLike,
-    as_groups,
-    child_seeds,
-    encode_labels,
-    group_domain,
-    public_generator,
-    warn_caller,
-)
+from skfairdp.utils import RandomStateLike, child_seeds, group_membership, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -185,7 +177,12 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         membership = self._membership(sensitive_features, group_weights, len(features))
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
         if net.hidden is None:
-            module, self.multipliers_ = self._train_module(net, features, codes, len(classes), membership, seed)
+            from skfairdp.lagrangian._trainer import train_with_groups
+
+            constraints = self._constraints(codes, len(classes))
+            module, self.multipliers_ = train_with_groups(
+                net, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
+            )
         else:
             center, scale = standard_scale(features)
             perceptron, self.multipliers_ = self._perceptron(net).train(
@@ -241,67 +238,20 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
 
+    def _constraints(self, y: NDArray[np.int64], n_classes: int) -> FairnessConstraints:
+        notions = read_constraints(self.constraints, type(self).__name__, optional=True)
+        return FairnessConstraints(notions, y, n_classes, self.moments)
+
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
         return {name: getattr(self, name) for name in names}
-
-    def _train_module(
-        self,
-        net: "Net",
-        X: Array,
-        y: NDArray[np.int64],
-        n_classes: int,
-        membership: Array | None,
-        seed: int,
-    ) -> tuple[Any, Array | None]:
-        """Any module, on the rows as they are."""
-        import torch
-
-        from skfairdp._networks import Network
-        from skfairdp.lagrangian._dual_ascent import LagrangianTraining
-        from skfairdp.lagrangian._stack import StackedParity
-        from skfairdp.lagrangian._trainer import train_lagrangian
-
-        notions = read_constraints(self.constraints, type(self).__name__, optional=True) or ("demographic_parity",)
-        constrained = membership is not None
-        membership = np.ones((len(X), 1)) if membership is None else membership
-        constraints = FairnessConstraints(notions, y, n_classes, self.moments)
-        parity = StackedParity(constraints, membership, np.array([len(X)]))
-        settings = {**self._dual_settings(), **({} if constrained else {"lam_max": 0.0})}
-        module, multipliers = train_lagrangian(
-            Network(net.build(X.shape[1], n_classes, seed), net.device),
-            X,
-            y,
-            constraints,
-            parity.by_network(parity.group_sizes)[0],
-            LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **settings),
-            violations=lambda h: parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0],
-            membership=membership,
-            make_optimizer=net.make_optimizer,
-            seed=seed,
-            verbose=self.verbose,
-        )
-        return module, multipliers if constrained else None
 
     def _membership(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array | None:
         owner = type(self).__name__
         if self.constraints is None:
             return None
-        if group_weights is not None:
-            weights = np.asarray(group_weights, dtype=np.float64)
-            if weights.ndim != 2 or len(weights) != n_rows or not np.isfinite(weights).all():
-                raise ValueError(f"group_weights of {owner} must be finite, of shape ({n_rows}, n_groups).")
-        elif sensitive_features is None:
-            raise ValueError(
-                f"{owner} needs groups: pass sensitive_features or group_weights to fit, or set constraints=None."
-            )
-        else:
-            groups = as_groups(sensitive_features, n_rows, owner=owner)
-            domain = group_domain(groups)
-            codes = encode_labels(
-                groups, domain, owner=owner, name="sensitive_features", parameter="sensitive_features"
-            )
-            weights = np.eye(len(domain))[codes]
+        otherwise = ", or set constraints=None"
+        weights = group_membership(sensitive_features, group_weights, n_rows, owner=owner, otherwise=otherwise)
         if weights.shape[1] < 2:
             warn_caller(
                 f"{owner} was given one group only, so that its constraint says nothing. Give rows of several groups.",

@@ -6,8 +6,9 @@ anything private is taken). The trainer has no groups and draws no noise. It ask
 primal steps follow, and gets numbers that are released already (or, for F-LD, need not be).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import Network, StackedMLP
+from skfairdp._networks import Net, Network, StackedMLP
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
 from skfairdp.lagrangian._stack import Stack, StackedParity
 from skfairdp.utils import progress_bar
 
-__all__ = ["train_lagrangian", "train_stacked_lagrangian"]
+__all__ = ["train_lagrangian", "train_stacked_lagrangian", "train_with_groups"]
 
 Array = NDArray[np.float64]
 
@@ -145,6 +146,59 @@ def train_lagrangian(
     result = deepcopy(network.module)
     result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
     return result.eval(), ascent.multipliers
+
+
+def train_with_groups(
+    net: Net,
+    X: Array,
+    constraints: FairnessConstraints,
+    membership: Array | None,
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    verbose: int = 0,
+) -> tuple[nn.Module, Array | None]:
+    """F-LD for any module: :func:`train_lagrangian` with the violations of groups that are known, or estimated.
+
+    Parameters
+    ----------
+    net : Net
+    X : ndarray of shape (n_rows, n_features)
+    constraints : FairnessConstraints
+        Of these rows.
+    membership : ndarray of shape (n_rows, n_groups) or None
+        Weights of the rows in the groups; None trains without constraints.
+    settings : mapping
+        What a :class:`LagrangianTraining` needs beside the net.
+    seed : int
+    verbose : int, default=0
+
+    Returns
+    -------
+    module : nn.Module
+    multipliers : ndarray of shape (n_groups, n_cells, n_constraints), or None
+    """
+    network = Network(net.build(X.shape[1], constraints.n_classes, seed), net.device)
+    training = LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **settings)
+    if membership is None:
+        constraints = FairnessConstraints(["demographic_parity"], constraints.y, constraints.n_classes)
+        training = replace(training, dual_steps=0)
+    known = np.ones((len(X), 1)) if membership is None else membership
+    parity = StackedParity(constraints, known, np.array([len(X)]))
+    module, multipliers = train_lagrangian(
+        network,
+        X,
+        constraints.y,
+        constraints,
+        parity.by_network(parity.group_sizes)[0],
+        training,
+        violations=lambda h: parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0],
+        membership=known,
+        make_optimizer=net.make_optimizer,
+        seed=seed,
+        verbose=verbose,
+    )
+    return module, None if membership is None else multipliers
 
 
 def train_stacked_lagrangian(

@@ -5,6 +5,7 @@ from skfairdp.utils._groups import (
     encode_labels,
     given_domain,
     group_domain,
+    group_membership,
     split_sensitive_columns,
     without_types,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "fit_softmax",
     "given_domain",
     "group_domain",
+    "group_membership",
     "open_stream",
     "private_error",
     "progress_bar",

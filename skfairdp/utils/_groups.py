@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from skfairdp._typing import ArrayLike
 from skfairdp.utils._private_errors import private_error
 
-__all__ = ["as_groups", "encode_labels", "given_domain", "group_domain", "split_sensitive_columns", "without_types"]
+__all__ = [
+    "as_groups",
+    "encode_labels",
+    "given_domain",
+    "group_domain",
+    "group_membership",
+    "split_sensitive_columns",
+    "without_types",
+]
 
 
 def as_groups(
@@ -251,3 +259,49 @@ def _as_table(X: Any, owner: str) -> NDArray[Any]:
     except Exception:  # rows of several lengths; whatever numpy says of them speaks of their cells
         problem = private_error("ragged", owner=owner, name="X")
     raise problem
+
+
+def group_membership(
+    sensitive_features: Any, group_weights: Any, n_rows: int, *, owner: str, otherwise: str = ""
+) -> NDArray[np.float64]:
+    """Read how much each row belongs to each group: given weights, or 0 and 1 from groups.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_rows,), DataFrame or None
+        Not read where weights are given.
+    group_weights : array-like of shape (n_rows, n_groups) or None
+        May be fractional or negative.
+    n_rows : int
+    owner : str
+        Class name for the error message.
+    otherwise : str, default=""
+        What else the error message suggests where neither is given.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_groups)
+
+    Raises
+    ------
+    ValueError
+        Neither is given, or they cannot be used.
+
+    Examples
+    --------
+    >>> from skfairdp.utils import group_membership
+    >>> group_membership(["f", "m", "f"], None, 3, owner="LagrangianClassifier").tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    """
+    if group_weights is not None:
+        weights = np.asarray(group_weights, dtype=np.float64)
+        if weights.ndim != 2 or len(weights) != n_rows or not np.isfinite(weights).all():
+            raise ValueError(f"group_weights of {owner} must be finite, of shape ({n_rows}, n_groups).")
+        return weights
+    if sensitive_features is None:
+        raise ValueError(f"{owner} needs groups: pass sensitive_features or group_weights to fit{otherwise}.")
+    groups = as_groups(sensitive_features, n_rows, owner=owner)
+    domain = group_domain(groups)
+    codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="sensitive_features")
+    found: NDArray[np.float64] = np.eye(len(domain))[codes]
+    return found
