@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import PublicRows, read_features
+from skfairdp._teachers import as_classifiers
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._vote_plan import UNANSWERED, ReleasedVotes
@@ -126,7 +127,7 @@ def fit_student(student: Any, lessons: Lessons, labels: NDArray[np.int64], rando
     told = labels != UNANSWERED
     if len(np.unique(labels[told])) < 2:
         return ConstantStudent(lessons.n_classes, int(labels[told][0]) if told.any() else 0)
-    return seeded(clone(student), random_state).fit(lessons.X[told], labels[told])
+    return seeded(as_classifiers(clone(student)), random_state).fit(lessons.X[told], labels[told])
 
 
 def check_student(student: Any) -> None:

@@ -160,6 +160,9 @@ def test_pate_takes_a_bare_net_as_teacher(rows):
     teacher = net(module__n_classes=2)
     pate = PATEClassifier(n_teachers=5, classes=[0, 1], teacher=teacher, epsilon=20.0, noise_seed=0, random_state=0)
     assert pate.fit(X, y, X_public=X_public).score(X, y) > 0.9
+    pate.set_params(student=teacher, teacher="logistic")
+    assert pate.fit(X, y, X_public=X_public).score(X, y) > 0.8
+    assert pate.predict_proba(X).shape == (len(X), 2) and hasattr(pate.student_.net_, "save_params")
     fair = FairPATEClassifier(n_teachers=5, classes=[0, 1], teacher=teacher, epsilon=20.0, noise_seed=0, gamma=0.5,
                               gate=VoteGate(min_count=5), random_state=0)  # fmt: skip
     assert fair.fit(X, y, X_public=X_public, sensitive_features_public=groups_public).score(X, y) > 0.7
