@@ -12,6 +12,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from skfairdp._networks._hooked_gradients import hooked_gradients
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 
@@ -40,7 +41,7 @@ def check_rows_stay_apart(module: nn.Module) -> None:
         if isinstance(child, _BatchNorm):
             raise ValueError(
                 f"{type(child).__name__} ('{name}') makes each sample depend on its batch and cannot be trained with "
-                "differential privacy; use GroupNorm."
+                "differential privacy; use GroupNorm. opacus' ModuleValidator.fix(module) does this."
             )
         if isinstance(child, _InstanceNorm) and child.track_running_stats:
             raise ValueError(
@@ -80,6 +81,7 @@ def clipped_gradient_sum(
     present: Tensor | None = None,
     fused: bool | None = None,
     vectorized: bool = True,
+    hooked: bool = False,
     shared: dict[str, Tensor] | None = None,
     factors: Factors | None = None,
 ) -> dict[str, Tensor]:
@@ -111,6 +113,8 @@ def clipped_gradient_sum(
     vectorized : bool, default=True
         Form per-sample gradients in one program (torch.func). False takes one backward pass per row: slow, and for
         modules with operations that torch.func cannot batch.
+    hooked : bool, default=False
+        Form them by the hooks of opacus instead, for modules that passed :func:`~._row_isolation.hooks_agree`.
     shared : dict of str → Tensor or None, default=None
         Added to every per-sample gradient before it is clipped; needs ``fused=False``.
     factors : callable or None, default=None
@@ -154,7 +158,9 @@ def clipped_gradient_sum(
     if len(X) == 0:
         factors(torch.zeros(0, dtype=torch.float64, device=X.device))
         return total
-    form = partial(_gradient_rows, module, loss, layers=layers, fused=fused, vectorized=vectorized, shared=shared)
+    form = partial(
+        _gradient_rows, module, loss, layers=layers, fused=fused, form=_former(vectorized, hooked), shared=shared
+    )
     gradients, fails = _formed(module, loss, form, X, y)
     norms = gradients.norms()
     nothing = ~torch.isfinite(norms) | fails
@@ -251,7 +257,7 @@ def _gradient_rows(
     *,
     layers: list[tuple[str, nn.Module]] | None,
     fused: bool | None,
-    vectorized: bool,
+    form: Callable[..., dict[str, Tensor]],
     shared: dict[str, Tensor] | None,
 ) -> GradientRows:
     if layers is not None and fused is not False:
@@ -262,7 +268,14 @@ def _gradient_rows(
             return LayerRows(trace.layers, trace.prepared(losses.sum()))
         if fused:
             raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
-    return DenseRows((vectorized_gradients if vectorized else looped_gradients)(module, loss, X, y), shared)
+    return DenseRows(form(module, loss, X, y), shared)
+
+
+def _former(vectorized: bool, hooked: bool) -> Callable[..., dict[str, Tensor]]:
+    """How gradients are formed one per sample."""
+    if hooked:
+        return hooked_gradients
+    return vectorized_gradients if vectorized else looped_gradients
 
 
 def outputs_where_it_can(module: nn.Module, X: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp._networks._hooked_gradients import has_hooks
 
-__all__ = ["check_network", "vectorizes"]
+__all__ = ["check_network", "hooks_agree", "vectorizes"]
 
 _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows in both
 
@@ -69,7 +70,21 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
             _check_outputs(copy, X, n_classes, owner)
         _check_state(copy, batches, owner)
         _check_rows(copy, batches[0], owner)
-        return _fuses(copy.eval(), batches, n_classes)
+        return fused_layers(copy) is not None and _agrees(copy.eval(), batches, n_classes, fused=True)
+
+
+def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
+    """Whether opacus has a rule for all layers and its gradients, clipped and summed, are those of one row at a time.
+
+    For a module that passed :func:`check_network`. Where it has no rule, torch.func forms the gradients.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        copy = deepcopy(module).cpu().eval()
+        for layer in copy.modules():  # opacus listens to layers in training mode; dropout would hide what they say
+            layer.training = any(p.requires_grad for p in layer.parameters(recurse=False))
+        batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
+        return has_hooks(copy) and _agrees(copy, batches, n_classes, fused=False, hooked=True)
 
 
 def vectorizes(module: nn.Module, n_features: int) -> bool:
@@ -103,6 +118,11 @@ def _check_outputs(module: nn.Module, X: Tensor, n_classes: int, owner: str) -> 
         raise ValueError(
             f"The module of 'net' of {owner} must give one logit for each of the {n_classes} classes: shape "
             f"({len(X)}, {n_classes}) for {len(X)} rows. Got {shape} instead."
+        )
+    if bool((outputs >= 0).all()) and torch.allclose(outputs.sum(1), torch.ones_like(outputs[:, 0])):
+        raise ValueError(
+            f"The module of 'net' of {owner} gives probabilities, but the loss here is cross-entropy of logits: leave "
+            "out its softmax."
         )
 
 
@@ -143,13 +163,11 @@ def _check_state(module: nn.Module, batches: list[Tensor], owner: str) -> None:
             )
 
 
-def _fuses(module: nn.Module, batches: list[Tensor], n_classes: int) -> bool:
-    """Whether the fused path agrees with one row at a time, also where rows are clipped.
+def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any) -> bool:
+    """Whether a way to clipped sums agrees with one row at a time, also where rows are clipped.
 
-    It cannot see a weight used outside its layer, nor know which axis of a layer's input counts the rows.
+    Rules layer by layer cannot see a weight used outside its layer, nor know which axis of an input counts the rows.
     """
-    if fused_layers(module) is None:
-        return False
     parameters = [p for p in module.parameters() if p.requires_grad]
     for X in batches:
         y = torch.arange(len(X)) % n_classes
@@ -172,8 +190,8 @@ def _fuses(module: nn.Module, batches: list[Tensor], n_classes: int) -> bool:
         bound = max(float(norms.median()), 1e-6)
         expected = (flat * (bound / norms.clamp_min(1e-30)).clamp_max(1.0)).sum(0)
         try:
-            total = clipped_gradient_sum(module, _cross_entropy, X, y, bound, fused=True)
-        except (ValueError, RuntimeError, IndexError):
+            total = clipped_gradient_sum(module, _cross_entropy, X, y, bound, **how)
+        except (ValueError, RuntimeError, IndexError, NotImplementedError, AttributeError, KeyError):
             return False
         if set(total) != {name for name, p in module.named_parameters() if p.requires_grad}:
             return False

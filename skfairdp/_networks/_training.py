@@ -17,7 +17,7 @@ from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._nets import Net
 from skfairdp._networks._places import Places
-from skfairdp._networks._row_isolation import check_network, input_dtype, vectorizes
+from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
@@ -123,6 +123,7 @@ def train_privately(
     average_last: float = 0.0,
     fused: bool | None = None,
     vectorized: bool = True,
+    hooked: bool = False,
     verbose: int = 0,
 ) -> None:
     """Train ``module`` in place; nothing about the private rows is recorded.
@@ -149,6 +150,7 @@ def train_privately(
         Share of the last iterates whose average is returned (post-processing).
     fused : bool or None, default=None
     vectorized : bool, default=True
+    hooked : bool, default=False
         See :func:`clipped_gradient_sum`.
     verbose : int, default=0
     """
@@ -157,13 +159,14 @@ def train_privately(
         rows = PrivateRows.laid(X, y, groups, step)
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        how = {"fused": fused, "vectorized": vectorized, "hooked": hooked}
         average = _TailAverage(parameters, step.steps, average_last)
         module.train()
         for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
             if loss is not None:
                 loss.update(t, module, rows, source)
             batch = rows.drawn(step.sample(len(rows.X), source))
-            released = _step(module, row_loss, batch, step, source, penalty, fused=fused, vectorized=vectorized)
+            released = _step(module, row_loss, batch, step, source, penalty, **how)
             for name, parameter in parameters.items():
                 parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
             optimizer.step()
@@ -240,6 +243,7 @@ class Network:
     device : torch.device
     fused : bool or None
     vectorized : bool
+    hooked : bool
         See :func:`clipped_gradient_sum`.
     net : Net or None
         How it is to be trained.
@@ -249,6 +253,7 @@ class Network:
     device: torch.device
     fused: bool | None = None
     vectorized: bool = True
+    hooked: bool = False
     net: Net | None = None
 
     def tensor(self, X: Array) -> Tensor:
@@ -286,6 +291,7 @@ class Network:
             groups=None if groups is None else self.codes(groups),
             fused=self.fused,
             vectorized=self.vectorized,
+            hooked=self.hooked,
             **training,
         )
         result = deepcopy(self.module)
@@ -313,10 +319,13 @@ def prepare_network(
     """
     if isinstance(module, Net):
         built = module.build(n_features, n_classes, seed)
-        ours = type(built) in (MLP, CNN)
-        fused = None if ours else check_network(built, n_features, n_classes, owner=owner)
         module.check_optimizer(built)
-        return Network(built, module.device, fused, vectorized=ours or vectorizes(built, n_features), net=module)
+        if type(built) in (MLP, CNN):
+            return Network(built, module.device, net=module)
+        fused = check_network(built, n_features, n_classes, owner=owner)
+        hooked = not fused and hooks_agree(built, n_features, n_classes)
+        vectorized = hooked or vectorizes(built, n_features)
+        return Network(built, module.device, fused, vectorized, hooked, module)
     where = resolve_device(device, owner=owner)
     generator = torch.Generator().manual_seed(seed)
     if module == "mlp":
