@@ -319,10 +319,11 @@ def prepare_network(
     """
     if isinstance(module, Net):
         built = module.build(n_features, n_classes, seed)
+        ours = type(built) in (MLP, CNN)
+        fused = ours or check_network(built, n_features, n_classes, owner=owner)
         module.check_optimizer(built)
-        if type(built) in (MLP, CNN):
+        if ours:
             return Network(built, module.device, net=module)
-        fused = check_network(built, n_features, n_classes, owner=owner)
         hooked = not fused and hooks_agree(built, n_features, n_classes)
         vectorized = hooked or vectorizes(built, n_features)
         return Network(built, module.device, fused, vectorized, hooked, module)

@@ -139,5 +139,5 @@ def test_another_loss_is_refused_before_anything_is_spent():
 
 
 def test_a_module_that_gives_probabilities_is_refused_with_the_cure():
-    with pytest.raises(ValueError, match="gives probabilities.*leave out its softmax"):
+    with pytest.raises(ValueError, match=r"gives probabilities.*leave out its softmax"):
         model(nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))).fit(X, Y)
