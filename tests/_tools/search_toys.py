@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from skfairdp import ParetoSearchCV
 from skfairdp.privacy import GaussianDpEvent, PrivacySpent
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
@@ -65,3 +66,17 @@ def make_rows(n=3000, seed=0):
     """Label = (first feature > 0), group = (second feature > 0)."""
     X = np.random.default_rng(seed).normal(size=(n, 2))
     return X, (X[:, 0] > 0).astype(int), (X[:, 1] > 0).astype(int)
+
+
+X, Y, Z = make_rows()
+CUTS = {"cut": [-1.0, 0.0, 1.0]}
+
+
+def toy_search(estimator=None, grid=CUTS, **options):
+    """ParetoSearchCV over a toy, not fitted."""
+    return ParetoSearchCV(Toy() if estimator is None else estimator, grid, **options)
+
+
+def fitted(estimator=None, grid=CUTS, **options):
+    """The same, fitted on the rows above."""
+    return toy_search(estimator, grid, **options).fit(X, Y, sensitive_features=Z)
