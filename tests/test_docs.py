@@ -39,7 +39,7 @@ def documented(value):
 PUBLIC = public_objects()
 
 #: Rooms whose docstrings are being rewritten.
-BEING_WRITTEN = {"_networks", "lagrangian", "pate", "generative", "_base"}
+BEING_WRITTEN = {"_networks", "pate", "generative", "_base"}
 
 
 # ---- shared texts --------------------------------------------------------------------------------------------

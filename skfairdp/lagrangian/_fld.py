@@ -156,7 +156,9 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
+            Rows to learn from.
         y : array-like of shape (n_rows,)
+            Their labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Groups; not read where ``group_weights`` is given.
         group_weights : array-like of shape (n_rows, n_groups), default=None
@@ -194,7 +196,18 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Class probabilities, shape (n_rows, n_classes); the group is not needed."""
+        """Class probabilities; the group is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows with the columns seen in ``fit``.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_rows, n_classes)
+            Probabilities of the classes, in the order of ``classes_``.
+        """
         from skfairdp._networks import predict_logits
 
         check_is_fitted(self, "net_")
@@ -203,14 +216,36 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predicted classes, shape (n_rows,); the group is not needed."""
+        """Predict the class of each row; the group is not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows with the columns seen in ``fit``.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_rows,)
+            Predicted class labels.
+        """
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
     # ------------------------------------------------------------------ for those who train it
 
     def read_net(self, owner: str | None = None) -> "Net":
-        """The network; a ValueError for parameters that cannot be used, before any row is read."""
+        """Read the network, and refuse parameters that cannot be used, before any row is read.
+
+        Parameters
+        ----------
+        owner : str, default=None
+            Whose parameters these are, for error messages; None is this class.
+
+        Returns
+        -------
+        net : Net
+            How the network is built and trained.
+        """
         import torch
 
         from skfairdp._networks import as_net

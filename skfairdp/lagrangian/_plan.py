@@ -137,6 +137,7 @@ class PFLDPlan:
 
     @property
     def is_private(self) -> bool:
+        """Whether any noise is added."""
         return self.sigma_count > 0
 
     @property
