@@ -87,7 +87,7 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
         classes=[0, 1],
         groups=[0, 1],
         n_teachers=N_TEACHERS,
-        student_rows=n_queries,
+        max_queries=n_queries,
         fair_estimator=GroupsAnswer(),
         random_state=seed,
         **case.parameters,

@@ -153,7 +153,7 @@ def fair_votes(epsilon: float) -> Any:
             classes=[0, 1],
             groups=[0, 1],
             n_teachers=11,
-            student_rows=11,
+            max_queries=11,
             fair_estimator=GroupsAnswer(),
             voting="soft",
             random_state=0,

@@ -67,7 +67,7 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
         variant="student" if method.startswith("SFS") else "teacher",
         epsilon=epsilon,
         delta=DELTA,
-        constraint=constraint,
+        constraints=constraint,
         groups=groups,
         classes=list(CLASSES),
         random_state=seed,

@@ -28,7 +28,7 @@ thresholds = np.linspace(0.1, 0.9, 17)
 figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for constraint in ("demographic_parity", "generalized_demographic_parity"):
     model = SFPATEClassifier(
-        constraint=constraint, epsilon=2.0, n_teachers=100, groups=[0, 1], classes=[0, 1], random_state=0
+        constraints=constraint, epsilon=2.0, n_teachers=100, groups=[0, 1], classes=[0, 1], random_state=0
     ).fit(X[train], y[train], sensitive_features=groups[train])
     scores = model.predict_proba(X[test])[:, 1]
     gaps = [demographic_disparity(None, scores > t, sensitive_features=groups[test]) for t in thresholds]

@@ -111,7 +111,7 @@ SETTINGS = [
     pytest.param(PFGuardGenerator, {"backend": MarginalsBackend(structure="star")}, id="PFGuard-star"),
     pytest.param(SFPATEClassifier, {}, id="SFS"),
     pytest.param(SFPATEClassifier, {"voting": "gnmax"}, id="SFS-gnmax"),
-    pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "student_rows": 50}, id="SFS-discrete"),
+    pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "max_queries": 50}, id="SFS-discrete"),
     pytest.param(
         SFPATEClassifier, {"variant": "teacher", "student": LagrangianClassifier(net=mlp(max_epochs=1))}, id="SFT"
     ),

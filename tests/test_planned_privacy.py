@@ -42,7 +42,7 @@ MODELS = [
     (PFLDClassifier(**{**PFLD, "epsilon": None}), OF_GROUPS),
     (RandomizedResponseClassifier(groups=[0, 1], **GIVEN), OF_GROUPS),
     (SFPATEClassifier(groups=[0, 1], **GIVEN), OF_GROUPS),
-    (SFPATEClassifier(groups=[0, 1], variant="teacher", voting="gnmax", lam=0.0, **GIVEN), OF_GROUPS),
+    (SFPATEClassifier(groups=[0, 1], variant="teacher", voting="gnmax", proximal_weight=0.0, **GIVEN), OF_GROUPS),
 ]
 ids = [f"{type(model).__name__}-{j}" for j, (model, _) in enumerate(MODELS)]
 

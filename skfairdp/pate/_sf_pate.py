@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp._teachers import check_fair_learner
-from skfairdp.fairness import NOTIONS, read_constraints
+from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, standard_scale
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
 from skfairdp.pate._sfpate_refit import AfterVotes
@@ -53,7 +53,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         Privacy budget, in (0, 1e9]. The certified figure never exceeds it.
     delta : float, default=1e-5
         In (0, 1).
-    constraint : str or list of str, default="demographic_parity"
+    constraints : str, fairlearn moment or list of them, default="demographic_parity"
         Of the built-in fair learner: "demographic_parity" (same predictions), "equalized_odds" (same predictions within
         each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of
         scores, for parity at any threshold), or several of them at once. A ``fair_estimator`` brings its own.
@@ -63,7 +63,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
         parameter, released groups as ``group_weights=`` (n_rows, n_groups). None is :class:`LagrangianClassifier` with
-        ``constraint``; of those all teachers are trained in one tensor program.
+        ``constraints``; of those all teachers are trained in one tensor program.
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What learns the group ("student" variant only). As in :class:`PATEClassifier`; None is ``LogisticTeachers()``.
     student : classifier or None, default=None
@@ -74,16 +74,16 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         student on *all* rows: groups enter as estimated shares (teachers give theirs as probabilities), which are right
         on average where likeliest groups are not. "gnmax" is the paper's: the noisy winner of every query, and a
         student that sees the rows asked about only.
-    student_rows : int or None, default=None
+    max_queries : int or None, default=None
         Rows asked about, drawn by position. None: all for "soft", at most 200 for "gnmax".
     sigma : float or None, default=None
         Noise on each released count, in votes. None: calibrated to ``epsilon``.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic; votes are then whole.
-    lam : float or None, default=None
-        The built-in student minimises its mean loss plus ``lam · ‖θ - θ*‖²``, where θ* is the same network trained
-        without constraint on all rows (public), and starts from θ*. 0 starts anew. None: 0 for "soft", 1e-3 for
-        "gnmax".
+    proximal_weight : float or None, default=None
+        The built-in student minimises its mean loss plus ``proximal_weight · ‖θ - θ*‖²``, where θ* is the same network
+        trained without constraint on all rows (public), and starts from θ*. 0 starts anew. None: 0 for "soft", 1e-3
+        for "gnmax".
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 20 rows, 1 to 300 of them.
     classes : array-like, default=None
@@ -158,7 +158,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
     >>> model = model.fit(X, y, sensitive_features=groups)
     >>> print(model.privacy_.protects, model.privacy_.epsilon <= 1.0)
     sensitive attribute True
-    >>> other = model.refit(constraint="equalized_odds")  # from the same votes: costs nothing
+    >>> other = model.refit(constraints="equalized_odds")  # from the same votes: costs nothing
     >>> other.privacy_ is model.privacy_
     True
     """
@@ -167,16 +167,16 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         "variant": [StrOptions({"student", "teacher"})],
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "constraint": [StrOptions(set(NOTIONS)), list, tuple],
+        "constraints": "no_validation",
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "fair_estimator": [HasMethods(["fit", "predict"]), None],
         "teacher": "no_validation",
         "student": [HasMethods(["fit", "predict"]), None],
         "voting": [StrOptions({"soft", "gnmax"})],
-        "student_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "max_queries": [Interval(Integral, 1, None, closed="left"), None],
         "sigma": [Interval(Real, 1e-9, 1e9, closed="both"), None],
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
-        "lam": [Interval(Real, 0, None, closed="left"), None],
+        "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "classes": ["array-like", None],
         "groups": ["array-like", None],
@@ -195,16 +195,16 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         variant: str = "student",
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        constraint: str | Sequence[str] = "demographic_parity",
+        constraints: Any = "demographic_parity",
         moments: int = 2,
         fair_estimator: Any = None,
         teacher: Any = None,
         student: Any = None,
         voting: str = "soft",
-        student_rows: int | None = None,
+        max_queries: int | None = None,
         sigma: float | None = None,
         noise: str = "gaussian",
-        lam: float | None = None,
+        proximal_weight: float | None = None,
         n_teachers: int | str = "auto",
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
@@ -218,16 +218,16 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         self.variant = variant
         self.epsilon = epsilon
         self.delta = delta
-        self.constraint = constraint
+        self.constraints = constraints
         self.moments = moments
         self.fair_estimator = fair_estimator
         self.teacher = teacher
         self.student = student
         self.voting = voting
-        self.student_rows = student_rows
+        self.max_queries = max_queries
         self.sigma = sigma
         self.noise = noise
-        self.lam = lam
+        self.proximal_weight = proximal_weight
         self.n_teachers = n_teachers
         self.classes = classes
         self.groups = groups
@@ -299,12 +299,12 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         unused, belongs = ("student", "teacher") if self.variant == "student" else ("teacher", "student")
         if getattr(self, unused) is not None:
             raise ValueError(f"'{unused}' of {owner} only applies to variant='{belongs}'.")
-        read_constraints(self.constraint, owner, parameter="constraint")
+        read_constraints(self.constraints, owner)
         if self.student is not None:
             clone(self.student, safe=False)
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
-        network = fair_network(self.variant, self.fair_estimator, self.constraint, self.moments)
+        network = fair_network(self.variant, self.fair_estimator, self.constraints, self.moments)
         network.read_net()
         return network
 
@@ -345,7 +345,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         return wanted
 
     def _choose_queries(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        most = self.student_rows or (n_rows if self.voting == "soft" else STUDENT_ROWS)
+        most = self.max_queries or (n_rows if self.voting == "soft" else STUDENT_ROWS)
         return np.sort(rng.permutation(n_rows)[: min(most, n_rows)])
 
     def _plan(self, rows: AttributeRows, n_teachers: int, n_queries: int) -> VotePlan:

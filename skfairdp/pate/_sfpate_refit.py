@@ -13,9 +13,9 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 
 __all__ = ["AfterVotes"]
 
-LAM = 1e-3
+PROXIMAL_WEIGHT = 1e-3
 #: What says what is fair, and to whom.
-FAIR = frozenset({"fair_estimator", "constraint", "moments"})
+FAIR = frozenset({"fair_estimator", "constraints", "moments"})
 
 
 class AfterVotes(LearnsFromVotes):
@@ -26,7 +26,7 @@ class AfterVotes(LearnsFromVotes):
     voting: str
     fair_estimator: Any
     student: Any
-    lam: float | None
+    proximal_weight: float | None
     groups_: NDArray[Any]
     _released: Released
     _student_seed: int
@@ -38,7 +38,7 @@ class AfterVotes(LearnsFromVotes):
     @property
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change: a search pays once for all their values."""
-        return frozenset({"lam", *(FAIR if self.variant == "student" else {"student"})})
+        return frozenset({"proximal_weight", *(FAIR if self.variant == "student" else {"student"})})
 
     def refit(self, **changes: Any) -> Any:
         """Train another student from the votes already released, at no privacy cost.
@@ -48,8 +48,8 @@ class AfterVotes(LearnsFromVotes):
         Parameters
         ----------
         **changes
-            Other values of ``fair_estimator``, ``constraint`` and ``moments`` ("student" variant), of ``student``
-            ("teacher" variant), and of ``lam``; what is absent stays as it is.
+            Other values of ``fair_estimator``, ``constraints`` and ``moments`` ("student" variant), of ``student``
+            ("teacher" variant), and of ``proximal_weight``; what is absent stays as it is.
 
         Returns
         -------
@@ -67,7 +67,7 @@ class AfterVotes(LearnsFromVotes):
             if self.variant == "teacher" and name in FAIR:
                 raise ValueError(
                     f"The teachers of {owner}(variant='teacher') are fair already, so another '{name}' needs a new "
-                    "fit. Their votes determine another 'student' or 'lam'."
+                    "fit. Their votes determine another 'student' or 'proximal_weight'."
                 )
             self._refuse_paid(name)
         if not hasattr(self, "_released"):
@@ -88,13 +88,15 @@ class AfterVotes(LearnsFromVotes):
     def _teach_student(self, network: LagrangianClassifier) -> Any:
         """Post-processing of released votes and public rows; the same seed for every student."""
         released, rng = self._released, np.random.default_rng(self._student_seed)
-        lam = (LAM if self.voting == "gnmax" else 0.0) if self.lam is None else self.lam
+        weight = self.proximal_weight
+        if weight is None:
+            weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
         if self.variant == "student":
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
-            return fair_student(released, given, network, lam, rng)
+            return fair_student(released, given, network, weight, rng)
         if as_perceptron(self.student) is not None:  # learns shares, and may be tied to θ*
-            return plain_student(released, None, self.student, lam, rng)
-        return plain_student(released, self.student, LagrangianClassifier(constraints=None), lam, rng)
+            return plain_student(released, None, self.student, weight, rng)
+        return plain_student(released, self.student, LagrangianClassifier(constraints=None), weight, rng)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the rows: they are public, but nobody expects them in a model that is handed on."""

@@ -90,10 +90,10 @@ class NetworkStudent:
         return self.predict_proba(X).argmax(axis=1)
 
 
-def fair_student(released: Released, learner: Any, default: Any, lam: float, rng: np.random.Generator) -> Any:
+def fair_student(released: Released, learner: Any, default: Any, weight: float, rng: np.random.Generator) -> Any:
     """A fair learner on rows, labels and released groups (the "student" variant).
 
-    ``default`` is the network used where ``learner`` is None, tied with ``lam`` to one trained without constraint.
+    ``default`` is the network used where ``learner`` is None, tied with ``weight`` to one trained without constraint.
     """
     features = features_and_labels(released.X, released.y, released.n_classes)
     rows, membership = released.estimates(features)
@@ -103,12 +103,12 @@ def fair_student(released: Released, learner: Any, default: Any, lam: float, rng
         warnings.warn(
             f"By the released votes of SFPATEClassifier, one of the groups has about {least:.0f} of the {len(rows)} "
             "rows that the student learns from: too few to say that its rates are those of the others. Ask about more "
-            "rows ('student_rows'), or join groups.",
+            "rows ('max_queries'), or join groups.",
             FairnessWarning,
             stacklevel=4,
         )
     if learner is None:
-        return _network(released, default, X, y, membership, lam, rng)
+        return _network(released, default, X, y, membership, weight, rng)
     # Whoever takes no weights gets groups drawn from them: their rates are right on average, those of the likeliest
     # groups are not.
     drawn = (rng.random(len(rows))[:, None] > membership.cumsum(axis=1)[:, :-1]).sum(axis=1)
@@ -120,12 +120,12 @@ def fair_student(released: Released, learner: Any, default: Any, lam: float, rng
     return seeded(learner, rng).fit(_unscale(released, X), y, **given)
 
 
-def plain_student(released: Released, learner: Any, default: Any, lam: float, rng: np.random.Generator) -> Any:
+def plain_student(released: Released, learner: Any, default: Any, weight: float, rng: np.random.Generator) -> Any:
     """A classifier of the released labels (the "teacher" variant)."""
     rows, shares = released.estimates(released.X)
     X = released.X[rows]
     if learner is None:
-        return _network(released, default, X, shares, None, lam, rng)
+        return _network(released, default, X, shares, None, weight, rng)
     labels = shares.argmax(axis=1)
     if len(np.unique(labels)) < 2:
         return ConstantStudent(released.n_classes, int(labels[0]) if len(labels) else 0)
@@ -138,7 +138,7 @@ def _network(
     X: Array,
     targets: Any,
     membership: Array | None,
-    lam: float,
+    weight: float,
     rng: np.random.Generator,
 ) -> Any:
     if released.n_classes < 2:
@@ -146,10 +146,10 @@ def _network(
     first, second = (int(seed) for seed in child_seeds(rng, 2))
     perceptron, start = as_perceptron(default), None
     assert perceptron is not None
-    if lam > 0:  # θ*, of all rows: features and labels are public
+    if weight > 0:  # θ*, of all rows: features and labels are public
         unconstrained = replace(perceptron, notions=())
         start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
-    network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=lam)
+    network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=weight)
     return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes))
 
 

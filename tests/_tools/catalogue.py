@@ -253,7 +253,7 @@ def _attribute_fits() -> list[Fit]:
     return [
         of("SFPATE-student", sf_pate()),
         of("SFPATE-student-gnmax", sf_pate(voting="gnmax")),
-        of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", student_rows=40)),
+        of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", max_queries=40)),
         of("SFPATE-student-parity-logistic", sf_pate(fair_estimator=ParityLogisticRegression(slack=0.1))),
         of("SFPATE-student-3", sf_pate(classes=[0, 1, 2]), rows=three_classes),
         of("SFPATE-teacher", sf_pate(variant="teacher", student=LAGRANGIAN)),

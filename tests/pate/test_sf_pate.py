@@ -141,7 +141,7 @@ def test_the_student_is_a_function_of_released_votes_and_public_rows():
                 for voting in (SoftVoting, GNMaxVoting):
                     patch.setattr(voting, "release", lambda *a, c=constant, **k: c)
                 fits.append(
-                    make(student_rows=None if "voting" not in settings else 60, **settings).fit(
+                    make(max_queries=None if "voting" not in settings else 60, **settings).fit(
                         X, y, sensitive_features=g
                     )
                 )
@@ -153,7 +153,7 @@ def test_the_student_is_a_function_of_released_votes_and_public_rows():
 def test_vectors_of_three_groups(vector):
     """The Gaussian bound of the histogram, for two hundred queries."""
     X, y, groups = problem(300, 2, 3)
-    settings = {"voting": "gnmax", "student_rows": vector["queries"], "delta": vector["delta"], "n_groups": 3}
+    settings = {"voting": "gnmax", "max_queries": vector["queries"], "delta": vector["delta"], "n_groups": 3}
     if vector["epsilon"] == 1.0:
         model = make(epsilon=1.0, **settings).fit(X, y, sensitive_features=groups)
         assert model.sigma_ == pytest.approx(vector["sigma"], rel=2e-3)
@@ -166,7 +166,7 @@ def test_vectors_of_three_groups(vector):
 @pytest.mark.parametrize("vector", json.loads(VECTORS.read_text())["soft_labels"])
 def test_vectors_of_soft_labels(vector):
     X, y, groups = problem(300, 2, 3)
-    model = make(sigma=float(vector["sigma"]), student_rows=vector["queries"], delta=vector["delta"], n_groups=3).fit(
+    model = make(sigma=float(vector["sigma"]), max_queries=vector["queries"], delta=vector["delta"], n_groups=3).fit(
         X, y, sensitive_features=groups
     )
     assert model.privacy_.epsilon == pytest.approx(vector["epsilon"], rel=1e-5)
@@ -176,7 +176,7 @@ def test_vectors_of_soft_labels(vector):
 @pytest.mark.parametrize("variant", ["student", "teacher"])
 def test_two_groups_or_classes_pay_for_a_bit_or_for_one_number(variant):
     X, y, groups = problem(300)
-    settings = {"variant": variant, "student_rows": 200, "delta": 1e-4, "epsilon": 1.0}
+    settings = {"variant": variant, "max_queries": 200, "delta": 1e-4, "epsilon": 1.0}
     gaussian = 63.71406  # of a histogram with sensitivity √2
     soft = make(**settings).fit(X, y, sensitive_features=groups)
     bits = make(voting="gnmax", **settings).fit(X, y, sensitive_features=groups)
@@ -192,7 +192,7 @@ def test_two_classes_and_three_groups_vote_on_what_the_variant_says():
     student = make(n_groups=3).fit(X, y, sensitive_features=groups)
     teacher = make(n_groups=3, variant="teacher").fit(X, y, sensitive_features=groups)
     assert (student.released_votes_.shape, teacher.released_votes_.shape) == ((200, 3), (200, 2))
-    hard = make(n_groups=3, voting="gnmax", student_rows=50).fit(X, y, sensitive_features=groups)
+    hard = make(n_groups=3, voting="gnmax", max_queries=50).fit(X, y, sensitive_features=groups)
     assert hard.released_votes_.shape == hard.query_indices_.shape == (50,)
     assert (np.diff(hard.query_indices_) > 0).all()
 
@@ -298,7 +298,7 @@ def test_every_constraint_reaches_the_student(biased, notion):
     }[notion]
     settings = {"epsilon": 100.0, "n_teachers": 100, "groups": [0, 1], "random_state": 0, "noise_seed": 0}
     with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
-        model = SFPATEClassifier(constraint=notion, **settings).fit(X, y, sensitive_features=groups)
+        model = SFPATEClassifier(constraints=notion, **settings).fit(X, y, sensitive_features=groups)
     assert measure(model) < 0.6 * measure(LogisticRegression().fit(X, y))
 
 
@@ -307,8 +307,10 @@ def test_lam_ties_the_student_to_a_network_without_constraint(biased):
     X, y, groups = (part[:2000] for part in biased)
     theta = LagrangianClassifier(constraints=None, random_state=0).fit(X, y).predict_proba(X)
     distances = []
-    for lam in (1e-3, 100.0):
-        model = SFPATEClassifier(voting="gnmax", lam=lam, epsilon=5.0, groups=[0, 1], random_state=0, n_teachers=50)
+    for weight in (1e-3, 100.0):
+        model = SFPATEClassifier(
+            voting="gnmax", proximal_weight=weight, epsilon=5.0, groups=[0, 1], random_state=0, n_teachers=50
+        )
         proba = model.fit(X, y, sensitive_features=groups).predict_proba(X)
         distances.append(np.abs(proba - theta).mean())
     assert distances[0] > 1.5 * distances[1]
@@ -337,7 +339,7 @@ def test_a_learner_without_weights_gets_groups_drawn_from_the_released_shares():
     assert set(seen_groups) == {0, 1} and 0.05 < np.mean(seen_groups != groups) < 0.5
     assert not hasattr(model, "predict_proba")
     assert set(model.predict(X)) == {0, 1}
-    paper = make(fair_estimator=Watched(), voting="gnmax", student_rows=30).fit(X, y, sensitive_features=groups)
+    paper = make(fair_estimator=Watched(), voting="gnmax", max_queries=30).fit(X, y, sensitive_features=groups)
     assert len(paper.student_.seen[1]) == 30
     np.testing.assert_array_equal(paper.student_.seen[2], paper.released_votes_)
 
@@ -413,7 +415,7 @@ def test_one_group_or_one_class_given_is_no_error(variant):
 def test_a_group_that_the_votes_do_not_show_is_warned_of():
     X, y, groups = problem(80)
     with pytest.warns(FairnessWarning, match="one of the groups has about 0 of the 60 rows") as caught:
-        make(groups=[0, 1, 2], voting="gnmax", student_rows=60, epsilon=1e6).fit(X, y, sensitive_features=groups)
+        make(groups=[0, 1, 2], voting="gnmax", max_queries=60, epsilon=1e6).fit(X, y, sensitive_features=groups)
     assert caught[0].filename == __file__
 
 
@@ -436,11 +438,11 @@ def test_groups_as_columns_tuples_and_names():
     [
         ({"variant": "both"}, "'variant'"),
         ({"voting": "confident"}, "'voting'"),
-        ({"constraint": "parity"}, "'constraint'"),
-        ({"constraint": ["accuracy_parity", "accuracy_parity"]}, "'constraint' parameter of SFPATEClassifier"),
+        ({"constraints": "parity"}, "'constraints'"),
+        ({"constraints": ["accuracy_parity", "accuracy_parity"]}, "'constraints' parameter of SFPATEClassifier"),
         ({"n_teachers": 61}, "more teachers than rows"),
-        ({"student_rows": 0}, "'student_rows'"),
-        ({"lam": -1.0}, "'lam'"),
+        ({"max_queries": 0}, "'max_queries'"),
+        ({"proximal_weight": -1.0}, "'proximal_weight'"),
         ({"sigma": 0.5}, "cost epsilon=.*lower 'max_queries'"),
         ({"student": LogisticRegression()}, "'student' of SFPATEClassifier only applies to variant='teacher'"),
         ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
@@ -542,10 +544,10 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
     [
         ({}, {"fair_estimator": ParityLogisticRegression()}),
         ({}, {"fair_estimator": Watched()}),
-        pytest.param({"fair_estimator": None}, {"constraint": "equalized_odds"}, marks=pytest.mark.slow),
-        ({"voting": "gnmax", "student_rows": 50}, {"lam": 0.0}),
+        pytest.param({"fair_estimator": None}, {"constraints": "equalized_odds"}, marks=pytest.mark.slow),
+        ({"voting": "gnmax", "max_queries": 50}, {"proximal_weight": 0.0}),
         ({"variant": "teacher"}, {"student": LogisticRegression()}),
-        ({"variant": "teacher", "voting": "gnmax"}, {"lam": 0.5}),
+        ({"variant": "teacher", "voting": "gnmax"}, {"proximal_weight": 0.5}),
     ],
 )
 def test_refitting_is_a_fresh_student_of_the_same_votes(settings, changes):
@@ -584,24 +586,24 @@ def test_refitting_charges_nothing_and_trains_no_teacher():
     ledger = PrivacyLedger(epsilon=5)
     model = make(ledger=ledger, teacher=Counting()).fit(X, y, sensitive_features=groups)
     before = Counting.fits
-    for lam in (0.0, 0.1):
-        assert model.refit(lam=lam).lam == lam
+    for weight in (0.0, 0.1):
+        assert model.refit(proximal_weight=weight).proximal_weight == weight
     assert len(ledger.entries) == 1 and Counting.fits == before > 0
 
 
 def test_what_the_votes_do_not_determine_is_refused():
     X, y, groups = problem(120)
     model = make(variant="teacher").fit(X, y, sensitive_features=groups)
-    for change in ({"fair_estimator": QUICK}, {"constraint": "equalized_odds"}, {"moments": 3}):
+    for change in ({"fair_estimator": QUICK}, {"constraints": "equalized_odds"}, {"moments": 3}):
         with pytest.raises(ValueError, match=r"are fair already, so another '.*' needs a new fit"):
             model.refit(**change)
     student = make().fit(X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="Got 'student', which needs a new fit"):
         student.refit(student=LogisticRegression())
-    with pytest.raises(ValueError, match="'lam'"):
-        student.refit(lam=-1.0)
-    with pytest.raises(ValueError, match="'constraint'"):
-        student.refit(constraint="parity")
+    with pytest.raises(ValueError, match="'proximal_weight'"):
+        student.refit(proximal_weight=-1.0)
+    with pytest.raises(ValueError, match="'constraints'"):
+        student.refit(constraints="parity")
     with pytest.raises(NotFittedError):
         make().refit()
 
@@ -612,7 +614,7 @@ def test_copies_and_pickles_hold_no_rows_and_say_so():
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         with pytest.raises(ValueError, match="hold no rows"):
-            again.refit(lam=0.1)
+            again.refit(proximal_weight=0.1)
     assert model._released.X.tobytes() not in pickle.dumps(model)
 
 
@@ -620,12 +622,12 @@ def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
     X, y, groups = problem(300)
     releases, original = [], SoftVoting.release
     monkeypatch.setattr(SoftVoting, "release", lambda *a, **k: (releases.append(1), original(*a, **k))[1])
-    grid = {"fair_estimator": [QUICK, ParityLogisticRegression()], "lam": [0.0, 0.1]}
+    grid = {"fair_estimator": [QUICK, ParityLogisticRegression()], "proximal_weight": [0.0, 0.1]}
     search = ParetoSearchCV(make(epsilon=1e4), grid, scoring="accuracy", cv=2, refit=False)
     search.fit(X, y, sensitive_features=groups)
     assert len(search.cv_results_["params"]) == 4 and len(releases) == 2
     releases.clear()
-    ParetoSearchCV(make(), {"student_rows": [50, 60]}, scoring="accuracy", cv=2, refit=False).fit(
+    ParetoSearchCV(make(), {"max_queries": [50, 60]}, scoring="accuracy", cv=2, refit=False).fit(
         X, y, sensitive_features=groups
     )
     assert len(releases) == 4
