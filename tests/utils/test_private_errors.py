@@ -214,7 +214,7 @@ PACKAGE = Path(skfairdp.__file__).parent
 #: public under the relation of the estimator.
 READING = {
     "_base.py": r"owner|type\(self\)\.__name__|LARGEST_PUBLIC|self\.public_size|empty|len\(domain\)|len\(X\)",
-    "utils/_groups.py": r"owner|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
+    "utils/_groups.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "utils/_validation.py": r"owner|name",
     "_teachers/_tasks.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least"
