@@ -27,8 +27,9 @@ PAPER = {
 
 def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs: float) -> dict[str, Any]:
     """Return the trainings to time, by name; each is a function without arguments."""
-    from skfairdp._networks import prepare_network
+    from skfairdp._networks import as_net, prepare_network
     from skfairdp.fairness import FairnessConstraints
+    from skfairdp.gradient import mlp
     from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDPlan, train_lagrangian
     from skfairdp.privacy import NoiseSource
 
@@ -36,7 +37,7 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     groups = rng.integers(n_groups, size=n_rows)
     X = rng.normal(size=(n_rows, N_FEATURES)) + 0.3 * groups[:, None]
     y = (X[:, 0] + rng.normal(size=n_rows) > 1).astype(np.int64)
-    network = prepare_network("mlp", N_FEATURES, 2, hidden=(WIDTH,) * n_layers, seed=0, device="cpu", owner="PF-LD")
+    network = prepare_network(as_net(mlp((WIDTH,) * n_layers), owner="PF-LD"), N_FEATURES, 2, seed=0, owner="PF-LD")
     constraints = FairnessConstraints(["demographic_parity"], y, 2)
     duals, gradients = max(1, round(2 * epochs)), max(1, round(10 * epochs))
     training = LagrangianTraining(epochs=epochs, batch_size=batch_size)

@@ -1,7 +1,5 @@
 """The DP-SGD loop: private gradients from a :class:`DPStep`, and a public fairness gradient beside them."""
 
-import math
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,13 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import PerSampleLoss
-from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._nets import Net
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
-from skfairdp._networks._stacked import resolve_device
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar
 
@@ -299,59 +295,22 @@ class Network:
         return result.eval()
 
 
-def prepare_network(
-    module: Net | nn.Module | str,
-    n_features: int,
-    n_classes: int,
-    *,
-    hidden: tuple[int, ...] = (64,),
-    image_shape: Sequence[int] | None = None,
-    seed: int,
-    device: str = "cpu",
-    owner: str,
-) -> Network:
+def prepare_network(net: Net, n_features: int, n_classes: int, *, seed: int, owner: str) -> Network:
     """Build a network, or copy the given one, after every check that can be made before anything is spent.
 
     Raises
     ------
     ValueError
-        See :func:`check_network` and :func:`resolve_device`; ``hidden`` that does not list positive integers.
+        See :func:`check_network`, :meth:`Net.build` and :meth:`Net.check_optimizer`.
     """
-    if isinstance(module, Net):
-        built = module.build(n_features, n_classes, seed)
-        ours = type(built) in (MLP, CNN)
-        fused = ours or check_network(built, n_features, n_classes, owner=owner)
-        module.check_optimizer(built)
-        if ours:
-            return Network(built, module.device, net=module)
-        hooked = not fused and hooks_agree(built, n_features, n_classes)
-        vectorized = hooked or vectorizes(built, n_features)
-        return Network(built, module.device, fused, vectorized, hooked, module)
-    where = resolve_device(device, owner=owner)
-    generator = torch.Generator().manual_seed(seed)
-    if module == "mlp":
-        if not all(isinstance(size, int | np.integer) and size >= 1 for size in hidden):
-            raise ValueError(f"The 'hidden' parameter of {owner} must list positive integers. Got {hidden!r} instead.")
-        return Network(build_mlp(n_features, hidden, n_classes, generator), where)
-    if module == "cnn":
-        if image_shape is None:
-            raise ValueError(
-                f"module='cnn' of {owner} needs 'image_shape', the channels, height and width that the rows of X hold "
-                "flat. Give for example image_shape=(3, 14, 14)."
-            )
-        built = build_cnn(image_shape, n_classes, generator, owner=owner)
-        if math.prod(image_shape) != n_features:
-            raise ValueError(
-                f"image_shape={tuple(image_shape)} of {owner} stands for rows of {math.prod(image_shape)} features, "
-                f"but X has {n_features}."
-            )
-        return Network(built, where)
-    if isinstance(module, str):
-        raise ValueError(f"The 'module' parameter of {owner} must be 'mlp', 'cnn' or a module. Got {module!r} instead.")
-    fused = check_network(module, n_features, n_classes, owner=owner)
-    copy = deepcopy(module).cpu()
-    copy.zero_grad(set_to_none=True)
-    return Network(copy, where, fused, vectorized=vectorizes(copy, n_features))
+    built = net.build(n_features, n_classes, seed)
+    ours = type(built) in (MLP, CNN)
+    fused = ours or check_network(built, n_features, n_classes, owner=owner)
+    net.check_optimizer(built)
+    if ours:
+        return Network(built, net.device, net=net)
+    hooked = not fused and hooks_agree(built, n_features, n_classes)
+    return Network(built, net.device, fused, hooked or vectorizes(built, n_features), hooked, net)
 
 
 def _copied(values: NDArray[Any]) -> Tensor:

@@ -108,14 +108,15 @@ def train_lagrangian(
     F-LD, without privacy: the groups are their own estimates, and violations are read off.
 
     >>> import numpy as np
-    >>> from skfairdp._networks import prepare_network
+    >>> from skfairdp._networks import as_net, prepare_network
+    >>> from skfairdp.gradient import mlp
     >>> from skfairdp.fairness import FairnessConstraints
     >>> from skfairdp.lagrangian import LagrangianTraining, train_lagrangian
     >>> rng = np.random.default_rng(0)
     >>> groups = rng.integers(2, size=600)
     >>> X = rng.normal(size=(600, 2)) + groups[:, None]
     >>> y = (X[:, 0] > 0.5).astype(int)
-    >>> network = prepare_network("mlp", 2, 2, hidden=(4,), seed=0, device="cpu", owner="F-LD")
+    >>> network = prepare_network(as_net(mlp((4,)), owner="F-LD"), 2, 2, seed=0, owner="F-LD")
     >>> parity, membership = FairnessConstraints(["demographic_parity"], y, 2), np.eye(2)[groups]
     >>> net, multipliers = train_lagrangian(
     ...     network, X, y, parity, parity.sizes(membership.sum(0)[:, None]),
