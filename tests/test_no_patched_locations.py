@@ -27,28 +27,6 @@ EXCEPTIONS = {
     "privacy/test_event_validity.py: skfairdp.privacy._accountants._SAMPLED_GRIDS": "coarse grids are bounds too",
     "privacy/test_ledger_failures.py: skfairdp.privacy._ledger._OPEN": "another process, which knows of no ledger",
     "privacy/test_ledger_failures.py: skfairdp.privacy._ledger_file.fcntl": "a platform whose files cannot be locked",
-    "test_cli.py: skfairdp.__main__.EPSILONS": "a demonstration that takes a second",
-    "test_cli.py: skfairdp.__main__.GAMMAS": "a demonstration that takes a second",
-    "test_cli.py: skfairdp.__main__._load": "no work at all may begin",
-    "test_cli.py: skfairdp.datasets.data_file": "a folder that holds Adult",
-    "test_cli.py: skfairdp.datasets.fetch_adult": "a folder that holds Adult",
-    "test_cli.py: skfairdp.datasets.fetch_bank": "data out of reach",
-    "test_cli.py: skfairdp.datasets.make_biased_classification": "a demonstration that takes a second",
-}
-
-#: What still has to move to a parameter, a subclass or the seam. This list only gets shorter.
-TO_MOVE = {
-    "gradient/test_fair_dpsgd.py: skfairdp._networks._dp_step.clipped_gradient_sum",
-    "gradient/test_fair_dpsgd.py: skfairdp._networks._training.PublicPenalty.__init__",
-    "gradient/test_fair_dpsgd.py: skfairdp._networks._training.PublicPenalty.gradients",
-    "gradient/test_fair_dpsgd.py: skfairdp.privacy._noise.open_source",
-    "inspection/test_audit.py: skfairdp.privacy.smooth_sensitivity",
-    "model_selection/test_pareto_search.py: skfairdp._teachers._logistic.LogisticTeachers._fit_parts",
-    "statistical/test_noise_scale.py: skfairdp.privacy._noise.os",
-    "statistical/test_post_processing.py: skfairdp.privacy._noise.open_source",
-    "statistical/test_release_accounting.py: skfairdp.privacy._noise.os",
-    "statistical/watching.py: skfairdp.privacy._noise.os",
-    "statistical/watching.py: skfairdp.privacy._noise.secrets",
 }
 
 
@@ -105,7 +83,7 @@ def test_no_test_replaces_a_name_in_a_module_of_the_package():
         if "mutants" not in path.relative_to(TESTS).parts
         for place in patched_locations(path.read_text(encoding="utf-8"))
     }
-    assert sorted(found - EXCEPTIONS.keys() - TO_MOVE) == []
+    assert sorted(found - EXCEPTIONS.keys()) == []
 
 
 def test_the_search_finds_each_way_of_replacing_a_name():

@@ -31,6 +31,7 @@ every fit inside.
 
 import contextlib
 import copy
+import functools
 import os
 import random
 import secrets
@@ -143,8 +144,13 @@ class Record:
     """What left a fit, in order: releases, and charges among them."""
 
     releases: list[Release] = field(default_factory=list)
-    order: list[str] = field(default_factory=list)
     n_sources: int = 0
+    _steps: list[Release | str] = field(default_factory=list)
+
+    @property
+    def order(self) -> list[str]:
+        """Releases and charges, in words."""
+        return [step if isinstance(step, str) else f"releases {step.declared}" for step in self._steps]
 
     def of(self, *kinds: type) -> list[Release]:
         """The releases of these mechanisms."""
@@ -152,10 +158,10 @@ class Record:
 
     def write(self, release: Release) -> None:
         self.releases.append(release)
-        self.order.append(f"releases {release.declared}")
+        self._steps.append(release)
 
     def charged(self, entry: dict[str, Any], dry_run: bool) -> None:
-        self.order.append(f"{'would charge' if dry_run else 'charges'} {entry}")
+        self._steps.append(f"{'would charge' if dry_run else 'charges'} {entry}")
 
 
 def _shape(value: Any) -> str:
@@ -311,17 +317,21 @@ class UnitNoise(ChosenNoise):
 
 def _heard(mechanism: Any, release: Release) -> Any:
     """The same mechanism, which tells what noise it adds."""
+    heard = object.__new__(_heard_class(type(mechanism)))
+    heard.__dict__.update(mechanism.__dict__, _release=release)
+    return heard
 
-    class Heard(type(mechanism)):  # type: ignore[misc]
+
+@functools.cache
+def _heard_class(kind: Any) -> Any:
+    class Heard(kind):  # type: ignore[misc]
         def _draw(self, shape: Any, source: Any) -> Any:
             drawn = super()._draw(shape, source)
-            release._added.append(np.array(drawn, dtype=float))
+            self._release._added.append(np.array(drawn, dtype=float))
             return drawn
 
-    Heard.__name__ = type(mechanism).__name__
-    heard = object.__new__(Heard)
-    heard.__dict__.update(mechanism.__dict__)
-    return heard
+    Heard.__name__ = kind.__name__
+    return Heard
 
 
 # ---- where fits get theirs -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from skfairdp import PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.inspection import Canary, EstimatorAudit, audit
 from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 from tests._tools.audit_toys import ToyNB, ToyVotes, rows
-from tests.statistical.watching import fixed_entropy
+from tests._tools.sources import fixed_entropy
 
 X, Y = rows()
 RECORD, ADD_REMOVE, ATTRIBUTE = (

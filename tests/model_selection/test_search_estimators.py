@@ -27,6 +27,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.ensemble import LogisticTeachers
 from skfairdp.gradient import mlp
 from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_mu, repeat
@@ -72,12 +73,10 @@ def test_free_parameters_share_one_release_per_fold(split):
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_teachers_are_trained_once_per_fold_across_voting_parameters(split, monkeypatch):
-    import skfairdp._teachers._logistic as module
-
     trained = []
-    real = module.LogisticTeachers._fit_parts
+    real = LogisticTeachers._fit_parts
     monkeypatch.setattr(
-        module.LogisticTeachers, "_fit_parts", lambda self, *args, **kw: (trained.append(1), real(self, *args, **kw))[1]
+        LogisticTeachers, "_fit_parts", lambda self, *args, **kw: (trained.append(1), real(self, *args, **kw))[1]
     )
     grid = {"voting": ["soft", "confident"], "epsilon": [1.0, 2.0], "gamma": [0.2, 0.4]}
     fit_on(ParetoSearchCV(fair(), grid, cv=3, refit=False), split)

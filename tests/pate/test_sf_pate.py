@@ -32,7 +32,7 @@ from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.pate import GNMaxVoting, SoftVoting
 from skfairdp.pate._vote_plan import ReleasedVotes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
-from tests.statistical.watching import fixed_entropy
+from tests._tools.sources import fixed_entropy
 
 #: So few rows say little of a group; that this is said has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:By the released votes:skfairdp.exceptions.FairnessWarning")

@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skfairdp import FairPATEClassifier, PublicData
+from skfairdp import PublicData
 from skfairdp.fairness import FairnessGate
 from skfairdp.inspection import AuditResult, audit_count_statistic, audit_matched_filter
 from skfairdp.pate import VoteGate
 from skfairdp.pate._vote_plan import UNANSWERED, VotePlan
-from skfairdp.privacy import GaussianMechanism, NoiseSource, epsilon_of
-from skfairdp.privacy._mechanisms import _Noise
-
-from .watching import fixed_entropy, no_student
-from .worlds import voting_part
+from skfairdp.privacy import epsilon_of
+from tests._tools.sources import RecordingNoise, fixed_entropy, recording_noise
+from tests.statistical.worlds import FairPATEWithoutStudent, voting_part
 
 EPSILON, DELTA = 8.0, 1e-5  # a large budget: few runs tell a noise scale from one smaller by √2
 N_TEACHERS = 101
@@ -35,29 +33,19 @@ def plan_for(
     return part, part.plan(epsilon=EPSILON, delta=DELTA, noise=noise, **votes)
 
 
-def released(part: Any, plan: VotePlan, votes: list[int], n_runs: int, gate: Any = None) -> list[Any]:
-    """Independent runs of the release code on queries that all have these votes."""
+def released(part: Any, plan: VotePlan, votes: list[int], n_runs: int, factor: float, gate: Any = None) -> list[Any]:
+    """Independent runs of the release code on queries that all have these votes, their noise divided by ``factor``.
+
+    Events and calibration know nothing of that.
+    """
     table = np.tile(np.array(votes, dtype=np.int64), (plan.n_queries, 1))
     groups = None if gate is None else np.arange(plan.n_queries) % 2
     return [
-        part.release(table, plan, NoiseSource(), gate=None if gate is None else gate(), groups=groups)
+        part.release(
+            table, plan, RecordingNoise(scale=1 / factor), gate=None if gate is None else gate(), groups=groups
+        )
         for _ in range(n_runs)
     ]
-
-
-def weaker_noise(patch: pytest.MonkeyPatch, factor: float) -> None:
-    """Noise ``factor`` times smaller than the mechanism says; events and calibration know nothing of it."""
-    original, original_sum = _Noise._draw, GaussianMechanism._rounded
-
-    def draw(mechanism, shape, source):
-        drawn = original(mechanism, shape, source) / factor
-        return drawn if mechanism.noise == "gaussian" else np.rint(drawn)
-
-    def rounded(mechanism, values, source):
-        return values + (original_sum(mechanism, values, source) - values) / factor
-
-    patch.setattr(_Noise, "_draw", draw)
-    patch.setattr(GaussianMechanism, "_rounded", rounded)
 
 
 def judge(result: AuditResult, certified: float, factor: float, *, sharp: bool) -> None:
@@ -75,14 +63,14 @@ FACTORS = pytest.mark.parametrize("factor", [1.0, 2**0.5], ids=["as declared", "
 
 @FACTORS
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
-def test_hard_votes_of_two_classes(noise, factor, monkeypatch):
+def test_hard_votes_of_two_classes(noise, factor):
     """k1: the number of queries answered with class 1, votes (51, 50) against (50, 51)."""
     n_queries, n_runs = (25, 250) if noise == "gaussian" else (15, 250)
     part, plan = plan_for("gnmax", 2, n_queries, noise)
-    weaker_noise(monkeypatch, factor)
     with fixed_entropy(1):
         without, with_canary = (
-            np.array([run.labels for run in released(part, plan, votes, n_runs)]) for votes in ([51, 50], [50, 51])
+            np.array([run.labels for run in released(part, plan, votes, n_runs, factor)])
+            for votes in ([51, 50], [50, 51])
         )
     result = audit_count_statistic(without, with_canary, label=1, confidence=CONFIDENCE)
     judge(result, epsilon_of(plan.event, DELTA), factor, sharp=noise == "gaussian")
@@ -90,16 +78,15 @@ def test_hard_votes_of_two_classes(noise, factor, monkeypatch):
 
 @FACTORS
 @pytest.mark.parametrize(("n_classes", "gated"), [(2, True), (3, False)], ids=["2-gated", "3-ungated"])
-def test_thresholds_of_a_confident_vote(n_classes, gated, factor, monkeypatch):
+def test_thresholds_of_a_confident_vote(n_classes, gated, factor):
     """k1: the number of answers, the plurality a vote below the threshold or at it. The budget goes to thresholds."""
     n_queries, n_runs = 25, 250
     part, plan = plan_for("confident", n_classes, n_queries, accounting="binary", sigma=1e4)
-    weaker_noise(monkeypatch, factor)
     tail = [0] * (n_classes - 2)
     gate = (lambda: FairnessGate(2, n_classes, gamma=0.5, min_count=1000)) if gated else None  # all cold start
     with fixed_entropy(2):
         without, with_canary = (
-            np.array([run.labels for run in released(part, plan, votes, n_runs, gate)])
+            np.array([run.labels for run in released(part, plan, votes, n_runs, factor, gate)])
             for votes in ([60, 41, *tail], [61, 40, *tail])
         )
     unanswered = [np.where(labels == UNANSWERED, 0, 1) for labels in (without, with_canary)]
@@ -110,15 +97,16 @@ def test_thresholds_of_a_confident_vote(n_classes, gated, factor, monkeypatch):
 @FACTORS
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_soft_votes(n_classes, noise, factor, monkeypatch):
+def test_soft_votes(n_classes, noise, factor):
     """k2: the matched filter, the noisy histograms projected on the vote that the canary moves."""
     n_queries, n_runs = (50, 400) if noise == "gaussian" else (8, 300)
     part, plan = plan_for("soft", n_classes, n_queries, noise)
-    weaker_noise(monkeypatch, factor)
     tail = [0] * (n_classes - 2)
     with fixed_entropy(3):
         without, with_canary = (
-            np.array([(run.shares[:, 1] - run.shares[:, 0]).sum() for run in released(part, plan, votes, n_runs)])
+            np.array(
+                [(run.shares[:, 1] - run.shares[:, 0]).sum() for run in released(part, plan, votes, n_runs, factor)]
+            )
             for votes in ([51, 50, *tail], [50, 51, *tail])
         )
     result = audit_matched_filter(without, with_canary, confidence=CONFIDENCE)
@@ -150,12 +138,12 @@ def canary_worlds(n_teachers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, np.where(np.arange(n_rows) == canary, 0, y), np.where(np.arange(n_rows) == canary, 1, y)
 
 
-def audit_a_fit(voting: str, n_runs: int, n_queries: int, seed: int) -> tuple[AuditResult, float]:
+def audit_a_fit(voting: str, factor: float, n_runs: int, n_queries: int, seed: int) -> tuple[AuditResult, float]:
     """Fit FairPATE on both worlds again and again; audit what it releases against what it certifies."""
     X, *labellings = canary_worlds(n_teachers=20)
     rng = np.random.default_rng(6)
     public = PublicData(rng.normal(size=(n_queries, 2)), np.arange(n_queries) % 2)
-    model = FairPATEClassifier(
+    model = FairPATEWithoutStudent(
         epsilon=EPSILON,
         delta=DELTA,
         gamma=0.2,
@@ -168,7 +156,7 @@ def audit_a_fit(voting: str, n_runs: int, n_queries: int, seed: int) -> tuple[Au
         random_state=0,
     )
     worlds: list[list[Any]] = [[], []]
-    with fixed_entropy(seed), no_student():
+    with fixed_entropy(seed), recording_noise(scale=1 / factor):
         for y, outcomes in zip(labellings, worlds, strict=True):
             for _ in range(n_runs):
                 release = model.fit(X, y, X_public=public)._lessons.votes
@@ -179,15 +167,13 @@ def audit_a_fit(voting: str, n_runs: int, n_queries: int, seed: int) -> tuple[Au
 
 
 @FACTORS
-def test_a_whole_fit_with_soft_votes(factor, monkeypatch):
+def test_a_whole_fit_with_soft_votes(factor):
     """k2 from partition to release: the canary sits in one part, and its teacher's vote is what the attacker sees."""
-    weaker_noise(monkeypatch, factor)
-    judge(*audit_a_fit("soft", n_runs=80, n_queries=20, seed=7), factor, sharp=True)
+    judge(*audit_a_fit("soft", factor, n_runs=80, n_queries=20, seed=7), factor, sharp=True)
 
 
 @pytest.mark.slow
 @FACTORS
 @pytest.mark.parametrize("voting", ["soft", "gnmax"])
-def test_a_whole_fit_over_many_runs(voting, factor, monkeypatch):
-    weaker_noise(monkeypatch, factor)
-    judge(*audit_a_fit(voting, n_runs=300, n_queries=40, seed=8), factor, sharp=True)
+def test_a_whole_fit_over_many_runs(voting, factor):
+    judge(*audit_a_fit(voting, factor, n_runs=300, n_queries=40, seed=8), factor, sharp=True)

@@ -26,9 +26,8 @@ from skfairdp.privacy import (
     gdp_mu,
 )
 from skfairdp.privacy._mechanisms import _Noise
-
-from .watching import fixed_entropy, no_student, recorded_noise
-from .worlds import SETTINGS, make_estimator, make_world
+from tests._tools.sources import fixed_entropy, recording_noise
+from tests.statistical.worlds import SETTINGS, make_estimator, make_world
 
 # One false alarm in a million for the right scale; the wrong ones are 50 standard errors away.
 CONFIDENCE = 1 - 1e-6
@@ -53,11 +52,12 @@ def noise_of_a_fit(
     public = PublicData(rng.normal(size=(n_public, 2)), np.arange(n_public) % 2)
     # A threshold that nearly every unanimous vote passes, so that the maxima are exercised too.
     changes = {"max_queries": n_public, "gamma": 0.3, "threshold": 0.51, **changes}
-    with fixed_entropy(entropy), no_student(), recorded_noise() as log:
-        model = make_estimator(setting, **changes).fit(world.X, world.y, X_public=public)
+    with fixed_entropy(entropy), recording_noise() as record:
+        model = make_estimator(setting, learns=False, **changes).fit(world.X, world.y, X_public=public)
     kinds: dict[type, tuple[Any, list[np.ndarray]]] = {}
-    for mechanism, draws in log:
-        kinds.setdefault(type(mechanism), (mechanism, []))[1].append(draws)
+    for release in record.releases:
+        draws = release.noise if isinstance(release.adds, GaussianMechanism) else release.noise.ravel()
+        kinds.setdefault(type(release.adds), (release.adds, []))[1].append(draws)
     stacked = {}
     for kind, (mechanism, draws) in kinds.items():
         if kind is GaussianMechanism:
@@ -141,9 +141,10 @@ def test_two_fits_never_share_noise_whatever_is_seeded():
     for _ in range(2):
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002
-        with no_student(), recorded_noise() as log:
-            make_estimator(SETTINGS["FairPATE-soft-2classes"]).fit(world.X, world.y, X_public=world.public)
-        draws.append(log[0][1])
+        with recording_noise() as record:
+            model = make_estimator(SETTINGS["FairPATE-soft-2classes"], learns=False)
+            model.fit(world.X, world.y, X_public=world.public)
+        draws.append(record.releases[0].noise)
     assert np.mean(draws[0] == draws[1]) < 0.01  # on the same grid; equal by chance one time in 3,600
 
 
@@ -200,18 +201,10 @@ def test_normal_draws_follow_the_normal_law(seed):
     assert low <= 1.0 <= high
 
 
-def test_the_extremes_of_the_entropy_give_finite_noise():
-    class Words:
-        def __init__(self, byte: bytes) -> None:
-            self.byte = byte
-
-        def urandom(self, n: int) -> bytes:
-            return n * self.byte
-
+def test_the_extremes_of_the_entropy_give_finite_noise(monkeypatch):
     for byte, magnitude in ((b"\x00", 9.1), (b"\xff", 0.0)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("skfairdp.privacy._noise.os", Words(byte))
-            draw = NoiseSource().normal(1)[0]
+        monkeypatch.setattr(os, "urandom", lambda n, byte=byte: n * byte)
+        draw = NoiseSource().normal(1)[0]
         assert math.isfinite(draw) and abs(abs(draw) - magnitude) < 0.1
 
 

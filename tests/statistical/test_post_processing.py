@@ -17,40 +17,22 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import IDP3, FairPATEClassifier
-from skfairdp._teachers import Teachers, vote_histogram
+from skfairdp._teachers import vote_histogram
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
-from skfairdp.privacy import NoiseSource, _noise
-
-from .watching import fixed_entropy
-from .worlds import SETTINGS, World, make_estimator, make_world
+from tests._tools.sources import Record, fixed_entropy, recording_noise
+from tests._tools.teachers import WatchedTeachers
+from tests.statistical.worlds import SETTINGS, World, make_estimator, make_world
 
 MODES = [name for name in SETTINGS if name.startswith("FairPATE") and "discrete" not in name]
 BASELINE_MODES = [name for name in SETTINGS if name.startswith("S_")]
 
 
-@contextlib.contextmanager
-def replayed_release() -> Iterator[None]:
-    """The first fit inside releases; the next one hears the same outputs again, whatever the votes are."""
-    original, outputs = NoiseSource.release, []
-
-    def open_source(seed: int | None = None) -> NoiseSource:
-        tape = iter(list(outputs))
-
-        def release(source: Any, mechanism: Any, *private: Any, **public: Any) -> Any:
-            output = next(tape, None)
-            if output is None:
-                output = original(source, mechanism, *private, **public)
-                outputs.append(output)
-            else:
-                source._check(mechanism)
-            return output
-
-        patch.setattr(NoiseSource, "release", release)
-        return NoiseSource(seed)
-
-    with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
-        patch.setattr(_noise, "open_source", open_source)
-        yield
+def replaying() -> Iterator[contextlib.AbstractContextManager[Record]]:
+    """Sources for fits in a row: the first releases, the next ones hear the same outputs, whatever the votes are."""
+    original = Record()
+    yield recording_noise(record=original)
+    while True:
+        yield recording_noise(replay=original)
 
 
 def unrelated(world: World) -> World:
@@ -80,12 +62,12 @@ def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(na
         student = ParityPenaltyStudent(hidden=(3,))
     world = make_world(SETTINGS[name]["n_classes"])
     states = []
-    with replayed_release():
-        for one in (world, unrelated(world)):
-            # epsilon large: labels of several classes are released, so the students have something to learn
-            model = make_estimator(SETTINGS[name], student=student, epsilon=200.0, gamma=0.5)
+    for one, noise in zip((world, unrelated(world)), replaying(), strict=False):
+        # epsilon large: labels of several classes are released, so the students have something to learn
+        model = make_estimator(SETTINGS[name], student=student, epsilon=200.0, gamma=0.5)
+        with fixed_entropy(0), noise:
             states.append(vars(model.fit(one.X, one.y, X_public=one.public)))
-            assert len(set(model.released_labels_[model.answered_mask_])) > 1
+        assert len(set(model.released_labels_[model.answered_mask_])) > 1
     assert states[0].keys() == states[1].keys()
     for attribute, value in states[0].items():
         assert joblib.hash(value) == joblib.hash(states[1][attribute]), f"{attribute} depends on private rows"
@@ -161,26 +143,22 @@ def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(
 @pytest.mark.parametrize("name", [*MODES, *BASELINE_MODES])
 def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
     world = make_world(SETTINGS[name]["n_classes"])
-    raw, original = [], Teachers.predict
-
-    def noting(teachers, X):
-        predicted = original(teachers, X)
-        raw.append(vote_histogram(predicted, world.n_classes))
-        return predicted
-
-    with pytest.MonkeyPatch.context() as patch, fixed_entropy(0):
-        patch.setattr(Teachers, "predict", noting)
-        model = make_estimator(SETTINGS[name], teacher=teacher, gamma=0.5)
+    teachers = WatchedTeachers()
+    with fixed_entropy(0):
+        model = make_estimator(SETTINGS[name], teacher=teacher, gamma=0.5, memory=teachers)
         model.fit(world.X, world.y, X_public=world.public)
+    model.set_params(memory=None)  # it knows all that is looked for
     stored = pickle.dumps(model, protocol=4)
     assert world.public.X[model.query_indices_[0], 0].tobytes() in stored  # the scan finds what is there
     for value in world.X.ravel():
         assert value.tobytes() not in stored
-    (votes,) = raw
+    (predictions,) = teachers.predictions
+    votes = vote_histogram(predictions, world.n_classes)
     for kind in (np.int64, np.int32, np.float64):
         for block in (votes, votes.T, votes / model.n_teachers_):
             assert np.ascontiguousarray(block, dtype=kind).tobytes() not in stored
-    assert b"skfairdp.ensemble" not in stored, "a teacher is in the pickle"
+    assert b"skfairdp._teachers" not in stored, "a teacher is in the pickle"
+    assert not any(reference() for reference in teachers.ensembles)
     if teacher is not None:  # the unfitted parameter is
         students = pickle.dumps((model.student_, model._lessons.denoiser), protocol=4)
         assert stored.count(b"coef_") == students.count(b"coef_")
@@ -208,12 +186,14 @@ def test_idp3_around_a_private_fit_is_post_processing_of_that_fit():
     model = FairPATEClassifier(epsilon=8.0, gamma=None, n_teachers=10, public_size=0.3, classes=[0, 1], random_state=0)
     idp = IDP3(model, gamma=0.2, min_count=5, groups=[0, 1])
     states = []
-    with replayed_release():
+    noise = replaying()
+    with fixed_entropy(0), next(noise):
         idp.fit(X, y, sensitive_features=groups)
-        states.append(joblib.hash(vars(idp)))
-        public = (X[:, None] == idp.estimator_._lessons.public.X).all(axis=2).any(axis=1)
-        assert public.sum() == 60
-        X, y = np.where(public[:, None], X, -50 * X), np.where(public, y, 1 - y)
+    states.append(joblib.hash(vars(idp)))
+    public = (X[:, None] == idp.estimator_._lessons.public.X).all(axis=2).any(axis=1)
+    assert public.sum() == 60
+    X, y = np.where(public[:, None], X, -50 * X), np.where(public, y, 1 - y)
+    with fixed_entropy(0), next(noise):
         idp.fit(X, y, sensitive_features=np.where(public, groups, 1 - groups))
-        states.append(joblib.hash(vars(idp)))
+    states.append(joblib.hash(vars(idp)))
     assert states[0] == states[1]

@@ -1,9 +1,7 @@
 """What a fit certifies covers every release it makes, for every transcript, and is decided before the first one."""
 
 import math
-import os
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import attr
@@ -23,19 +21,16 @@ from skfairdp.privacy import (
     GaussianDpEvent,
     GaussianMechanism,
     GNMax,
-    NoiseSource,
     NoisyThreshold,
     ThresholdBit,
-    _noise,
     calibrate_noise,
     epsilon_of,
     flatten,
     gdp_mu,
     repeat,
 )
-
-from .watching import Release, fixed_entropy, no_student, recorded_noise, watched_releases
-from .worlds import N_PUBLIC, SETTINGS, make_estimator, make_world, voting_part
+from tests._tools.sources import RecordingNoise, Release, fixed_entropy, recording_noise
+from tests.statistical.worlds import N_PUBLIC, SETTINGS, make_estimator, make_world, voting_part
 
 FAIR = [name for name in SETTINGS if name.startswith("FairPATE")]
 
@@ -43,12 +38,14 @@ FAIR = [name for name in SETTINGS if name.startswith("FairPATE")]
 def fit(name: str, *, y: np.ndarray | None = None, **changes: Any) -> Any:
     setting = SETTINGS[name]
     world = make_world(setting["n_classes"])
-    return make_estimator(setting, **changes).fit(world.X, world.y if y is None else y, X_public=world.public)
+    return make_estimator(setting, learns=False, **changes).fit(
+        world.X, world.y if y is None else y, X_public=world.public
+    )
 
 
 def leaf_of(release: Release, n_classes: int) -> Any:
     """The elementary event that a use of a mechanism is, spelt out from its noise and its sensitivity alone."""
-    one = release.mechanism
+    one = release.adds
     if isinstance(one, NoisyThreshold):
         return ThresholdBit(one.n_teachers, one.threshold, one.sigma, one.noise)
     if isinstance(one, GNMax) and n_classes == 2:
@@ -60,7 +57,7 @@ def leaf_of(release: Release, n_classes: int) -> Any:
 
 
 def uses(release: Release) -> int:
-    return len(release.value) if isinstance(release.mechanism, GaussianMechanism) else 1
+    return len(release.value) if isinstance(release.adds, GaussianMechanism) else 1
 
 
 def squared_cost(release: Release) -> Fraction:
@@ -76,18 +73,18 @@ def test_every_release_is_covered_by_the_certified_event(name, threshold):
     # No gate, and scales at which the filter pays for two thirds of the thresholds: maxima and filter run dry.
     sigma = math.sqrt(N_PUBLIC / 1.5) / gdp_mu(4.0, 1e-5)
     scales = {"sigma_threshold": sigma, "sigma": sigma} if "gdp" in name else {}
-    with no_student(), watched_releases() as log:
+    with recording_noise(0) as record:
         model = fit(name, threshold=threshold, gamma=None, **scales)
     certified = flatten(model.privacy_.event)
     if "gdp" in name:
         ((cap, times),) = certified.items()
         assert isinstance(cap, GaussianDpEvent)
-        spent = sum(squared_cost(release) for release in log)
+        spent = sum(squared_cost(release) for release in record.releases)
         assert spent <= times / Fraction(cap.noise_multiplier) ** 2
         assert spent > 0
         return
     made: dict[Any, int] = {}
-    for release in log:
+    for release in record.releases:
         leaf = leaf_of(release, n_classes)
         made[leaf] = made.get(leaf, 0) + uses(release)
     assert made
@@ -100,10 +97,10 @@ def test_every_release_is_covered_by_the_certified_event(name, threshold):
     "name", ["FairPATE-soft-2classes", "FairPATE-soft-3classes", "FairPATE-gnmax-3classes", "PATE-soft-3classes"]
 )
 def test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_asked_for(name, delta):
-    with no_student(), watched_releases() as log:
+    with recording_noise(0) as record:
         model = fit(name, delta=delta)
-    (release, *_) = log
-    n = sum(uses(one) for one in log)
+    (release, *_) = record.releases
+    n = sum(uses(one) for one in record.releases)
     mu = math.sqrt(n * (1 if SETTINGS[name]["n_classes"] == 2 else 2)) / release.mechanism.sigma
 
     def excess(epsilon: float) -> float:
@@ -117,8 +114,7 @@ def test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_as
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("name", FAIR)
 def test_certified_epsilon_is_at_most_what_was_asked_for(name, epsilon):
-    with no_student():
-        model = fit(name, epsilon=epsilon)
+    model = fit(name, epsilon=epsilon)
     assert 0.99 * epsilon < model.privacy_.epsilon <= epsilon
     assert model.privacy_.delta == 1e-5
 
@@ -129,7 +125,7 @@ def test_certified_guarantee_is_the_same_for_every_data_set_and_transcript(name)
     labels = make_world(SETTINGS[name]["n_classes"]).y
     certificates = []
     for entropy, y in enumerate([labels, labels, np.zeros_like(labels), labels.max() - labels]):
-        with no_student(), fixed_entropy(entropy):
+        with fixed_entropy(entropy):
             certificates.append(fit(name, y=y).privacy_)
     assert all(one == certificates[0] for one in certificates)
     assert certificates[0].epsilon == epsilon_of(certificates[0].event, certificates[0].delta)
@@ -150,10 +146,10 @@ def test_when_the_queries_stop_depends_on_outputs_only(accounting, n_classes):
     divided[:, :2] = [[1001, 999]]
     stops = []
     for votes in (unanimous, divided):
-        with watched_releases(0, scale=1e7) as log:
-            released = voting.release(votes, plan, NoiseSource())
-        stops.append([(type(one.mechanism), one.output) for one in log])
-        n_thresholds = sum(isinstance(one.mechanism, NoisyThreshold) for one in log)
+        source = RecordingNoise(np.random.default_rng(0), scale=1e7)
+        released = voting.release(votes, plan, source)
+        stops.append([(type(one.mechanism), np.ravel(one.output).tolist()) for one in source.releases])
+        n_thresholds = len(source.record.of(NoisyThreshold))
         assert 0 < (released.labels >= 0).sum() < n_thresholds < n, "the budget should have run out"
     assert stops[0] == stops[1]
 
@@ -193,9 +189,10 @@ def test_no_query_starts_that_the_budget_cannot_finish(accounting, passes):
 def test_votes_on_more_queries_than_planned_are_refused(voting):
     part = voting_part(voting)
     plan = part.plan(epsilon=1.0, delta=1e-5, n_queries=5, n_teachers=10, n_classes=2)
-    with recorded_noise() as log, pytest.raises(ValueError, match="pays for 5 queries, but there are votes on 6"):
-        part.release(np.full((6, 2), 5), plan, NoiseSource())
-    assert not log
+    source = RecordingNoise()
+    with pytest.raises(ValueError, match="pays for 5 queries, but there are votes on 6"):
+        part.release(np.full((6, 2), 5), plan, source)
+    assert not source.releases
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -226,12 +223,7 @@ def test_the_ledger_is_written_before_the_first_draw(name, tmp_path):
         ledger = PrivacyLedger(epsilon=10.0, path=path)
         on_record = []
 
-        def noting(n_bytes, ledger=ledger, on_record=on_record):
-            on_record.append(len(ledger.entries))
-            return os.urandom(n_bytes)
-
-        with no_student(), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_noise, "os", SimpleNamespace(urandom=noting))
+        with recording_noise(before_draws=lambda ledger=ledger, seen=on_record: seen.append(len(ledger.entries))):
             model = fit(name, ledger=ledger)
         assert on_record and set(on_record) == {1}
         (entry,) = ledger.entries
@@ -241,12 +233,11 @@ def test_the_ledger_is_written_before_the_first_draw(name, tmp_path):
 
 def test_a_fit_the_ledger_cannot_afford_draws_nothing():
     ledger = PrivacyLedger(epsilon=5.0)
-    with no_student():
-        fit("FairPATE-soft-2classes", ledger=ledger)
+    fit("FairPATE-soft-2classes", ledger=ledger)
     before = ledger.epsilon_spent
-    with recorded_noise() as log, pytest.raises(BudgetExceededError):
+    with recording_noise() as record, pytest.raises(BudgetExceededError):
         fit("FairPATE-soft-2classes", ledger=ledger)
-    assert not log
+    assert not record.releases and not record.n_sources
     assert ledger.epsilon_spent == before and len(ledger.entries) == 1
 
 
@@ -265,7 +256,7 @@ def test_seven_fits_of_a_search_are_seven_entries_and_their_composition():
 
 @pytest.mark.parametrize("name", FAIR)
 def test_seeded_noise_certifies_nothing(name):
-    with pytest.warns(PrivacyLeakWarning, match="noise_seed"), no_student():
+    with pytest.warns(PrivacyLeakWarning, match="noise_seed"):
         model = fit(name, noise_seed=0)
     assert model.privacy_.epsilon == math.inf
     assert model.privacy_.mechanism_epsilon <= 4.0

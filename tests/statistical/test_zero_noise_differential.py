@@ -17,11 +17,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.pate import VoteGate
-from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes
+from skfairdp.privacy import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
+from tests._tools.sources import RecordingNoise, Release, recording_noise
 from tests._tools.teachers import WatchedTeachers
-
-from .watching import Release, no_student, watched_releases
-from .worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
+from tests.statistical.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
 
 EXTREME = 1e4
 KINDS = ("far out, relabelled", "relabelled", "other side, relabelled", "other side")
@@ -38,13 +37,15 @@ def replaced(world: World, position: int, kind: str) -> tuple[np.ndarray, np.nda
 
 def releases_of(
     setting: dict[str, Any], world: World, X: np.ndarray, y: np.ndarray, *, noise: int | None = None
-) -> tuple[list[Release], Any, np.ndarray]:
-    """All releases of a fit, the fitted estimator, and the partition it drew (public: a function of random_state)."""
-    memory = WatchedTeachers()
-    with no_student(), watched_releases(noise) as log:
-        model = make_estimator(setting, memory=memory).fit(X, y, X_public=world.public)
-    (partition,) = memory.partitions  # rows are dealt to teachers once in a fit
-    return log, model, partition
+) -> tuple[list[Release], Any, list[np.ndarray]]:
+    """All releases of a fit, the fitted estimator, and the rows of each part (public: a function of random_state)."""
+    teachers = WatchedTeachers()
+    with recording_noise(0 if noise is None else np.random.default_rng(noise)) as record:
+        model = make_estimator(setting, learns=False, memory=teachers).fit(X, y, X_public=world.public)
+    assert len(teachers.partitions) == 1, "rows are dealt to teachers once in a fit"
+    rows, partition = teachers.rows[0], teachers.partitions[0]
+    parts = [rows[partition == teacher] for teacher in range(setting.get("n_teachers", N_TEACHERS))]
+    return record.releases, model, [np.flatnonzero((X[:, None] == part).all(axis=2).any(axis=1)) for part in parts]
 
 
 def largest_moves(here: list[Release], there: list[Release]) -> dict[type, float]:
@@ -56,15 +57,15 @@ def largest_moves(here: list[Release], there: list[Release]) -> dict[type, float
     """
     moves: dict[type, float] = {}
     for a, b in zip(here, there, strict=False):
-        assert a.mechanism == b.mechanism, "scale, sensitivity or kind of a release depends on private rows"
-        assert a.mechanism.event == b.mechanism.event
+        assert a.adds == b.adds, "scale, sensitivity or kind of a release depends on private rows"
+        assert a.adds.event == b.adds.event
         assert a.value.shape == b.value.shape
         distance = float(np.linalg.norm(a.value - b.value, axis=1).max())
-        assert distance <= a.mechanism.sensitivity + 1e-12, (
-            f"{type(a.mechanism).__name__} declares sensitivity {a.mechanism.sensitivity:.4f} and moved {distance:.4f}"
+        assert distance <= a.adds.sensitivity + 1e-12, (
+            f"{type(a.adds).__name__} declares sensitivity {a.adds.sensitivity:.4f} and moved {distance:.4f}"
         )
-        moves[type(a.mechanism)] = max(moves.get(type(a.mechanism), 0.0), distance)
-        if isinstance(a.output, np.ndarray) or a.output != b.output:
+        moves[type(a.adds)] = max(moves.get(type(a.adds), 0.0), distance)
+        if isinstance(a.adds, GaussianMechanism) or np.any(a.output != b.output):
             return moves
     assert len(here) == len(there), "whether another release is made depends on private rows, not on earlier outputs"
     return moves
@@ -87,8 +88,8 @@ def check_neighbours(
 
 def one_row_of_each_part(setting: dict[str, Any]) -> list[tuple[int, str]]:
     world = make_world(setting["n_classes"])
-    _, _, partition = releases_of(setting, world, world.X, world.y)
-    rows = [int(np.flatnonzero(partition == teacher)[teacher % 4]) for teacher in range(N_TEACHERS)]
+    _, _, parts = releases_of(setting, world, world.X, world.y)
+    rows = [int(part[teacher % len(part)]) if len(part) else teacher for teacher, part in enumerate(parts)]
     return list(zip(rows, itertools.cycle(KINDS), strict=False))
 
 
@@ -125,11 +126,11 @@ def test_every_output_is_what_its_noisy_value_says(name):
     log, model, _ = releases_of(setting, world, world.X, world.y, noise=3)
     labels, released = [], model._lessons.votes
     for release in log:
-        noisy = release.value + release.noise.reshape(release.value.shape)
-        if isinstance(release.mechanism, GaussianMechanism):
+        noisy = release.value + release.scaled_draws
+        if isinstance(release.adds, GaussianMechanism):
             column = released.shares[:, 1:] if setting["n_classes"] == 2 else released.shares
             # rounded to a grid of sigma / 1024 or finer after the noise
-            assert column * N_TEACHERS == pytest.approx(noisy, abs=release.mechanism.sigma / 1024)
+            assert column * N_TEACHERS == pytest.approx(noisy, abs=release.sigma / 1024)
         elif isinstance(release.mechanism, NoisyThreshold):
             assert release.output == (noisy.item() >= release.mechanism.threshold)
         else:
@@ -151,11 +152,13 @@ def test_every_part_has_its_one_vote_in_every_query():
     """A part whose rows all get one label answers it; another label then moves each query by exactly one vote."""
     setting = SETTINGS["FairPATE-soft-2classes"]
     world = make_world(2)
-    _, _, partition = releases_of(setting, world, world.X, world.y)
-    for teacher in range(N_TEACHERS):
+    _, _, parts = releases_of(setting, world, world.X, world.y)
+    for part in parts:
         votes = []
         for label in (0, 1):
-            (release,), _, _ = releases_of(setting, world, world.X, np.where(partition == teacher, label, world.y))
+            y = world.y.copy()
+            y[part] = label
+            (release,), _, _ = releases_of(setting, world, world.X, y)
             votes.append(release.value[:, 0])
         np.testing.assert_array_equal(votes[1] - votes[0], 1.0)
 
@@ -164,11 +167,12 @@ def test_noise_is_added_to_counts_that_were_not_rounded_to_a_coarser_grid():
     """At a scale of thousands of votes the rounding grid is wider than one vote."""
     mechanism = NoisyVotes(sigma=5000.0, n_teachers=100, n_classes=2)
     counts = np.arange(101)
-    with watched_releases() as log:
-        mechanism.release(np.column_stack([100 - counts, counts]), NoiseSource(seed=0))
-    grid = mechanism._vector.grid
+    source = RecordingNoise(0)
+    mechanism.release(np.column_stack([100 - counts, counts]), source)
+    (release,) = source.releases
+    grid = release.adds.grid
     assert grid > 1
-    np.testing.assert_array_equal(log[0].rest, counts / grid - np.rint(counts / grid))  # what the noise is added to
+    np.testing.assert_array_equal(release.rest, counts / grid - np.rint(counts / grid))  # what the noise is added to
 
 
 def test_the_scale_of_the_noise_does_not_depend_on_private_rows():
@@ -178,7 +182,7 @@ def test_the_scale_of_the_noise_does_not_depend_on_private_rows():
         world = make_world(2)
         labellings = [world.y, 1 - world.y, np.zeros_like(world.y), np.ones_like(world.y)]
         fits = [releases_of(setting, world, world.X, y) for y in labellings]
-        mechanisms = [{type(entry.mechanism): entry.mechanism for entry in log} for log, _, _ in fits]
+        mechanisms = [{type(entry.adds): entry.adds for entry in log} for log, _, _ in fits]
         for one in mechanisms:
             assert all(mechanisms[0].get(kind, mechanism) == mechanism for kind, mechanism in one.items())
         assert len({repr(model.privacy_) + repr(model.privacy_.event) for _, model, _ in fits}) == 1
@@ -192,10 +196,10 @@ def test_held_out_public_rows_do_not_spread_a_private_row(voting):
     groups = np.arange(len(world.X)) % 2
 
     def fit(X, y):
-        memory = WatchedTeachers()
-        with no_student(), watched_releases() as log:
-            make_estimator(setting, memory=memory).fit(X, y, sensitive_features=groups)
-        return log, memory.rows[0]
+        teachers = WatchedTeachers()
+        with recording_noise(0) as record:
+            make_estimator(setting, learns=False, memory=teachers).fit(X, y, sensitive_features=groups)
+        return record.releases, teachers.rows[0]
 
     here, private_rows = fit(world.X, world.y)
     private = [i for i, row in enumerate(world.X) if (private_rows == row).all(axis=1).any()]

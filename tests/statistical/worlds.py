@@ -56,7 +56,22 @@ def name_of(setting: dict[str, Any]) -> str:
     return "-".join(parts)
 
 
-def make_estimator(setting: dict[str, Any], **changes: Any) -> Any:
+class ReleasesOnly:
+    """A fit that is over after its last release. What follows is post-processing (test_post_processing.py)."""
+
+    def _learn(self) -> Any:
+        return self
+
+
+class PATEWithoutStudent(ReleasesOnly, PATEClassifier):
+    """Releases, and learns nothing."""
+
+
+class FairPATEWithoutStudent(ReleasesOnly, FairPATEClassifier):
+    """Releases, and learns nothing."""
+
+
+def make_estimator(setting: dict[str, Any], *, learns: bool = True, **changes: Any) -> Any:
     """The estimator of a setting; parameters of its voting part are given like its own."""
     own = {"accounting", "threshold", "sigma", "sigma_threshold"}
     asked = {**setting, **changes}
@@ -70,12 +85,12 @@ def make_estimator(setting: dict[str, Any], **changes: Any) -> Any:
         "voting": voting_part(setting["voting"], **{name: asked[name] for name in own & asked.keys()}),
     }
     if not setting["fair"]:
-        return PATEClassifier(**parameters)
+        return (PATEClassifier if learns else PATEWithoutStudent)(**parameters)
     fairness: dict[str, Any] = {
         "S_pre": {"gate": LabelGate(min_count=4)},
         "S_in": {"gate": None, "student": ParityPenaltyStudent(penalty_weight=0.5)},
     }.get(setting.get("baseline", ""), {"gate": VoteGate(min_count=4)})
-    return FairPATEClassifier(**{"gamma": 0.1, **fairness, **parameters})
+    return (FairPATEClassifier if learns else FairPATEWithoutStudent)(**{"gamma": 0.1, **fairness, **parameters})
 
 
 #: Every voting mode, accounting and noise of both estimators, for two classes and for three; then the baselines.
