@@ -97,6 +97,13 @@ BudgetExceededError
     From ``fit``, before the first release, when the ledger cannot afford it.
 ValueError
     From ``fit``, on unusable input, before any budget is spent.""",
+    # ---- backends of a generator
+    "layout": """\
+layout : Layout
+    What is public about the data.""",
+    "returns_plan": """\
+plan : BackendPlan
+    The releases, with their event at every scale of noise.""",
     # ---- loaders of data
     "include_sensitive": """\
 include_sensitive : bool, default=False

@@ -286,17 +286,21 @@ class PFGuardGenerator(PrivateEstimator):
         Parameters
         ----------
         n_samples : int
+            Number of rows.
         conditions : dict, default=None
             ``{"y": label}``, ``{"sensitive_features": group}`` or both: rows of that label or group only, in the
             proportions that ``rates_`` has among them.
         return_sensitive : bool, default=False
             Return the groups as well.
         random_state : int, RandomState, Generator or None, default=None
+            Seed of the rows that are drawn.
 
         Returns
         -------
         X : DataFrame or ndarray of shape (n_samples, n_columns)
-        sensitive_features : only with ``return_sensitive``
+            Synthetic rows.
+        sensitive_features : Series, DataFrame or ndarray
+            Their groups, only with ``return_sensitive``.
         """
         X, _, groups = self._draw(n_samples, conditions, random_state)
         return (X, self._form.groups_of(groups)) if return_sensitive else X
@@ -313,14 +317,17 @@ class PFGuardGenerator(PrivateEstimator):
 
         Parameters
         ----------
-        n_samples, conditions, return_sensitive, random_state
+        n_samples, conditions, return_sensitive, random_state : object
             As for :meth:`sample`.
 
         Returns
         -------
         X : DataFrame or ndarray of shape (n_samples, n_columns)
+            Synthetic rows.
         y : Series or ndarray of shape (n_samples,)
-        sensitive_features : only with ``return_sensitive``
+            Their labels.
+        sensitive_features : Series, DataFrame or ndarray
+            Their groups, only with ``return_sensitive``.
 
         Raises
         ------

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
 from skfairdp.generative._backend import Layout
 from skfairdp.generative._releases import CountsOfRows, MeanGradient, SanitisedGradient
@@ -22,6 +23,7 @@ _LARGEST = 4.0  # bound of a group, over C
 _QUANTILE, _START = 0.1, 2.0  # share of gradients above Z that is steered towards, and the first Z
 
 
+@shared_docs
 class GSWGANBackend(AdversarialBackend):
     """In each step discriminators show the generator clipped gradients by its rows, with noise.
 
@@ -129,7 +131,16 @@ class GSWGANBackend(AdversarialBackend):
         self.clipping = clipping
 
     def plan(self, layout: Layout) -> "GSWGANPlan":
-        """Declare the number of steps."""
+        """Declare the number of steps.
+
+        Parameters
+        ----------
+        {layout}
+
+        Returns
+        -------
+        {returns_plan}
+        """
         self._checked(layout)
         if self.clipping != "unit" and self.answers != "all":
             raise ValueError(

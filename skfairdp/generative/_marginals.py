@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp.generative._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp.generative._tree import (
     TreeModel,
@@ -27,6 +28,7 @@ _GRID = 1024.0  # steps of one row
 _TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}
 
 
+@shared_docs
 class MarginalsBackend(GeneratorBackend):
     """Draw each column from noisy tables of counts, given group, label and (in a tree) one other column.
 
@@ -64,7 +66,16 @@ class MarginalsBackend(GeneratorBackend):
         self.budget_split = budget_split
 
     def plan(self, layout: Layout) -> "MarginalsPlan":
-        """Decide the three releases."""
+        """Decide the three releases.
+
+        Parameters
+        ----------
+        {layout}
+
+        Returns
+        -------
+        {returns_plan}
+        """
         self._validate_params()
         if layout.kind != "codes":
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skfairdp._docs import shared_docs
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
 from skfairdp.generative._backend import Layout
 from skfairdp.generative._releases import BinnedGradients, MajorityBits, TopSigns
@@ -22,6 +23,7 @@ _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about thos
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
 
 
+@shared_docs
 class PATEGANBackend(AdversarialBackend):
     """Teachers tell real rows from generated ones; a student learns from their noisy majority, the generator from it.
 
@@ -35,6 +37,10 @@ class PATEGANBackend(AdversarialBackend):
 
     Parameters
     ----------
+    n_teachers : int, default=100
+        Discriminators on disjoint parts, dealt by position.
+    sampling, normalization, teacher_loss : str
+        As for :class:`GSWGANBackend`.
     n_steps, batch_size : int, default=40, 16
         Rounds of queries, and bits in each.
     teacher_steps : int, default=2
@@ -47,13 +53,8 @@ class PATEGANBackend(AdversarialBackend):
         Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 5e-4
         Learning rates of the generator and of the discriminators.
-    n_teachers : int, default=100
-    sampling : {"importance", "stratified", "weights"}, default="importance"
-    normalization : {"N1", "N2"}, default="N1"
-    teacher_loss : {"plain", "gold"}, default="plain"
-    device : str, default="cpu"
-    verbose : int, default=0
-        As for :class:`GSWGANBackend`.
+    {device}
+    {verbose}
 
     Examples
     --------
@@ -106,7 +107,16 @@ class PATEGANBackend(AdversarialBackend):
         self.generator_steps = generator_steps
 
     def plan(self, layout: Layout) -> "PATEGANPlan":
-        """Declare the number of bits."""
+        """Declare the number of bits.
+
+        Parameters
+        ----------
+        {layout}
+
+        Returns
+        -------
+        {returns_plan}
+        """
         self._checked(layout)
         return PATEGANPlan(self, layout)
 
@@ -141,6 +151,7 @@ class PATEGANPlan(AdversarialPlan):
             )
 
 
+@shared_docs
 class GPATEBackend(AdversarialBackend):
     """Teachers vote on bins of a few random directions of the gradient.
 
@@ -152,6 +163,10 @@ class GPATEBackend(AdversarialBackend):
 
     Parameters
     ----------
+    n_teachers : int, default=100
+        Discriminators on disjoint parts, dealt by position.
+    sampling, normalization, teacher_loss : str
+        As for :class:`GSWGANBackend`.
     n_steps, batch_size : int, default=10, 16
         Steps of the generator, and rows (aggregated gradients) in each.
     teacher_steps : int, default=2
@@ -168,13 +183,8 @@ class GPATEBackend(AdversarialBackend):
         Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 5e-4
         Learning rates of the generator and of the discriminators.
-    n_teachers : int, default=100
-    sampling : {"importance", "stratified", "weights"}, default="importance"
-    normalization : {"N1", "N2"}, default="N1"
-    teacher_loss : {"plain", "gold"}, default="plain"
-    device : str, default="cpu"
-    verbose : int, default=0
-        As for :class:`GSWGANBackend`.
+    {device}
+    {verbose}
 
     Examples
     --------
@@ -230,7 +240,16 @@ class GPATEBackend(AdversarialBackend):
         self.threshold = threshold
 
     def plan(self, layout: Layout) -> "GPATEPlan":
-        """Declare the number of gradients."""
+        """Declare the number of gradients.
+
+        Parameters
+        ----------
+        {layout}
+
+        Returns
+        -------
+        {returns_plan}
+        """
         self._checked(layout)
         return GPATEPlan(self, layout)
 
@@ -273,6 +292,7 @@ class GPATEPlan(AdversarialPlan):
             training.follow(values, centres @ projection.T / backend.n_coordinates)
 
 
+@shared_docs
 class DataLensBackend(AdversarialBackend):
     """Teachers vote with the signs of their gradients' largest coordinates.
 
@@ -284,6 +304,10 @@ class DataLensBackend(AdversarialBackend):
 
     Parameters
     ----------
+    n_teachers : int, default=100
+        Discriminators on disjoint parts, dealt by position.
+    sampling, normalization, teacher_loss : str
+        As for :class:`GSWGANBackend`.
     n_steps, batch_size : int, default=10, 32
         Steps of the generator, and rows (aggregated gradients) in each.
     teacher_steps : int, default=2
@@ -298,13 +322,8 @@ class DataLensBackend(AdversarialBackend):
         Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 5e-4
         Learning rates of the generator and of the discriminators.
-    n_teachers : int, default=100
-    sampling : {"importance", "stratified", "weights"}, default="importance"
-    normalization : {"N1", "N2"}, default="N1"
-    teacher_loss : {"plain", "gold"}, default="plain"
-    device : str, default="cpu"
-    verbose : int, default=0
-        As for :class:`GSWGANBackend`.
+    {device}
+    {verbose}
 
     Examples
     --------
@@ -357,7 +376,16 @@ class DataLensBackend(AdversarialBackend):
         self.least = least
 
     def plan(self, layout: Layout) -> "DataLensPlan":
-        """Declare the number of aggregated gradients."""
+        """Declare the number of aggregated gradients.
+
+        Parameters
+        ----------
+        {layout}
+
+        Returns
+        -------
+        {returns_plan}
+        """
         self._checked(layout)
         return DataLensPlan(self, layout)
 

@@ -61,7 +61,9 @@ class SyntheticDataClassifier(PrivateClassifier):
     n_samples : int, default=None
         Synthetic rows to train on. None is as many as X has, and at least 20,000.
     bounds : dict of column to (low, high), or one pair for all, default=None
+        Public range of each column of numbers.
     categories : dict of column to list, default=None
+        Public values of each other column.
     dtypes : dict, Series or dtype, default=None
         What is public about the columns, as in :class:`PFGuardGenerator`.
     classes, groups : array-like, default=None
@@ -203,6 +205,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_rows, n_columns)
+            Rows with the columns seen in ``fit``.
 
         Returns
         -------
@@ -222,6 +225,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_rows, n_columns)
+            Rows with the columns seen in ``fit``.
 
         Returns
         -------

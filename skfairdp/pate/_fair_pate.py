@@ -6,12 +6,14 @@ from typing import Any, ClassVar
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_training
 from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
 from skfairdp.pate._gates import LabelGate, VoteGate, as_gate
@@ -37,6 +39,7 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 __all__ = ["FairPATEClassifier"]
 
 
+@shared_docs
 class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
@@ -61,10 +64,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, in (0, 1e9]. The certified figure never exceeds it.
-    delta : float, default=1e-5
-        In (0, 1).
+    {epsilon}
+    {delta}
     gamma : float or None, default=0.05
         Largest demographic disparity that is let through. None is no constraint: plain PATE.
     gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
@@ -92,39 +93,29 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
-    public_size : float, default=None
-        Share of the rows given to ``fit`` to hold out as public, by position. **Those rows are not protected.**
-    classes : array-like, default=None
-        All class labels. None reads them from y, which is a release; a PrivacyLeakWarning says so.
-    groups : list, default=None
-        All groups (tuples for intersections). None takes those of the public rows.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.
+    {public_size}
+    {classes}
+    {public_groups}
+    {sensitive_columns}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
     n_jobs : int, default=None
         Processes that train scikit-learn teachers (through joblib, and so dask or ray).
-    random_state : int, RandomState, Generator or None, default=None
-        Public randomness: partition, initialisation, order of the queries. Never noise.
-    noise_seed : int, default=None
-        Makes the noise reproducible for research and tests; ``privacy_.epsilon`` is then inf.
-    ledger : PrivacyLedger, default=None
-        Counts this fit with all others on the same data, and may refuse it.
-    verbose : int, default=0
-        Show progress.
+    {random_state}
+    {noise_seed}
+    {ledger}
+    {verbose}
 
     Attributes
     ----------
     student_ : estimator
         Predicts class codes. Public: trained on released votes and public rows only.
-    classes_ : ndarray of shape (n_classes,)
+    {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups of the public rows (only where groups were used).
-    privacy_ : PrivacySpent
-        The certified guarantee.
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
+    {privacy_}
+    {epsilon_spent_}
     released_gap_ : float
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
@@ -140,17 +131,12 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     released_labels_ : ndarray of shape (n_queries,), dtype object
         Label of each query, None where there is none or the gate withdrew it.
     answered_mask_ : ndarray of bool of shape (n_queries,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before anything is released, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent. Labels outside ``classes`` are reported without their
-        names; that such an error occurs is itself visible.
+    {fit_raises}
 
     Warns
     -----
@@ -264,7 +250,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         data = self._read(
             X,

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._docs import shared_docs
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._teachers import as_classifiers
+from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._vote_plan import UNANSWERED, ReleasedVotes
@@ -184,6 +186,7 @@ def _has_probabilities(classifier: "LearnsFromVotes") -> bool:
     return student is None or hasattr(student, "predict_proba")
 
 
+@shared_docs
 class LearnsFromVotes:
     """``predict``, ``predict_proba`` and ``refit`` of a classifier that holds ``student_``.
 
@@ -216,11 +219,11 @@ class LearnsFromVotes:
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        {returns_labels}
         """
         check_is_fitted(self, "student_")
         return self.classes_[np.asarray(self.student_.predict(read_features(self, X)), dtype=np.int64)]
@@ -231,11 +234,11 @@ class LearnsFromVotes:
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        {X_predict}
 
         Returns
         -------
-        ndarray of shape (n_rows, n_classes)
+        {returns_proba}
         """
         check_is_fitted(self, "student_")
         features = read_features(self, X)
@@ -284,7 +287,7 @@ class LearnsFromVotes:
 
         Returns
         -------
-        self
+        {returns_self}
         """
         nested = {name: value for name, value in params.items() if "__" in name}
         super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]

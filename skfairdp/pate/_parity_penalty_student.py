@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import on_simplex_plane, scale_and_alpha
 from skfairdp.pate._vote_plan import check_numbers
@@ -21,6 +22,7 @@ __all__ = ["ParityPenaltyStudent"]
 Array = NDArray[np.float64]
 
 
+@shared_docs
 class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
     """Softmax regression or a small network on released votes, with λ times the demographic disparity in its loss.
 
@@ -37,8 +39,8 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
     hidden : tuple of int, default=()
         Widths of hidden layers with tanh units. None of them: softmax regression.
     temperature : float, default=0.1
-        Softness of predictions and maximum in the penalty; it tends to the hard gap as this goes to 0. (The paper takes
-        0.01, where most rows have no gradient left.)
+        Softness of predictions and maximum in the penalty; it tends to the hard gap as this goes to 0. The paper takes
+        0.01, where most rows have no gradient left.
     alpha : float or None, default=None
         L2 penalty. None: the value with the largest evidence under the known noise, as in :class:`SoftLabelStudent`.
         It is the evidence of a linear model: with hidden layers and much noise it can be too large (on Adult at ε = 1 a
@@ -61,7 +63,7 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
         Disparity of its predictions on the public rows; None without groups.
     classes_ : ndarray of shape (n_classes,)
         Class codes, 0 to n_classes - 1.
-    n_features_in_ : int
+    {n_features_in_}
 
     Examples
     --------
@@ -146,7 +148,7 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         from skfairdp._networks import fit_with_parity  # torch, on first use
 
@@ -199,9 +201,27 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
         return values
 
     def predict(self, X: Array) -> NDArray[np.int64]:
-        """Class codes of shape (n_rows,)."""
+        """Class codes of shape (n_rows,).
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        {returns_labels}
+        """
         return self.classes_[self._scores(X).argmax(axis=1)]
 
     def predict_proba(self, X: Array) -> Array:
-        """Class probabilities of shape (n_rows, n_classes)."""
+        """Class probabilities of shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        {returns_proba}
+        """
         return softmax(self._scores(X), axis=1)

@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import metadata_routing
 
+from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp._typing import ArrayLike
 from skfairdp.pate._learning import LearnsFromVotes, Lessons, check_student, fit_student, paid_votes, tell_answers
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._soft_label_student import SoftLabelStudent
@@ -28,6 +29,7 @@ MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
+@shared_docs
 class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
@@ -40,10 +42,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, in (0, 1e9]. The certified figure never exceeds it.
-    delta : float, default=1e-5
-        In (0, 1).
+    {epsilon}
+    {delta}
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
     teacher : None, "logistic", "mlp", estimator or module, default=None
@@ -62,33 +62,25 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
-    public_size : float, default=None
-        Share of the rows given to ``fit`` to hold out as public, by position. **Those rows are not protected.**
-    classes : array-like, default=None
-        All class labels. None reads them from y, which is a release; a PrivacyLeakWarning says so.
+    {public_size}
+    {classes}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
     n_jobs : int, default=None
         Processes that train scikit-learn teachers (through joblib, and so dask or ray).
-    random_state : int, RandomState, Generator or None, default=None
-        Public randomness: partition, initialisation, order of the queries. Never noise.
-    noise_seed : int, default=None
-        Makes the noise reproducible for research and tests; ``privacy_.epsilon`` is then inf.
-    ledger : PrivacyLedger, default=None
-        Counts this fit with all others on the same data, and may refuse it.
-    verbose : int, default=0
-        Show progress.
+    {random_state}
+    {noise_seed}
+    {ledger}
+    {verbose}
 
     Attributes
     ----------
     student_ : estimator
         Predicts class codes. Public: trained on released votes and public rows only.
-    classes_ : ndarray of shape (n_classes,)
-    privacy_ : PrivacySpent
-        The certified guarantee.
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
+    {classes_}
+    {privacy_}
+    {epsilon_spent_}
     n_teachers_, n_queries_, n_answered_ : int
         ``n_answered_`` counts released labels (public).
     released_votes_ : ndarray
@@ -98,17 +90,12 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     released_labels_ : ndarray of shape (n_queries,), dtype object
         Label of each query, None where there is none.
     answered_mask_ : ndarray of bool of shape (n_queries,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before anything is released, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input, before anything is spent. Labels outside ``classes`` are reported without their
-        names; that such an error occurs is itself visible.
+    {fit_raises}
 
     See Also
     --------
@@ -202,7 +189,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         data = self._read(X, y, X_public=X_public)
         plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity
 from skfairdp.utils import fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 LEVELS = np.round(np.arange(0.0, 2.01, 0.1), 2)
 
 
+@shared_docs
 class SoftLabelStudent(ClassifierMixin, BaseEstimator):
     """Logistic regression on released vote shares, as fair on public rows as asked.
 
@@ -58,7 +60,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         Whether ``gap_`` is at most ``gamma``.
     classes_ : ndarray of shape (n_classes,)
         Class codes, 0 to n_classes - 1.
-    n_features_in_ : int
+    {n_features_in_}
 
     Examples
     --------
@@ -114,7 +116,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        {returns_self}
         """
         self._validate_params()
         if self.gamma is not None and groups is None:
@@ -158,7 +160,18 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         return self._select()
 
     def with_gamma(self, gamma: float | None) -> "SoftLabelStudent":
-        """Return a student for another ``gamma`` from the same path, without fitting again."""
+        """Return a student for another ``gamma`` from the same path, without fitting again.
+
+        Parameters
+        ----------
+        gamma : float or None
+            Largest demographic disparity; None asks for none.
+
+        Returns
+        -------
+        student : SoftLabelStudent
+            Fitted, and held to this ``gamma``.
+        """
         check_is_fitted(self, "coef_")
         if gamma is not None and self._path[0][2] is None:
             raise ValueError("This student was fitted without groups; it cannot be held to 'gamma'.")
@@ -185,12 +198,30 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
         return np.asarray(X, dtype=float) @ self.coef_ + self.intercept_
 
     def predict(self, X: Array) -> NDArray[np.int64]:
-        """Class codes of shape (n_rows,)."""
+        """Class codes of shape (n_rows,).
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        {returns_labels}
+        """
         scores = self._scores(X)
         return self.classes_[_decide(scores)]
 
     def predict_proba(self, X: Array) -> Array:
-        """Estimated vote shares of shape (n_rows, n_classes)."""
+        """Estimated vote shares of shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        {returns_proba}
+        """
         scores = self._scores(X)
         if scores.shape[1] == 1:
             second = expit(scores[:, 0])

@@ -203,7 +203,7 @@ def randomized_response_rdp(event: RandomizedResponseDpEvent, orders: Array) -> 
     ]
     if k > 2:
         terms.append(np.full(len(orders), math.log(k - 2) + lie / _PURE_UP))
-    return (np.maximum(logsumexp(terms, axis=0), 0.0) + _PURE_LOG) * _PURE_UP / (orders - 1)
+    return np.asarray((np.maximum(logsumexp(terms, axis=0), 0.0) + _PURE_LOG) * _PURE_UP / (orders - 1))
 
 
 def laplace_rdp(event: LaplaceDpEvent, orders: Array) -> Array:
@@ -214,7 +214,7 @@ def laplace_rdp(event: LaplaceDpEvent, orders: Array) -> Array:
     with np.errstate(over="ignore"):
         far = np.log(orders / (2 * orders - 1)) + (orders - 1) / b * _PURE_UP
         near = np.log((orders - 1) / (2 * orders - 1)) - orders / b / _PURE_UP
-        return (np.maximum(np.logaddexp(far, near), 0.0) + _PURE_LOG) * _PURE_UP / (orders - 1)
+        return np.asarray((np.maximum(np.logaddexp(far, near), 0.0) + _PURE_LOG) * _PURE_UP / (orders - 1))
 
 
 # ---- Poisson-sampled Gaussians: quadrature, and the hockey-stick curve ------------------------------------------
@@ -254,7 +254,7 @@ def _sampled_divergence(q: float, noise: float, replaced: bool, order: float) ->
     def mixture(mean: float) -> Array:
         with np.errstate(divide="ignore"):
             parts = np.stack([-(x**2) / (2 * noise**2), -((x - mean) ** 2) / (2 * noise**2)])
-            return logsumexp(parts, axis=0, b=np.array([[1 - q], [q]]))
+            return np.asarray(logsumexp(parts, axis=0, b=np.array([[1 - q], [q]])))
 
     other = mixture(-1.0) if replaced else -(x**2) / (2 * noise**2)
     mixed = mixture(1.0)
@@ -314,7 +314,7 @@ def _upper(event: ReplaceSampledGaussian, losses: Array) -> Array:
     t = (low + high) / 2
     inside = ndtr(t) - scale * ((1 - share) * ndtr(t - near) + share * ndtr(t - far))
     rounding = 4 * np.finfo(float).eps * ndtr(t)  # of the subtraction, charged to us
-    return np.clip(q * (inside + rounding), 0.0, 1.0)
+    return np.asarray(np.clip(q * (inside + rounding), 0.0, 1.0))
 
 
 # ---- the best of a random number of runs (Papernot & Steinke 2022) ----------------------------------------------
@@ -391,4 +391,4 @@ def _deltas_of_rdp(epsilons: Array, orders: Array, rdp: Array) -> Array:
     total_variation = 0.5 * np.log(-np.expm1(-rdp.min())) if len(rdp) and rdp.min() > 0 else -np.inf
     if not len(rdp):
         return np.ones(len(epsilons))
-    return np.exp(np.minimum(np.minimum(exponents.min(axis=1), total_variation), 0.0))
+    return np.asarray(np.exp(np.minimum(np.minimum(exponents.min(axis=1), total_variation), 0.0)))
