@@ -83,7 +83,6 @@ LONGER_THAN_A_SCREEN: dict[str, tuple[int, str]] = {
     ),
     "privacy/_registry.py: registry_entry": (55, "one argument and one field for each of the registry's fields"),
     "_networks/_fair_fit.py: fit_with_parity": (45, "eleven arguments, one a line, that the closure of L-BFGS reads"),
-    "_networks/_training.py: prepare_network": (46, "nine arguments, one a line, and a branch for each kind of module"),
     "fairness/_gate_stream.py: run": (83, "the loop over the stream: numba compiles it, and calls would cost as much"),
 }
 

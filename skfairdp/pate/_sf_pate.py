@@ -5,12 +5,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
+from skfairdp._docs import shared_docs
 from skfairdp._teachers import check_fair_learner
+from skfairdp._typing import ArrayLike
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, standard_scale
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
@@ -29,6 +31,7 @@ ROWS_PER_TEACHER, MOST_TEACHERS = 20, 300
 STUDENT_ROWS = 200
 
 
+@shared_docs
 class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstimator):
     """Fair classifier from an ensemble whose votes protect the groups; any fair learner can be inside.
 
@@ -49,10 +52,8 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
     Parameters
     ----------
     variant : {"student", "teacher"}, default="student"
-    epsilon : float, default=1.0
-        Privacy budget, in (0, 1e9]. The certified figure never exceeds it.
-    delta : float, default=1e-5
-        In (0, 1).
+    {epsilon}
+    {delta}
     constraints : str, fairlearn moment or list of them, default="demographic_parity"
         Of the built-in fair learner: "demographic_parity" (same predictions), "equalized_odds" (same predictions within
         each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of
@@ -86,23 +87,15 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         for "gnmax".
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" takes one teacher per 20 rows, 1 to 300 of them.
-    classes : array-like, default=None
-        All class labels. None reads them from y, which is public here.
-    groups : list, default=None
-        All groups (tuples for intersections). None reads them from the private groups, which is a release; a
-        PrivacyLeakWarning says so.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.
+    {public_classes}
+    {groups}
+    {sensitive_columns}
     n_jobs : int, default=None
         Processes that train teachers which are not batched (through joblib, and so dask or ray).
-    random_state : int, RandomState, Generator or None, default=None
-        Public randomness: partition, initial weights, which rows are asked about. Never noise.
-    noise_seed : int, default=None
-        Makes the noise reproducible for research and tests; ``privacy_.epsilon`` is then inf.
-    ledger : PrivacyLedger, default=None
-        Counts this fit with all others on the same data, and may refuse it.
-    verbose : int, default=0
-        Show progress.
+    {random_state}
+    {noise_seed}
+    {ledger}
+    {verbose}
 
     Attributes
     ----------
@@ -116,23 +109,16 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
     sigma_ : float
         Noise on each released count, in votes.
     n_teachers_, n_queries_ : int
-    classes_ : ndarray of shape (n_classes,)
-    groups_ : ndarray of shape (n_groups,), dtype object
-    privacy_ : PrivacySpent
-        The certified guarantee.
-    epsilon_spent_ : float
-        Shorthand for ``privacy_.epsilon``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only when X had string column names.
+    {classes_}
+    {groups_}
+    {privacy_}
+    {epsilon_spent_}
+    {n_features_in_}
+    {feature_names_in_}
 
     Raises
     ------
-    BudgetExceededError
-        From ``fit``, before anything is released, when the ledger cannot afford it.
-    ValueError
-        From ``fit``, on unusable input or an unusable learner, before anything is spent. What a learner of yours raises
-        while it is trained on released votes carries a note that they are paid for.
+    {fit_raises}
 
     Warns
     -----
@@ -252,7 +238,7 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
 
         Returns
         -------
-        self
+        {returns_self}
         """
         self._validate_params()
         network = self._check_learners()
