@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from skfairdp._networks import clipped_gradient_sum
-from skfairdp._networks._clipping import _gradient_rows, fused_layers
+from skfairdp._networks._clipping import _gradient_rows, fused_layers, vectorized_gradients
 from skfairdp._networks._wide_sums import SLACK, Total, wide
 
 ce = nn.CrossEntropyLoss(reduction="none")
@@ -126,7 +126,9 @@ def test_the_gradients_of_the_other_rows_are_the_same_bit_by_bit(name, dtype):
     layers = fused_layers(net)
 
     def measured():
-        rows = _gradient_rows(net, ce, X.to(dtype), y, layers=layers, fused=None, vectorized=True, shared=None)
+        rows = _gradient_rows(
+            net, ce, X.to(dtype), y, layers=layers, fused=None, form=vectorized_gradients, shared=None
+        )
         one_by_one = [flat_of(rows, i, n) for i in (0, 1, n - 1)]
         return rows.norms()[kept], one_by_one
 
