@@ -35,7 +35,7 @@ groups = sorted(set(rows[2]))
 
 # %%
 # One release, several balances
-# -------------------------
+# -----------------------------
 # The public 5 % of the rows give each column its cells. The private rows are counted in these cells by group and label,
 # and the counts get noise. Balance and label rates choose what is sampled from the model: each generator below is a fit
 # of its own, and the ledger says what publishing all of them comes to.
