@@ -41,7 +41,7 @@ from skfairdp.privacy import (
     rdp_of,
     repeat,
 )
-from skfairdp.privacy._dp_accounting import rdp_to_epsilon
+from skfairdp.privacy._dp_accounting import rdp_to_epsilon, self_compose
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
 ROOT2 = math.sqrt(2)
@@ -462,3 +462,26 @@ def test_releases_whose_losses_are_nearly_all_beyond_any_grid_have_no_finite_los
     assert 0 < noise < 1
     plan = compose(GaussianDpEvent(0.5), repeat(ReplaceSampledGaussian(0.5, noise, difference=1.0), 20))
     assert 0.9 * 1000 < epsilon_of(plan, 1e-5) <= 1000
+
+
+# ------------------------------------------------------------------ masses below the smallest normal number
+
+
+@pytest.mark.parametrize("grid", [2e-3, 1e-3, 1e-4])
+def test_an_overflow_beside_a_subnormal_mass_moves_no_composition(grid):
+    """SciPy divides by the outermost mass to take a moment; the composition is that of the plain double sum."""
+    one = _accountants._replace_sampled_pld(ReplaceSampledGaussian(0.3, 40.0, 0.5), grid)
+    masses = one._pmf_remove._probs
+    assert 0 < np.min(masses[masses > 0]) < np.finfo(float).tiny
+    finest = 2e-5
+    reference = _accountants._replace_sampled_pld(ReplaceSampledGaussian(0.3, 40.0, 0.5), finest)
+    twice, separately = self_compose(one, 2), one.compose(one)
+    below = reference.compose(reference)
+    losses = 2 * one._pmf_remove._lower_loss * grid + grid * np.arange(2 * len(masses) - 1)
+    direct = np.convolve(masses, masses)
+    for epsilon in (0.002, 0.01, 0.02, 0.03):
+        exact = one._pmf_remove._infinity_mass + math.fsum((-np.expm1(epsilon - losses) * direct)[losses > epsilon])
+        delta = twice.get_delta_for_epsilon(epsilon)
+        assert delta >= below.get_delta_for_epsilon(epsilon)  # a coarser grid is a bound on a finer one
+        assert delta == pytest.approx(exact, rel=1e-9, abs=2e-14)
+        assert delta == pytest.approx(separately.get_delta_for_epsilon(epsilon), rel=1e-9, abs=2e-14)

@@ -6,7 +6,7 @@ import math
 import attr
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from skfairdp.exceptions import LedgerError
@@ -269,6 +269,7 @@ def coarse_grids(monkeypatch):
 
 @slowly
 @given(event=events)
+@example(event=SelfComposedDpEvent(ReplaceSampledGaussian(0.3, 40.0, 0.5), 2))  # subnormal masses
 def test_well_formed_events_pass_every_door(event):
     for enter in DOORS.values():
         enter(event)
