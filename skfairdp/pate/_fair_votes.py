@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._inputs import TrainingData
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.fairness import read_constraints
-from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp
+from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
 from skfairdp.pate._vote_plan import ReleasedVotes, VotePlan
-from skfairdp.privacy import NoiseSource
+from skfairdp.privacy import NoiseSource, PublicReads
 
 __all__ = ["AttributeRows", "fair_network", "features_and_labels", "teach_and_vote"]
 
@@ -32,6 +33,8 @@ class AttributeRows:
         Private group codes.
     domain : ndarray of shape (n_groups,), dtype object
     center, scale : ndarray of shape (n_features,)
+    reads : PublicReads
+        What is public of them.
     """
 
     X: NDArray[np.float64]
@@ -41,6 +44,14 @@ class AttributeRows:
     domain: NDArray[np.object_]
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
+    reads: PublicReads
+
+    @classmethod
+    def of(cls, data: TrainingData) -> "AttributeRows":
+        """Rows whose features are public, standardised."""
+        assert data.groups is not None and data.domain is not None
+        center, scale = standard_scale(data.X)
+        return cls((data.X - center) / scale, data.y, data.classes, data.groups, data.domain, center, scale, data.reads)
 
     @property
     def with_labels(self) -> NDArray[np.float64]:
@@ -48,9 +59,7 @@ class AttributeRows:
         return features_and_labels(self.X, self.codes, len(self.classes))
 
 
-def rehearse(
-    rows: AttributeRows, variant: str, learner: Any, queries: NDArray[np.int64], n_teachers: int
-) -> None:  # fmt: skip
+def rehearse(rows: AttributeRows, variant: str, learner: Any, n_teachers: int) -> None:
     """Try the learner of :func:`teach_and_vote` on its features, which are public, with made-up groups.
 
     Raises
@@ -61,11 +70,9 @@ def rehearse(
     settings: dict[str, Any] = {"n_rows": -(-len(rows.X) // n_teachers), "owner": "SFPATEClassifier"}
     if variant == "student":
         learner = LogisticTeachers() if learner is None else learner
-        rehearse_teacher(learner, rows.with_labels[queries], n_classes=len(rows.domain), **settings)
+        rehearse_teacher(learner, rows.with_labels, n_classes=len(rows.domain), **settings)
     elif as_perceptron(learner) is None:
-        rehearse_fair_teacher(
-            learner, rows.X[queries], n_classes=len(rows.classes), n_groups=len(rows.domain), **settings
-        )
+        rehearse_fair_teacher(learner, rows.X, n_classes=len(rows.classes), n_groups=len(rows.domain), **settings)
 
 
 def teach_and_vote(

@@ -2,25 +2,26 @@
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
-from skfairdp._base import LARGEST_PUBLIC, FairPrivateMixin
 from skfairdp._docs import shared_docs
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import read_training
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import read_constraints
-from skfairdp.lagrangian import LagrangianClassifier, standard_scale
+from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
-from skfairdp.pate._sfpate_refit import AfterVotes
-from skfairdp.pate._sfpate_student import Released
-from skfairdp.pate._vote_plan import ReleasedVotes, VotePlan
+from skfairdp.pate._learning import LearnsFromVotes, paid_votes
+from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
+from skfairdp.pate._vote_plan import VotePlan
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -29,10 +30,13 @@ __all__ = ["SFPATEClassifier"]
 MAX_EPSILON = 1e9
 ROWS_PER_TEACHER, MOST_TEACHERS = 20, 300
 STUDENT_ROWS = 200
+PROXIMAL_WEIGHT = 1e-3
+#: What says what is fair, and to whom.
+FAIR = frozenset({"fair_estimator", "constraints", "moments"})
 
 
 @shared_docs
-class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstimator):
+class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Fair classifier from an ensemble whose votes protect the groups; any fair learner can be inside.
 
     **Guarantee.** (ε, δ)-differential privacy for the *sensitive attribute* of one row: neighbours differ in the group
@@ -173,6 +177,10 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         "ledger": [HasMethods(["charge"]), None],
         "verbose": ["verbose"],
     }
+    groups_: NDArray[Any]
+    _released: Released
+    _student_seed: int
+
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}  # all features are public
 
     def __init__(
@@ -240,24 +248,16 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
         -------
         {returns_self}
         """
-        self._validate_params()
-        network = self._check_learners()
-        rows = self._rows(X, y, sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features)
+        plan = self._plan(data)
         rng = public_generator(self.random_state)
-        n_teachers = self._count_teachers(len(rows.X))
-        queries = self._choose_queries(len(rows.X), rng)
-        rehearse(rows, self.variant, self._teaching_learner(network), queries, n_teachers)
-        plan = self._plan(rows, n_teachers, len(queries))
-        spending = self._spend(
-            plan.event,
-            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
-            releases=plan.releases,
-        )
-        with spending as noise:
-            released = teach_and_vote(
-                rows,
+        queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
+
+        with self._spend(plan, data.reads) as noise:
+            votes = teach_and_vote(
+                data,
                 self.variant,
-                self._teaching_learner(network),
+                self._teaching_learner(),
                 queries,
                 self._voting(),
                 plan,
@@ -266,21 +266,65 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )
-        self.classes_, self.groups_ = rows.classes, rows.domain
-        self.n_teachers_, self.n_queries_, self.query_indices_ = n_teachers, len(queries), queries
-        self.released_votes_, self.sigma_ = released.values, plan.sigma
-        self._released, self._student_seed = self._release(rows, queries, released), int(rng.integers(2**31 - 1))
-        try:
-            self.student_ = self._teach_student(network)
-        except Exception as error:
-            error.add_note("The votes are released and paid for.")
-            raise
+
+        self.classes_, self.groups_ = data.classes, data.domain
+        self.n_teachers_, self.n_queries_, self.query_indices_ = plan.n_teachers, len(queries), queries
+        self.released_votes_, self.sigma_ = votes.values, plan.sigma
+        self._released = Released.of(data, queries, votes, n_values=self._n_values(data))
+        self._student_seed = int(rng.integers(2**31 - 1))
+        with paid_votes():
+            return self._learn()
+
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> AttributeRows:
+        """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
+        self._check()
+        data = AttributeRows.of(
+            read_training(
+                self, X, y, sensitive_features=sensitive_features, groups="private",
+                protects=Protects.SENSITIVE_ATTRIBUTE,
+            )
+        )  # fmt: skip
+        rehearse(data, self.variant, self._teaching_learner(), self._count_teachers(len(data.X)))
+        return data
+
+    def _plan(self, data: AttributeRows) -> VotePlan:
+        n_rows = len(data.X)
+        most = self.max_queries or (n_rows if self.voting == "soft" else STUDENT_ROWS)
+        return self._voting().plan(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_queries=min(most, n_rows),
+            n_teachers=self._count_teachers(n_rows),
+            n_classes=self._n_values(data),
+            noise=self.noise,
+            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
+        )
+
+    def _learn(self) -> "SFPATEClassifier":
+        """Train the student: post-processing of released votes and public rows; the same seed for every student."""
+        if not hasattr(self, "_released"):
+            raise ValueError(
+                f"This {type(self).__name__} is a copy or comes from a pickle, which hold no rows to train a student "
+                "on. Call refit on the estimator that was fitted."
+            )
+        released, rng, weight = self._released, np.random.default_rng(self._student_seed), self.proximal_weight
+        if weight is None:
+            weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
+        if self.variant == "student":
+            given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
+            self.student_ = fair_student(released, given, self._network(), weight, rng)
+        elif as_perceptron(self.student) is not None:  # learns shares, and may be tied to θ*
+            self.student_ = plain_student(released, None, self.student, weight, rng)
+        else:
+            usual = LagrangianClassifier(constraints=None)
+            self.student_ = plain_student(released, self.student, usual, weight, rng)
         return self
 
-    # ------------------------------------------------------------------ before any group is read
+    # ------------------------------------------------------------------ pieces
 
-    def _check_learners(self) -> LagrangianClassifier:
-        """What can be said of the learners before any row is read; the network of the built-in one."""
+    def _check(self) -> None:
+        """Raise what can be said of the parameters before any row is read."""
+        self._validate_params()
         owner = type(self).__name__
         unused, belongs = ("student", "teacher") if self.variant == "student" else ("teacher", "student")
         if getattr(self, unused) is not None:
@@ -290,34 +334,19 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
             clone(self.student, safe=False)
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
-        network = fair_network(self.variant, self.fair_estimator, self.constraints, self.moments)
-        network.read_net()
-        return network
+        self._network().read_net()
 
-    def _teaching_learner(self, network: LagrangianClassifier) -> Any:
+    def _network(self) -> LagrangianClassifier:
+        return fair_network(self.variant, self.fair_estimator, self.constraints, self.moments)
+
+    def _teaching_learner(self) -> Any:
         if self.variant == "student":
             return self.teacher
-        return network if self.fair_estimator is None else self.fair_estimator
+        return self._network() if self.fair_estimator is None else self.fair_estimator
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, sensitive_features: ArrayLike | None) -> AttributeRows:
-        features, groups_in_X = self._split_features(X, reset=True, read_groups=True)
-        if np.abs(features).max() > LARGEST_PUBLIC:
-            raise ValueError(
-                f"X of {type(self).__name__} holds numbers beyond {LARGEST_PUBLIC:g}, whose squares are no floats. "
-                "Scale the features."
-            )
-        classes, codes = self._public_classes(self._check_target(y, len(features)))
-        groups, domain = self._private_groups(groups_in_X, sensitive_features, len(features))
-        center, scale = standard_scale(features)  # of public features
-        return AttributeRows(
-            X=(features - center) / scale,
-            codes=codes,
-            classes=classes,
-            groups=groups,
-            domain=domain,
-            center=center,
-            scale=scale,
-        )
+    def _n_values(self, data: AttributeRows) -> int:
+        """How many groups, or classes, teachers vote on."""
+        return len(data.domain if self.variant == "student" else data.classes)
 
     def _count_teachers(self, n_rows: int) -> int:
         if self.n_teachers == "auto":
@@ -330,35 +359,32 @@ class SFPATEClassifier(AfterVotes, FairPrivateMixin, ClassifierMixin, BaseEstima
             )
         return wanted
 
-    def _choose_queries(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        most = self.max_queries or (n_rows if self.voting == "soft" else STUDENT_ROWS)
-        return np.sort(rng.permutation(n_rows)[: min(most, n_rows)])
-
-    def _plan(self, rows: AttributeRows, n_teachers: int, n_queries: int) -> VotePlan:
-        return self._voting().plan(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_queries=n_queries,
-            n_teachers=n_teachers,
-            n_classes=len(rows.domain if self.variant == "student" else rows.classes),
-            noise=self.noise,
-            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
-        )
-
     def _voting(self) -> SoftVoting | GNMaxVoting:
         return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)
 
-    def _release(self, rows: AttributeRows, queries: NDArray[np.int64], votes: ReleasedVotes) -> Released:
-        """All that a student may learn from."""
-        return Released(
-            X=rows.X,
-            y=rows.codes,
-            n_classes=len(rows.classes),
-            queries=queries,
-            labels=votes.labels,
-            shares=votes.shares,
-            noise_std=votes.noise_std,
-            n_values=len(rows.domain if self.variant == "student" else rows.classes),
-            center=rows.center,
-            scale=rows.scale,
-        )
+    # ------------------------------------------------------------------ what refit may change
+
+    _shorthands: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def _given_student(self) -> Any:
+        return self.fair_estimator if self.variant == "student" else self.student
+
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """What refit can change: a search pays once for all their values."""
+        return frozenset({"proximal_weight", *(FAIR if self.variant == "student" else {"student"})})
+
+    def _refuse_paid(self, name: str) -> None:
+        if self.variant == "teacher" and name in FAIR:
+            raise ValueError(
+                f"The teachers of {type(self).__name__}(variant='teacher') are fair already, so another '{name}' needs "
+                "a new fit. Their votes determine another 'student' or 'proximal_weight'."
+            )
+        super()._refuse_paid(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the rows: they are public, but nobody expects them in a model that is handed on."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_released", None)
+        return state

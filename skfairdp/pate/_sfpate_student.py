@@ -1,6 +1,5 @@
 """Students of SF-PATE: what is learnt from released votes and public rows. All of it is post-processing."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +10,11 @@ from sklearn.base import clone
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import Perceptron, as_perceptron
-from skfairdp.pate._fair_votes import features_and_labels
+from skfairdp.pate._fair_votes import AttributeRows, features_and_labels
 from skfairdp.pate._learning import ConstantStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.utils import child_seeds
+from skfairdp.pate._vote_plan import ReleasedVotes
+from skfairdp.utils import child_seeds, warn_caller
 
 __all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]
 
@@ -54,6 +54,14 @@ class Released:
     n_values: int
     center: Array
     scale: Array
+
+    @classmethod
+    def of(cls, rows: AttributeRows, queries: NDArray[np.int64], votes: ReleasedVotes, *, n_values: int) -> "Released":
+        """All that a student may learn from: everything but the groups."""
+        return cls(
+            rows.X, rows.codes, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
+            rows.center, rows.scale,
+        )  # fmt: skip
 
     def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
         """Rows to learn from, and the estimated share of every value for each of them.
@@ -100,12 +108,11 @@ def fair_student(released: Released, learner: Any, default: Any, weight: float, 
     X, y = released.X[rows], released.y[rows]
     least = float(membership.sum(axis=0).min())
     if least < FEW_ROWS:
-        warnings.warn(
+        warn_caller(
             f"By the released votes of SFPATEClassifier, one of the groups has about {least:.0f} of the {len(rows)} "
             "rows that the student learns from: too few to say that its rates are those of the others. Ask about more "
             "rows ('max_queries'), or join groups.",
             FairnessWarning,
-            stacklevel=4,
         )
     if learner is None:
         return _network(released, default, X, y, membership, weight, rng)

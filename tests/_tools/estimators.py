@@ -250,7 +250,4 @@ def estimator_classes():
 
 def private_classes():
     """Those that certify their own releases."""
-    kinds = [PrivateEstimator]
-    with contextlib.suppress(ImportError):  # until every room has left it
-        kinds.append(importlib.import_module("skfairdp._base").FairPrivateMixin)
-    return {name: value for name, value in estimator_classes().items() if issubclass(value, tuple(kinds))}
+    return {name: value for name, value in estimator_classes().items() if issubclass(value, PrivateEstimator)}

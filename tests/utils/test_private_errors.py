@@ -213,7 +213,7 @@ PACKAGE = Path(skfairdp.__file__).parent
 #: Modules that read private rows, and what their other errors may quote: constructor parameters, and the shape that is
 #: public under the relation of the estimator.
 READING = {
-    "_base.py": r"owner|type\(self\)\.__name__|LARGEST_PUBLIC|self\.public_size|empty|len\(domain\)|len\(X\)",
+    "_inputs.py": r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows",
     "utils/_groups.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "utils/_validation.py": r"owner|name",
     "_teachers/_tasks.py": (
