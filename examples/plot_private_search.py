@@ -23,7 +23,7 @@ checked = PublicData(split.public.X, split.public.sensitive_features, y=split.y_
 ledger = PrivacyLedger(epsilon=2.0)
 model = FairPATEClassifier(epsilon=0.5, classes=[0, 1], random_state=0, ledger=ledger)
 grid = {"n_teachers": [20, 40, 80, 120, 160], "gamma": [0.03, 0.05], "voting": ["soft", "gnmax"]}
-search = PrivateSearchCV(model, grid, constraints={"disparity": "<= 0.1"})
+search = PrivateSearchCV(model, grid, bounds={"disparity": "<= 0.1"})
 search.fit(split.X, split.y, X_public=split.public, validation=checked)
 print(f"{search.n_candidates_} candidates by {search.method_}: {search.best_params_}")
 print(search.privacy_)

@@ -97,6 +97,58 @@ BudgetExceededError
     From ``fit``, before the first release, when the ledger cannot afford it.
 ValueError
     From ``fit``, on unusable input, before any budget is spent.""",
+    # ---- parts of an ensemble and of a private training
+    "votes_to_plan": """\
+epsilon, delta : float
+    What the votes may cost.
+n_queries, n_teachers, n_classes : int
+    How many rows are asked about, how many vote, and how many answers there are.
+noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+    Noise on the counts.
+relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
+    Which data sets count as neighbours.""",
+    "returns_vote_plan": """\
+plan : VotePlan
+    The releases, with their noise and their event.""",
+    "votes_to_release": """\
+plan : VotePlan
+    What may be released.
+noise : NoiseSource
+    Where the noise comes from.
+gate : FairnessGate or None, default=None
+    Consulted before each query where ``asks_gate`` says so; its counters are public.
+groups : ndarray of int of shape (n_queries,) or None, default=None
+    Public group codes, needed with a gate.
+verbose : int, default=0
+    Above 0, show a progress bar.""",
+    "returns_votes": """\
+released : ReleasedVotes
+    Labels, or noisy shares.""",
+    "rows_read": """\
+lam : float
+    Weight of the fairness term.""",
+    "returns_rows_read": """\
+arguments : dict
+    Of ``read_training``: which rows and groups a fit reads.""",
+    "parity_to_plan": """\
+epsilon, delta : float
+    Budget of the whole fit.
+relation : NeighboringRelation
+    Which data sets count as neighbours.""",
+    "parity_terms": """\
+plan : DPSGDPlan
+    What the fit releases.
+data : TrainingData
+    Rows and groups, as read.
+network : Network
+    The network to be trained.
+lam : float
+    Weight of the fairness term.
+seed : int
+    Public: decides which public rows a step takes.""",
+    "returns_parity_terms": """\
+arguments : dict
+    Of ``Network.trained``: what it adds to the private gradients.""",
     # ---- backends of a generator
     "layout": """\
 layout : Layout

@@ -73,7 +73,8 @@ def mlp(hidden: Sequence[int] = (64,), **settings: Any) -> Any:
 
     Returns
     -------
-    skorch.NeuralNetClassifier
+    net : skorch.NeuralNetClassifier
+        Configured, and not yet built.
 
     See Also
     --------
@@ -109,7 +110,8 @@ def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (
 
     Returns
     -------
-    skorch.NeuralNetClassifier
+    net : skorch.NeuralNetClassifier
+        Configured, and not yet built.
 
     See Also
     --------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
+from skfairdp._docs import shared_docs
 from skfairdp._inputs import TrainingData
 from skfairdp.privacy import DpEvent, NeighboringRelation
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -54,6 +55,7 @@ class DPSGDPlan:
         return gradients, f"{self.duals.releases} noisy tables of predictions by group"
 
 
+@shared_docs
 class PublicPenalty(BaseEstimator):
     """A penalty on the disparity of predictions on public rows with groups: costs no privacy.
 
@@ -63,8 +65,8 @@ class PublicPenalty(BaseEstimator):
     Parameters
     ----------
     temperature : float, default=1.0
-        Softness of predictions and maximum; the penalty tends to the hard gap as this goes to 0. (The paper takes 0.01,
-        where most rows have no gradient left.)
+        Softness of predictions and maximum; the penalty tends to the hard gap as this goes to 0. At 0.01, which the
+        paper takes, most rows have no gradient left.
     maximum : {"hard", "soft"}, default="hard"
         How the largest disparity is taken. "soft" (the paper's) averages with weights ``softmax(disparity /
         temperature)``, which flattens the penalty near parity unless the temperature is small.
@@ -106,16 +108,39 @@ class PublicPenalty(BaseEstimator):
     usual_max_grad_norm = 1.0
 
     def rows_read(self, lam: float) -> dict[str, Any]:
-        """Which rows and groups a fit reads, as arguments of ``read_training``."""
+        """Say which rows and groups a fit reads.
+
+        Parameters
+        ----------
+        {rows_read}
+
+        Returns
+        -------
+        {returns_rows_read}
+        """
         if lam > 0:
             return {"groups": "public", "public_rows": "required"}
         return {"groups": "public, if given", "public_rows": "optional"}
 
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> None:
-        """It releases nothing of private rows."""
+        """Plan nothing: a penalty on public rows releases nothing of private ones.
+
+        Parameters
+        ----------
+        {parity_to_plan}
+        """
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float, seed: int) -> dict[str, Any]:
-        """What the training adds to its private gradients, as arguments of ``Network.trained``."""
+        """Say what the training adds to its private gradients.
+
+        Parameters
+        ----------
+        {parity_terms}
+
+        Returns
+        -------
+        {returns_parity_terms}
+        """
         from skfairdp._networks import ParityPenalty
 
         public = data.public
@@ -135,6 +160,7 @@ class PublicPenalty(BaseEstimator):
         }
 
 
+@shared_docs
 class SignedLoss(BaseEstimator):
     """A signed loss of the private rows themselves, steered by noisy rates of their groups: no public rows needed.
 
@@ -177,11 +203,30 @@ class SignedLoss(BaseEstimator):
     usual_max_grad_norm = 4.0
 
     def rows_read(self, lam: float) -> dict[str, Any]:
-        """Which rows and groups a fit reads, as arguments of ``read_training``."""
+        """Say which rows and groups a fit reads.
+
+        Parameters
+        ----------
+        {rows_read}
+
+        Returns
+        -------
+        {returns_rows_read}
+        """
         return {"groups": "private" if lam > 0 else "none", "public_rows": "none"}
 
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> "DualPlan":
-        """The noisy rates, for their share of the budget."""
+        """Plan the noisy rates, for their share of the budget.
+
+        Parameters
+        ----------
+        {parity_to_plan}
+
+        Returns
+        -------
+        plan : DualPlan
+            The noisy rates, with their event.
+        """
         from skfairdp.gradient._signed_loss import DualPlan
 
         return DualPlan.calibrated(
@@ -189,7 +234,16 @@ class SignedLoss(BaseEstimator):
         )
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float, seed: int) -> dict[str, Any]:
-        """What the training adds to its private gradients, as arguments of ``Network.trained``."""
+        """Say what the training adds to its private gradients.
+
+        Parameters
+        ----------
+        {parity_terms}
+
+        Returns
+        -------
+        {returns_parity_terms}
+        """
         from skfairdp.gradient._signed_loss import ParityLagrangian
 
         assert data.groups is not None and data.domain is not None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._docs import shared_docs
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._vote_plan import (
     NOISE_SCALE,
@@ -39,6 +40,7 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 __all__ = ["ConfidentVoting"]
 
 
+@shared_docs
 class ConfidentVoting(BaseEstimator):
     """Ask, with noise, whether the winner of a query has enough votes, and only then who it is.
 
@@ -108,7 +110,21 @@ class ConfidentVoting(BaseEstimator):
         noise: str = "gaussian",
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     ) -> VotePlan:
-        """As :meth:`SoftVoting.plan`, for a threshold per query and noisy maxima up to a count or a filter."""
+        """Choose the noise for a threshold per query, and for noisy maxima up to a count or a filter.
+
+        Parameters
+        ----------
+        {votes_to_plan}
+
+        Returns
+        -------
+        {returns_vote_plan}
+
+        Raises
+        ------
+        ValueError
+            A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
+        """
         if n_classes < 2:
             return nothing_asked(n_queries, n_teachers, relation)
         votes: dict[str, Any] = {"noise": noise, "n_teachers": n_teachers, "relation": relation}
@@ -196,23 +212,17 @@ class ConfidentVoting(BaseEstimator):
         groups: NDArray[np.int64] | None = None,
         verbose: int = 0,
     ) -> ReleasedVotes:
-        """As :meth:`SoftVoting.release`, query by query, as far as the plan pays.
+        """Ask query by query, as far as the plan pays.
 
         Parameters
         ----------
         votes : ndarray of int of shape (n_queries, n_classes)
-            Private.
-        plan : VotePlan
-        noise : NoiseSource
-        gate : FairnessGate or None, default=None
-            Consulted before each query; its counters are public.
-        groups : ndarray of int of shape (n_queries,) or None, default=None
-            Public group codes, needed with a gate.
-        verbose : int, default=0
+            Private counts.
+        {votes_to_release}
 
         Returns
         -------
-        ReleasedVotes
+        {returns_votes}
         """
         answer = plan.only_class(votes)
         if answer is not None:

@@ -55,13 +55,18 @@ class VoteGate(BaseEstimator):
         Parameters
         ----------
         n_groups, n_classes : int
+            Shape of the gate's counters.
         gamma : float or None
+            Largest disparity allowed. None: the gate lets everything through.
         disparity : {"others", "overall", "between"}
+            What a group's rate is compared with.
         counts : array-like of shape (n_groups, n_classes) or None, default=None
+            Answers given so far. None: none.
 
         Returns
         -------
-        FairnessGate
+        gate : FairnessGate
+            With counters of its own.
         """
         return FairnessGate(
             n_groups,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._docs import shared_docs
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._vote_plan import (
@@ -28,6 +29,7 @@ from skfairdp.utils._sklearn import Interval
 __all__ = ["ConfidentVoting", "GNMaxVoting", "SoftVoting", "as_voting"]
 
 
+@shared_docs
 class SoftVoting(BaseEstimator):
     """Release the noisy share of the votes that each class of each query got.
 
@@ -81,14 +83,11 @@ class SoftVoting(BaseEstimator):
 
         Parameters
         ----------
-        epsilon, delta : float
-        n_queries, n_teachers, n_classes : int
-        noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-        relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
+        {votes_to_plan}
 
         Returns
         -------
-        VotePlan
+        {returns_vote_plan}
 
         Raises
         ------
@@ -125,14 +124,11 @@ class SoftVoting(BaseEstimator):
         ----------
         votes : ndarray of shape (n_queries, n_classes)
             Private. Counts, or sums of what teachers split.
-        plan : VotePlan
-        noise : NoiseSource
-        gate, groups, verbose
-            Not needed: see :class:`ConfidentVoting`.
+        {votes_to_release}
 
         Returns
         -------
-        ReleasedVotes
+        {returns_votes}
         """
         answer = plan.only_class(votes)
         if answer is not None:
@@ -147,14 +143,17 @@ class SoftVoting(BaseEstimator):
         Parameters
         ----------
         shares : ndarray of shape (n_rows, n_classes)
+            Released, or estimated from what was released.
 
         Returns
         -------
-        ndarray of int of shape (n_rows,)
+        labels : ndarray of int of shape (n_rows,)
+            Codes of classes.
         """
         return np.where(shares.max(axis=1) >= self.threshold, shares.argmax(axis=1), UNANSWERED)
 
 
+@shared_docs
 class GNMaxVoting(BaseEstimator):
     """Release the noisy winner of every query: GNMax of Papernot et al. (2018).
 
@@ -192,7 +191,21 @@ class GNMaxVoting(BaseEstimator):
         noise: str = "gaussian",
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     ) -> VotePlan:
-        """As :meth:`SoftVoting.plan`, for one noisy maximum per query."""
+        """Choose the noise for one noisy maximum per query, at most at the cost of ``epsilon``.
+
+        Parameters
+        ----------
+        {votes_to_plan}
+
+        Returns
+        -------
+        {returns_vote_plan}
+
+        Raises
+        ------
+        ValueError
+            A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
+        """
         if n_classes < 2:
             return nothing_asked(n_queries, n_teachers, relation)
         maximum = partial(GNMax, n_classes=n_classes, noise=noise, n_teachers=n_teachers, relation=relation)
@@ -214,7 +227,18 @@ class GNMaxVoting(BaseEstimator):
         groups: NDArray[np.int64] | None = None,
         verbose: int = 0,
     ) -> ReleasedVotes:
-        """As :meth:`SoftVoting.release`, the winners one by one."""
+        """Release the winners one by one.
+
+        Parameters
+        ----------
+        votes : ndarray of int of shape (n_queries, n_classes)
+            Private counts.
+        {votes_to_release}
+
+        Returns
+        -------
+        {returns_votes}
+        """
         answer = plan.only_class(votes)
         if answer is not None:
             return answer
