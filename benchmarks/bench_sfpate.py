@@ -62,7 +62,7 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
             classes=list(CLASSES),
             random_state=seed,
         )
-    as_published = {"voting": "gnmax", "student_rows": ROWS, "n_teachers": 300} if "paper" in method else {}
+    as_published = {"voting": "gnmax", "max_queries": ROWS, "n_teachers": 300} if "paper" in method else {}
     return SFPATEClassifier(
         variant="student" if method.startswith("SFS") else "teacher",
         epsilon=epsilon,

@@ -29,7 +29,7 @@ def run(method: str, split: Any, epochs: int, seed: int) -> float:
     same: dict[str, Any] = {"net": mlp(HIDDEN, max_epochs=epochs, batch_size=BATCH), "random_state": seed}
     private: dict[str, Any] = {"epsilon": 1.0, "groups": groups, "classes": [0, 1], "random_state": seed}
     pate: dict[str, Any] = {**private, "delta": 1e-4, "n_teachers": min(TEACHERS, len(split.y) // 4)}
-    paper = {"voting": "gnmax", "student_rows": min(200, len(split.y))}
+    paper = {"voting": "gnmax", "max_queries": min(200, len(split.y))}
     network = LagrangianClassifier(**same)
     model: Any = {
         "network": lambda: LagrangianClassifier(constraints=None, **same),
