@@ -36,6 +36,9 @@ class SpendsPrivacy(StatesPrivacy, BaseEstimator):
     noise_seed: int | None
     ledger: PrivacyLedger | None
 
+    #: Who is on record, where another estimator holds this one and pays by it.
+    _spends_as: str | None = None
+
     @property
     def epsilon_spent_(self) -> float:
         """Shorthand for ``privacy_.epsilon``: the certified cap of this fit."""
@@ -60,7 +63,7 @@ class SpendsPrivacy(StatesPrivacy, BaseEstimator):
             plan.event,
             self.delta,
             plan.relation,
-            label=owner,
+            label=self._spends_as or owner,
             ledger=self.ledger,
             noise_seed=self.noise_seed,
             releases=plan.releases,

@@ -27,6 +27,7 @@ from skfairdp import (
     PrivacyLedger,
     RandomizedResponseClassifier,
     SFPATEClassifier,
+    SyntheticDataClassifier,
 )
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
@@ -121,6 +122,7 @@ SETTINGS = [
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(3)}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),
+    pytest.param(SyntheticDataClassifier, {}, id="Synthetic"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 
@@ -136,12 +138,18 @@ QUICK = {
         "n_teachers": 20,
         "fair_estimator": LagrangianClassifier(net=mlp((4,), max_epochs=1, batch_size=100), dual_steps=3),
     },
+    SyntheticDataClassifier: {
+        "estimator": LogisticRegression(),
+        "n_samples": 500,
+        "groups": [0, 1],
+        "bounds": (-6.0, 6.0),
+    },
     PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "codec": TableCodec(n_bins=8)},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}
 #: Classes that read the groups of the rows given to fit.
-READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator}
+READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator, SyntheticDataClassifier}
 
 
 def make(cls, settings, **more):
@@ -320,6 +328,7 @@ def fitted_examples(rows):
     yield ParityPenaltyStudent().fit(rows.X, soft, groups=rows.groups)
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
+    yield SchemaEncoder(Schema({"age": Number(0, 100)})).fit()
     yield ParityLogisticRegression().fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield LagrangianClassifier(net=mlp(max_epochs=1)).fit(rows.X, rows.y, sensitive_features=rows.groups)
     yield PublicPreprocessor(StandardScaler(), rows.X_public).fit(rows.X)

@@ -73,7 +73,8 @@ class Net:
         """
         if self.module is not MLP:
             return None
-        MLP(1, 1, **self.module_options)  # refuses what is no list of sizes
+        with torch.random.fork_rng(devices=[]):
+            MLP(1, 1, **self.module_options)  # refuses what is no list of sizes
         return tuple(int(size) for size in self.module_options.get("hidden", (64,)))
 
     def build(self, n_features: int, n_classes: int, seed: int) -> nn.Module:

@@ -249,7 +249,9 @@ class SyntheticDataClassifier(PrivateClassifier):
     def _generator(self) -> PFGuardGenerator:
         shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
         # As in the private rows: fairness is the learner's part here.
-        return PFGuardGenerator(**{name: getattr(self, name) for name in shared}, balance=None, label_rates=None)
+        generator = PFGuardGenerator(**{name: getattr(self, name) for name in shared}, balance=None, label_rates=None)
+        generator._spends_as = type(self).__name__
+        return generator
 
     def _learner(self) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""

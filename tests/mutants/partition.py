@@ -120,8 +120,8 @@ def partition_stratified_by_the_group(patch):
     seen = {}
     check = _sfpate_votes.AttributeRows.__init__
 
-    def noting(self, **kwargs):
-        check(self, **kwargs)
+    def noting(self, *args, **kwargs):
+        check(self, *args, **kwargs)
         seen["groups"] = self.groups
 
     def dealt(n_rows, n_teachers, **_):

@@ -120,7 +120,7 @@ def test_s_pre_keeps_what_the_parity_filter_keeps(voting, n_classes, n_groups, r
     )
     parity.fit_resample(answered[:, None], codes(plain)[answered], sensitive_features=world.asked(plain)[answered])
     np.testing.assert_array_equal(np.flatnonzero(model.answered_mask_), answered[parity.sample_indices_])
-    assert model.released_gap_ == parity.gap_ and model.n_answered_ == len(parity.sample_indices_)
+    assert model.released_gap_ == parity.kept_gap_ and model.n_answered_ == len(parity.sample_indices_)
     if rule == "excess":
         assert model.released_gap_ <= 0.1 + 1e-12 < plain_gap(world, plain)
     refused = {z: 1 - model.answered_mask_[world.asked(model) == z].mean() for z in range(n_groups)}
