@@ -39,12 +39,12 @@ class FairnessGate:
         γ >= 0, the largest disparity let through. None or ``inf`` admits everything.
     min_count : int, default=50
         M >= 0: answers a group gets unconditionally.
-    gap : {"others", "overall", "between"}, default="others"
+    disparity : {"others", "overall", "between"}, default="others"
         Definition of Γ, see :func:`disparities`.
     gate : {"excess", "local"}, default="excess"
         ``"excess"`` is the rule above. ``"local"`` is the FairPATE paper's check, Γ'(z, k) < γ alone: it does
         not keep the gap within γ for three or more groups or classes. The two agree for Z = K = 2 with
-        ``gap="others"`` whenever 2γ(M + 1) >= 1, so that one answer cannot carry Γ across the whole band [-γ,
+        ``disparity="others"`` whenever 2γ(M + 1) >= 1, so that one answer cannot carry Γ across the whole band [-γ,
         γ].
     counts : array-like of shape (n_groups, n_classes) or None, default=None
         Answers already given; None starts from zero.
@@ -90,7 +90,7 @@ class FairnessGate:
         *,
         gamma: float | None,
         min_count: int = 50,
-        gap: str = "others",
+        disparity: str = "others",
         gate: str = "excess",
         counts: ArrayLike | None = None,
     ) -> None:
@@ -102,11 +102,11 @@ class FairnessGate:
                 "The 'gamma' parameter of FairnessGate must be None or a float in the range [0, inf]. "
                 f"Got {gamma!r} instead."
             )
-        check_option(gap, GAPS, "gap", "FairnessGate")
+        check_option(disparity, GAPS, "disparity", "FairnessGate")
         check_option(gate, GATES, "gate", "FairnessGate")
         self.n_groups, self.n_classes = int(n_groups), int(n_classes)
         self.gamma = None if gamma is None or np.isinf(gamma) else float(gamma)
-        self.min_count, self.gap, self.gate = int(min_count), gap, gate
+        self.min_count, self.disparity, self.gate = int(min_count), disparity, gate
         inner = np.zeros((n_groups, n_classes), dtype=np.int64)
         if counts is not None:
             inner = as_counts(counts, (self.n_groups, self.n_classes), owner="FairnessGate")
@@ -247,7 +247,7 @@ class FairnessGate:
             self.n_classes,
             gamma=self.gamma,
             min_count=self.min_count,
-            gap=self.gap,
+            disparity=self.disparity,
             gate=self.gate,
             counts=self.counts,
         )
@@ -256,16 +256,18 @@ class FairnessGate:
         assert self.gamma is not None
         # Where the two gates agree (see the class docstring) the local one is run: it looks at one cell.
         local = self.gate == "local" or (
-            self.n_groups == self.n_classes == 2 and self.gap == "others" and 2 * self.gamma * (self.min_count + 1) >= 1
+            self.n_groups == self.n_classes == 2
+            and self.disparity == "others"
+            and 2 * self.gamma * (self.min_count + 1) >= 1
         )
-        return _GAP_CODES[self.gap], local, self.gamma
+        return _GAP_CODES[self.disparity], local, self.gamma
 
     def _state(self) -> tuple[list[int], list[int], list[int]]:
         return self._counts, self._sizes, self._sums
 
     def _look(self) -> None:
         assert self.gamma is not None
-        self._excess, self._peak = _stream.excess_and_peak(_GAP_CODES[self.gap], self.gamma, *self._state())
+        self._excess, self._peak = _stream.excess_and_peak(_GAP_CODES[self.disparity], self.gamma, *self._state())
 
     def _far_from_gamma(self, size: int) -> bool:
         """Whether an answer to a group of ``size``, moving Γ by at most 1/(size + 1), keeps all below γ."""

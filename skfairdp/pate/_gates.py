@@ -73,7 +73,7 @@ class VoteGate(BaseEstimator):
             n_classes,
             gamma=gamma,
             min_count=self.min_count,
-            gap=disparity,
+            disparity=disparity,
             gate=self.rule,
             counts=counts,
         )

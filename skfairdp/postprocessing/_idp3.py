@@ -417,7 +417,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
             n_classes,
             gamma=self.gamma,
             min_count=self.min_count,
-            gap=self.disparity,
+            disparity=self.disparity,
             gate=self.gate,
             counts=self.counts_,
         )

@@ -188,7 +188,7 @@ class DemographicParityFilter(BaseEstimator):
         order = public_generator(self.random_state).permutation(n_rows) if self.shuffle else np.arange(n_rows)
         gate = FairnessGate(
             len(self.groups_), len(self.classes_),
-            gamma=self.gamma, min_count=self.min_count, gap=self.disparity, gate=self.gate,
+            gamma=self.gamma, min_count=self.min_count, disparity=self.disparity, gate=self.gate,
         )  # fmt: skip
         kept = np.zeros(n_rows, dtype=bool)
         kept[order] = gate.run(groups[order], labels[order])

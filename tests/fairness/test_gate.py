@@ -116,7 +116,7 @@ def replay(counts, rows, mask):
 @given(streams(), gammas, small_counts, st.sampled_from(GAPS))
 def test_no_acceptance_outside_a_cold_start_raises_the_excess(stream, gamma, min_count, gap):
     n_groups, n_classes, rows = stream
-    gate = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, gap=gap)
+    gate = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, disparity=gap)
     mask = gate.run(rows[:, 0], rows[:, 1])
     exact_gamma = Fraction(str(gamma))
     states = list(replay(np.zeros((n_groups, n_classes), dtype=int), rows, mask))
@@ -134,7 +134,7 @@ def test_no_acceptance_outside_a_cold_start_raises_the_excess(stream, gamma, min
 )
 def test_gap_stays_within_gamma_once_warm_and_fair(stream, gamma, min_count, gap):
     n_groups, n_classes, rows = stream
-    gate = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, gap=gap)
+    gate = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, disparity=gap)
     mask = gate.run(rows[:, 0], rows[:, 1])
     exact_gamma, held = Fraction(str(gamma)), False
     for counts in replay(np.zeros((n_groups, n_classes), dtype=int), rows, mask):
@@ -208,7 +208,7 @@ def test_run_equals_the_exact_reference(stream, gamma, min_count, gap, gate):
     reference = ReferenceGate(n_groups, n_classes, gamma, min_count, gap, gate)
     expected = reference_decisions(reference, rows)
     for engine in ENGINES:
-        fast = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, gap=gap, gate=gate)
+        fast = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, disparity=gap, gate=gate)
         np.testing.assert_array_equal(fast.run(rows[:, 0], rows[:, 1], engine=engine), expected)
         np.testing.assert_array_equal(fast.counts, reference.counts)
 
@@ -218,7 +218,7 @@ def test_run_equals_the_exact_reference(stream, gamma, min_count, gap, gate):
 def test_admissible_equals_the_exact_reference_at_every_step(stream, gamma, min_count, gap, gate):
     n_groups, n_classes, rows = stream
     reference = ReferenceGate(n_groups, n_classes, gamma, min_count, gap, gate)
-    fast = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, gap=gap, gate=gate)
+    fast = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, disparity=gap, gate=gate)
     for z, k in rows:
         assert fast.admissible(z).tolist() == reference.admissible(z)
         assert fast.excess() == pytest.approx(float(exact_excess(reference.counts, reference.gamma, gap)), abs=1e-11)
@@ -235,7 +235,7 @@ def test_run_equals_row_by_row_admissible_on_a_long_stream(gap, gate):
     groups = rng.choice(4, size=4000, p=[0.55, 0.3, 0.14, 0.01])
     rates = rng.dirichlet(np.full(4, 8.0), size=4)
     labels = np.array([rng.choice(4, p=rates[z]) for z in groups])
-    slow = FairnessGate(4, 4, gamma=0.04, min_count=30, gap=gap, gate=gate)
+    slow = FairnessGate(4, 4, gamma=0.04, min_count=30, disparity=gap, gate=gate)
     expected = []
     for z, k in zip(groups, labels, strict=True):
         expected.append(bool(slow.admissible(z)[k]))
@@ -243,7 +243,7 @@ def test_run_equals_row_by_row_admissible_on_a_long_stream(gap, gate):
             slow.record(z, k)
     assert 0 < sum(expected) < 4000
     for engine in ENGINES:
-        fast = FairnessGate(4, 4, gamma=0.04, min_count=30, gap=gap, gate=gate)
+        fast = FairnessGate(4, 4, gamma=0.04, min_count=30, disparity=gap, gate=gate)
         np.testing.assert_array_equal(fast.run(groups, labels, engine=engine), expected)
 
 
@@ -272,7 +272,9 @@ def test_the_papers_appendix_is_reproduced():
         answered = []
         for seed in range(20):
             codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(6), table.ravel()))
-            answered.append(FairnessGate(3, 2, gamma=0.01, gap=gap, gate="local").run(codes // 2, codes % 2).sum())
+            answered.append(
+                FairnessGate(3, 2, gamma=0.01, disparity=gap, gate="local").run(codes // 2, codes % 2).sum()
+            )
         assert np.mean(answered) == pytest.approx(printed, rel=0.02)
 
 
@@ -331,7 +333,7 @@ def test_copy_and_counts_are_independent():
         ({"gamma": True}, "'gamma'"),
         ({"min_count": -1}, "'min_count'"),
         ({"min_count": 2.5}, "'min_count'"),
-        ({"gap": "else"}, "'gap'"),
+        ({"disparity": "else"}, "'disparity'"),
         ({"gate": "else"}, "'gate'"),
         ({"n_groups": 0}, "'n_groups'"),
         ({"n_classes": 0}, "'n_classes'"),

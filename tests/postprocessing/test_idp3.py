@@ -89,7 +89,7 @@ def test_decisions_are_the_gates(rows):
         idp = IDP3(LogisticRegression(), gamma=0.1, min_count=20, disparity=gap, gate=gate)
         idp.fit(X, y, sensitive_features=groups)
         labels = idp.estimator_.predict(X)
-        admitted = FairnessGate(2, 2, gamma=0.1, min_count=20, gap=gap, gate=gate).run(
+        admitted = FairnessGate(2, 2, gamma=0.1, min_count=20, disparity=gap, gate=gate).run(
             (groups == "m").astype(int), labels
         )
         assert 0 < admitted.sum() < 600
