@@ -40,6 +40,7 @@ from skfairdp.pate import ConfidentVoting, ParityPenaltyStudent, SoftLabelStuden
 from skfairdp.postprocessing import FineTuning
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
+from skfairdp.schema import Number, Schema, SchemaEncoder
 from tests._tools.estimators import (
     EXPECTED_FAILURES,
     NOT_IN_THE_SUITE,
