@@ -57,6 +57,7 @@ _SMALLEST = 2.0**-1022  # no release with a signal is taken for one without, how
 _LEAST_NOISE, _MOST_NOISE = 1e-2, 1e9  # of sampled releases; more than that is taken for that, which costs no less
 _WIDEST = 5_000_000  # grid points of one release; with losses beyond them, no bound is computed
 _STRIDE = 16  # orders per step of the coarse search: about the root of half their number
+_NEXT_TO_NOTHING = 1e-9  # a pure ε, over all its releases, that is added to a bound instead of put on a grid
 _UP = 1 + 2.0**-48  # above the roundings of a sum of products of a few factors each
 _BITS = (ThresholdBit, ArgmaxBit)
 _SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian)
@@ -242,6 +243,9 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         return None
     if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
         return math.inf
+    charged, leaves = _charged_as_pure(leaves)
+    if all(isinstance(leaf, GaussianDpEvent) for leaf, _ in leaves):
+        return _with(charged, _gdp_bound(leaves, delta) or 0.0)
     grid = _grid(leaves, coarseness)
     if max(map(_largest_loss, dict(leaves))) > _WIDEST * grid:
         return math.inf
@@ -251,7 +255,7 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
     finite = 1.0
     for leaf, times in leaves:
-        if isinstance(leaf, GaussianDpEvent) or pure_epsilon(leaf) == 0:
+        if isinstance(leaf, GaussianDpEvent):
             continue
         pld = _pld_of(leaf, grid)
         finite *= (1 - dpa.infinite_mass(pld)) ** times
@@ -259,12 +263,29 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
             # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
             return math.inf
         parts.append(dpa.self_compose(pld, times))
-    if not parts:
-        return 0.0
     total = parts[0]
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
-    return dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves))
+    return _with(charged, dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves)))
+
+
+def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
+    """Pure ε of the responses that give away next to nothing, and the other releases.
+
+    Their losses never exceed that ε, so it adds to whatever ε the others have at the same δ. A grid as fine as theirs
+    would have millions of points for the others.
+    """
+    tiny = {
+        leaf: (pure_epsilon(leaf) or 0.0) * times
+        for leaf, times in leaves
+        if isinstance(leaf, RandomizedResponseDpEvent)
+    }
+    tiny = {leaf: cost for leaf, cost in tiny.items() if cost <= _NEXT_TO_NOTHING}
+    return math.fsum(tiny.values()), tuple((leaf, times) for leaf, times in leaves if leaf not in tiny)
+
+
+def _with(charged: float, epsilon: float) -> float:
+    return (charged + epsilon) * _UP if charged else epsilon
 
 
 def _pld_of(leaf: DpEvent, grid: float) -> Any:

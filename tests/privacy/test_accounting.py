@@ -485,3 +485,34 @@ def test_an_overflow_beside_a_subnormal_mass_moves_no_composition(grid):
         assert delta >= below.get_delta_for_epsilon(epsilon)  # a coarser grid is a bound on a finer one
         assert delta == pytest.approx(exact, rel=1e-9, abs=2e-14)
         assert delta == pytest.approx(separately.get_delta_for_epsilon(epsilon), rel=1e-9, abs=2e-14)
+
+
+# ------------------------------------------------------------------ responses that give away next to nothing
+
+NEXT_TO_NOTHING = RandomizedResponseDpEvent(1 - 2.0**-53, 10**6)  # ε = 1.1e-10
+
+
+@pytest.mark.parametrize(
+    "others", [GaussianDpEvent(2.0), LaplaceDpEvent(3.0), PoissonSampledDpEvent(0.3, GaussianDpEvent(1.0))], ids=str
+)
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_response_next_to_nothing_costs_its_pure_epsilon_and_no_fine_grid(others, times):
+    delta, cost = 1e-5, times * epsilon_of(NEXT_TO_NOTHING, 0)
+    alone, both = epsilon_of(others, delta), epsilon_of(compose(others, repeat(NEXT_TO_NOTHING, times)), delta)
+    assert 0 < cost < 1e-9
+    assert alone + cost <= both <= (alone + cost) * (1 + 1e-12)  # never less than basic composition: that is the proof
+    fine = _accountants._grid(((others, 1), (NEXT_TO_NOTHING, times))) if isinstance(others, LaplaceDpEvent) else None
+    assert fine is None or fine < _accountants._grid(((others, 1),))  # what a grid for both would have been
+
+
+@pytest.mark.parametrize("silent", [RandomizedResponseDpEvent(1.0, 4), RandomizedResponseDpEvent(0.3, 1)], ids=str)
+def test_a_response_that_says_nothing_costs_nothing(silent):
+    for others in (GaussianDpEvent(2.0), LaplaceDpEvent(3.0)):
+        assert epsilon_of(compose(others, silent), 1e-5) == epsilon_of(others, 1e-5)
+    assert epsilon_of(repeat(silent, 7), 1e-5) == 0
+
+
+def test_a_small_response_that_is_not_next_to_nothing_stays_on_the_grid():
+    many = repeat(RandomizedResponseDpEvent(1 - 1e-9, 2), 10**6)  # 2e-9 each, and far less than 2e-3 of them together
+    assert epsilon_of(many, 0) == pytest.approx(2e-3)
+    assert not _accountants._charged_as_pure(tuple(flatten(many).items()))[0]
