@@ -149,7 +149,7 @@ def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes:
     return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])
 
 
-def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: int) -> LagrangianClassifier:
+def fair_network(variant: str, fair_estimator: Any, constraints: Any) -> LagrangianClassifier:
     """The network of the built-in fair learner: the one given, or the usual one of the variant."""
     if isinstance(fair_estimator, LagrangianClassifier):
         if fair_estimator.constraints is None:
@@ -160,9 +160,10 @@ def fair_network(variant: str, fair_estimator: Any, constraint: Any, moments: in
         if as_perceptron(fair_estimator) is not None:
             return fair_estimator
     # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
-    notions = read_constraints(constraint, "SFPATEClassifier")
+    constraints = "demographic_parity" if constraints is None else constraints
+    notions = read_constraints(constraints, "SFPATEClassifier")
     step = 2.0 if variant == "student" and len(notions) == 1 and not notions[0].startswith("generalized") else None
-    settings: dict[str, Any] = {"constraints": constraint, "moments": moments, "dual_step": step}
+    settings: dict[str, Any] = {"constraints": constraints, "dual_step": step}
     if variant == "teacher":  # parts are small: a small network, many short epochs
         settings["net"] = mlp((16,), max_epochs=60, batch_size=32, lr=0.01, optimizer__weight_decay=0.03)
     return LagrangianClassifier(**settings)

@@ -32,7 +32,7 @@ ROWS_PER_TEACHER, MOST_TEACHERS = 20, 300
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
 #: What says what is fair, and to whom.
-FAIR = frozenset({"fair_estimator", "constraints", "moments"})
+FAIR = frozenset({"fair_estimator", "constraints"})
 
 
 @shared_docs
@@ -58,17 +58,17 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     variant : {"student", "teacher"}, default="student"
     {epsilon}
     {delta}
-    constraints : str, fairlearn moment or list of them, default="demographic_parity"
-        Of the built-in fair learner: "demographic_parity" (same predictions), "equalized_odds" (same predictions within
-        each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of
-        scores, for parity at any threshold), or several of them at once. A ``fair_estimator`` brings its own.
-    moments : int, default=2
-        Moments that generalized demographic parity compares.
+    constraints : str, fairlearn moment, list of them or None, default=None
+        Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
+        predictions within each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same
+        distribution of scores, for parity at any threshold), or several of them at once. A ``fair_estimator`` brings
+        its own, so only one of the two may be given.
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
         parameter, released groups as ``group_weights=`` (n_rows, n_groups). None is :class:`LagrangianClassifier` with
-        ``constraints``; of those all teachers are trained in one tensor program.
+        ``constraints``; of those all teachers are trained in one tensor program. Give one of your own for other
+        settings, such as its ``moments``.
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What learns the group ("student" variant only). As in :class:`PATEClassifier`; None is ``LogisticTeachers()``.
     student : classifier or None, default=None
@@ -158,7 +158,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "constraints": "no_validation",
-        "moments": [Interval(Integral, 1, 10, closed="both")],
         "fair_estimator": [HasMethods(["fit", "predict"]), None],
         "teacher": "no_validation",
         "student": [HasMethods(["fit", "predict"]), None],
@@ -189,8 +188,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         variant: str = "student",
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        constraints: Any = "demographic_parity",
-        moments: int = 2,
+        constraints: Any = None,
         fair_estimator: Any = None,
         teacher: Any = None,
         student: Any = None,
@@ -213,7 +211,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.constraints = constraints
-        self.moments = moments
         self.fair_estimator = fair_estimator
         self.teacher = teacher
         self.student = student
@@ -329,7 +326,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         unused, belongs = ("student", "teacher") if self.variant == "student" else ("teacher", "student")
         if getattr(self, unused) is not None:
             raise ValueError(f"'{unused}' of {owner} only applies to variant='{belongs}'.")
-        read_constraints(self.constraints, owner)
+        read_constraints(self.constraints, owner, optional=True)
+        if self.fair_estimator is not None and self.constraints is not None:
+            raise ValueError(
+                f"{owner} got both 'constraints' and a 'fair_estimator', which has its own. Leave 'constraints' None, "
+                "and give the constraint to the 'fair_estimator'."
+            )
         if self.student is not None:
             clone(self.student, safe=False)
         if self.fair_estimator is not None:
@@ -337,7 +339,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self._network().read_net()
 
     def _network(self) -> LagrangianClassifier:
-        return fair_network(self.variant, self.fair_estimator, self.constraints, self.moments)
+        return fair_network(self.variant, self.fair_estimator, self.constraints)
 
     def _teaching_learner(self) -> Any:
         if self.variant == "student":
