@@ -16,7 +16,8 @@ from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     searched_rows,
     searching,
 )
-from tests.mutants.harness import PLANTS, Mutant
+from tests.mutants.conftest import runs
+from tests.mutants.harness import PLANTS, Killer, Mutant
 from tests.mutants.registry import NOTICED
 from tests.mutants.traps import ELSEWHERE, TRAPS
 
@@ -34,6 +35,25 @@ KILLERS = {killer.id: killer for _, killer in PAIRS}
 @pytest.mark.parametrize("name", KILLERS)
 def test_the_named_test_passes_on_the_package(name, tmp_path):
     KILLERS[name].run(tmp_path)
+
+
+@pytest.mark.parametrize("n", [1])
+def test_the_honest_run_is_left_out_only_where_pytest_makes_the_same_call(request, n):
+    name = request.node.originalname
+    assert runs(request.node, Killer(__name__, name, (("n", 1),)))
+    for other in ((), (("n", 2),), (("n", True),), (("m", 1),), (("n", 1), ("m", 1))):
+        assert not runs(request.node, Killer(__name__, name, other))
+    assert not runs(request.node, Killer(__name__, "test_another", (("n", 1),)))
+    assert not runs(request.node, Killer("tests.another", name, (("n", 1),)))
+
+
+@pytest.mark.skipif(False, reason="only a mark that could leave the test out")
+def test_what_may_be_skipped_is_no_honest_run(request):
+    assert not runs(request.node, Killer(__name__, request.node.originalname, ()))
+
+
+def test_what_a_fixture_surrounds_is_no_honest_run(request, routing):
+    assert not runs(request.node, Killer(__name__, request.node.originalname, ()))
 
 
 @pytest.mark.parametrize(("mutant", "killer"), PAIRS, ids=[f"{mutant.id} > {killer.id}" for mutant, killer in PAIRS])
