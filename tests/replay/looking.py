@@ -72,7 +72,7 @@ def _answers(entry: Fit, fitted: Any, rows: Rows) -> dict[str, Any]:
     """What the fitted object answers, in the containers in which it answers."""
     found: dict[str, Any] = {"probe": dict(entry.probe(fitted, rows))}
     for name, ask in _QUESTIONS.items():
-        if name == "refit" and isinstance(fitted.__dict__.get(name), bool):  # a parameter of a search, no method
+        if name == "refit" and isinstance(getattr(fitted, name, None), bool):  # a parameter of a search, no method
             continue
         if all(hasattr(fitted, part) for part in name.split(" and ")):
             found[name] = ask(fitted)
