@@ -14,6 +14,7 @@ slightly different figures.
 # ---------
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
@@ -69,6 +70,7 @@ public = {
     "classes": schema.classes,
     "groups": schema.group_values,
 }
+points = {}
 for name, learner in (
     ("logistic regression", LogisticRegression()),
     ("the same, held to parity", ExponentiatedGradient(LogisticRegression(), DemographicParity())),
@@ -80,7 +82,15 @@ for name, learner in (
     predicted = model.predict(test[list(schema.features)])
     accuracy = np.mean(predicted == test["hired"].to_numpy())
     gap = demographic_disparity(test["hired"], predicted, sensitive_features=test["sex"])
+    points[name] = gap, accuracy
     print(f"{name}: accuracy {accuracy:.3f}, gap {gap:.3f}, {model.privacy_}")
+
+fig, ax = plt.subplots(layout="constrained")
+for name, (gap, accuracy) in points.items():
+    ax.plot(gap, accuracy, "o", label=name)
+ax.set(xlabel="gap (demographic disparity)", ylabel="accuracy", title="Two learners, one ε each, no public rows")
+ax.legend()
+plt.show()
 
 # %%
 # What you may publish
