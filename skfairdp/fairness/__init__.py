@@ -4,16 +4,30 @@ from skfairdp.fairness._constraints import NOTIONS, ConstraintColumn, FairnessCo
 from skfairdp.fairness._counts import rejection_rates, tally
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity
 from skfairdp.fairness._gate import FairnessGate
+from skfairdp.fairness._rates import (
+    RATE_NOTIONS,
+    RATES,
+    RateBound,
+    RateConstraints,
+    RateParity,
+    read_rate_constraints,
+)
 
 __all__ = [
     "GAPS",
     "NOTIONS",
+    "RATES",
+    "RATE_NOTIONS",
     "ConstraintColumn",
     "FairnessConstraints",
     "FairnessGate",
+    "RateBound",
+    "RateConstraints",
+    "RateParity",
     "disparities",
     "largest_disparity",
     "read_constraints",
+    "read_rate_constraints",
     "rejection_rates",
     "tally",
 ]

@@ -1,0 +1,482 @@
+"""Rates of a classifier by group, and constraints on them: parity of any rate, a bound on any rate, several at once.
+
+Everything here is a function of one table of counts (group, true class, predicted class). Every constraint is a set of
+inequalities that are linear in the rates, so that one definition serves training, thresholds and measuring.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "RATES",
+    "RATE_NOTIONS",
+    "RateBound",
+    "RateConstraints",
+    "RateParity",
+    "read_rate_constraints",
+]
+
+Array = NDArray[np.float64]
+#: In words; coefficients by position of group (the last is all rows) and rate; right-hand side.
+Inequality = tuple[str, dict[tuple[int, int], float], float]
+
+#: The rates that a constraint can speak of, see :class:`RateParity`.
+RATES = (
+    "accuracy",
+    "error_rate",
+    "false_negative_rate",
+    "false_positive_rate",
+    "selection_rate",
+    "selection_rate_by_label",
+    "true_negative_rate",
+    "true_positive_rate",
+)
+_METHODS = ("between_groups", "to_overall")
+_USUAL_DIFFERENCE = 0.01  # as fairlearn's moments have it
+
+
+def _check_rate(rate: Any, owner: str) -> None:
+    if rate not in RATES:
+        raise ValueError(f"The 'rate' of {owner} must be one of {list(RATES)}. Got {rate!r} instead.")
+
+
+def _check_number(value: Any, name: str, owner: str, low: float, high: float) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
+        raise ValueError(f"The '{name}' of {owner} must be a number in [{low:g}, {high:g}]. Got {value!r} instead.")
+
+
+@dataclass(frozen=True)
+class RateParity:
+    """A rate of the predictions is alike in all groups.
+
+    Parameters
+    ----------
+    rate : str
+        "selection_rate" (how often a class is predicted), "true_positive_rate", "false_positive_rate",
+        "true_negative_rate", "false_negative_rate", "accuracy", "error_rate", or "selection_rate_by_label" (how often
+        each class is predicted among the rows of each true class: equalized odds).
+    difference_bound : float, default=None
+        Largest difference of the rates of two groups. None is 0.01, as in fairlearn, and 0 beside a ``ratio_bound``.
+    ratio_bound : float, default=None
+        Smallest ratio of the rates of two groups, in (0, 1]: 0.8 is the four-fifths rule. With a ``difference_bound``
+        b, too, ``ratio_bound · rate - rate' ≤ b``.
+    of_class : label, default=None
+        The class that counts as positive. None is the second of two classes, and every class in turn of more.
+    method : {"between_groups", "to_overall"}, default="between_groups"
+        Compare groups with each other, or each with all rows, as fairlearn's constraints do.
+
+    See Also
+    --------
+    RateBound : A bound on a rate instead of a comparison.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateParity
+    >>> RateParity("selection_rate", ratio_bound=0.8)  # the four-fifths rule
+    RateParity(rate='selection_rate', difference_bound=None, ratio_bound=0.8, of_class=None, method='between_groups')
+    """
+
+    rate: str
+    difference_bound: float | None = None
+    ratio_bound: float | None = None
+    of_class: Hashable | None = None
+    method: str = "between_groups"
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate, "RateParity")
+        if self.method not in _METHODS:
+            raise ValueError(
+                f"The 'method' of RateParity must be one of {list(_METHODS)}. Got {self.method!r} instead."
+            )
+        _check_number(self.difference_bound, "difference_bound", "RateParity", 0.0, 1.0)
+        _check_number(self.ratio_bound, "ratio_bound", "RateParity", 0.0, 1.0)
+        if self.ratio_bound == 0:
+            raise ValueError("The 'ratio_bound' of RateParity must be above 0. Got 0 instead, which bounds nothing.")
+
+    @property
+    def factor_and_slack(self) -> tuple[float, float]:
+        """``factor · rate of one - rate of the other ≤ slack``."""
+        if self.ratio_bound is None:
+            return 1.0, _USUAL_DIFFERENCE if self.difference_bound is None else self.difference_bound
+        return self.ratio_bound, self.difference_bound or 0.0
+
+
+@dataclass(frozen=True)
+class RateBound:
+    """A rate of the predictions has a bound in every group: "the false negative rate of each group is at most .1".
+
+    Parameters
+    ----------
+    rate : str
+        As for :class:`RateParity`.
+    upper, lower : float, default=None
+        At least one of them, in [0, 1].
+    of_class : label, default=None
+        As for :class:`RateParity`.
+    groups : list of groups, "overall" or None, default=None
+        Whose rate is bounded: that of these groups, of all rows together, or of each group.
+
+    See Also
+    --------
+    RateParity : A comparison of groups instead of a bound.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateBound
+    >>> few_missed = RateBound("false_negative_rate", upper=0.1)
+    >>> few_errors = RateBound("error_rate", upper=0.2, groups="overall")
+    """
+
+    rate: str
+    upper: float | None = None
+    lower: float | None = None
+    of_class: Hashable | None = None
+    groups: Any = None
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate, "RateBound")
+        if self.upper is None and self.lower is None:
+            raise ValueError("RateBound needs 'upper' or 'lower', a number in [0, 1]. Got neither.")
+        _check_number(self.upper, "upper", "RateBound", 0.0, 1.0)
+        _check_number(self.lower, "lower", "RateBound", 0.0, 1.0)
+        if self.upper is not None and self.lower is not None and self.lower > self.upper:
+            raise ValueError("The 'lower' of RateBound must not lie above its 'upper'.")
+        if isinstance(self.groups, str) and self.groups != "overall":
+            raise ValueError(
+                f"The 'groups' of RateBound must be a list of groups, 'overall' or None. Got {self.groups!r} instead; "
+                "for one group give a list of one."
+            )
+
+
+#: What the name of a notion stands for.
+RATE_NOTIONS: dict[str, RateParity] = {
+    "accuracy_parity": RateParity("error_rate"),
+    "demographic_parity": RateParity("selection_rate"),
+    "equal_opportunity": RateParity("true_positive_rate"),
+    "equalized_odds": RateParity("selection_rate_by_label"),
+    "false_negative_rate_parity": RateParity("false_negative_rate"),
+    "false_positive_rate_parity": RateParity("false_positive_rate"),
+    "true_positive_rate_parity": RateParity("true_positive_rate"),
+}
+# Classes of fairlearn.reductions, told by name, so that nobody has to import fairlearn.
+_FAIRLEARN = {
+    "DemographicParity": "selection_rate",
+    "EqualizedOdds": "selection_rate_by_label",
+    "TruePositiveRateParity": "true_positive_rate",
+    "FalsePositiveRateParity": "false_positive_rate",
+    "ErrorRateParity": "error_rate",
+}
+
+
+def read_rate_constraints(
+    given: Any, owner: str, *, parameter: str = "constraints"
+) -> tuple[RateParity | RateBound, ...]:
+    """Return the constraints that a parameter asks for.
+
+    Parameters
+    ----------
+    given : str, RateParity, RateBound, fairlearn moment, or list of them
+        A name stands for parity with its usual bound. Bounds of fairlearn's ``DemographicParity``, ``EqualizedOdds``,
+        ``TruePositiveRateParity``, ``FalsePositiveRateParity`` and ``ErrorRateParity`` are kept, and so is what they
+        compare a group with: all rows.
+    owner : str
+        Class that has the parameter, for error messages.
+    parameter : str, default="constraints"
+
+    Returns
+    -------
+    tuple of RateParity and RateBound
+
+    Raises
+    ------
+    ValueError
+        It is none of these, or nothing at all.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateBound, read_rate_constraints
+    >>> found = read_rate_constraints(["equal_opportunity", RateBound("error_rate", upper=0.2)], "FairDPSGDClassifier")
+    >>> [constraint.rate for constraint in found]
+    ['true_positive_rate', 'error_rate']
+    """
+    alone = isinstance(given, str | RateParity | RateBound) or not isinstance(given, Iterable)
+    asked = [given] if alone else list(given)
+    if not asked:
+        raise ValueError(f"The '{parameter}' parameter of {owner} is empty. Name at least one constraint.")
+    return tuple(_constraint(one, owner, parameter) for one in asked)
+
+
+def _constraint(one: Any, owner: str, parameter: str) -> RateParity | RateBound:
+    if isinstance(one, RateParity | RateBound):
+        return one
+    if isinstance(one, str) and one in RATE_NOTIONS:
+        return RATE_NOTIONS[one]
+    name = type(one).__name__
+    if type(one).__module__.partition(".")[0] == "fairlearn" and name in _FAIRLEARN:
+        ratio = None if one.ratio == 1.0 else float(one.ratio)
+        return RateParity(_FAIRLEARN[name], float(one.eps), ratio, method="to_overall")
+    raise ValueError(
+        f"The '{parameter}' parameter of {owner} must be one or several of {sorted(RATE_NOTIONS)}, RateParity(...), "
+        f"RateBound(...), or fairlearn's {sorted(_FAIRLEARN)}. Got {one!r} instead."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RateConstraints:
+    """Constraints on rates, for groups and classes that are known: inequalities on a table of counts.
+
+    Counts have the shape (groups, true classes, predicted classes); where ``needs_labels`` is False, true classes may
+    be merged into one. Rates have the shape (groups + 1, rates): the last line is that of all rows.
+
+    Parameters
+    ----------
+    constraints : sequence of RateParity and RateBound
+        See :func:`read_rate_constraints`.
+    groups, classes : sequence
+        The names they go by.
+    owner : str, default="RateConstraints"
+        For error messages.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateConstraints, RateParity
+    >>> parity = RateConstraints([RateParity("selection_rate", 0.1)], ["f", "m"], [0, 1])
+    >>> counts = [[[6, 2], [1, 1]], [[2, 2], [1, 5]]]  # of ten women three are selected, of ten men seven
+    >>> parity.rates(counts)[:, 0].tolist()
+    [0.3, 0.7, 0.5]
+    >>> parity.violations(counts).round(2).tolist(), parity.inequalities[1]
+    ([-0.5, 0.3], "selection_rate of 1, 'm' - 'f' <= 0.1")
+    """
+
+    constraints: Sequence[RateParity | RateBound]
+    groups: Sequence[Any]
+    classes: Sequence[Any]
+    owner: str = "RateConstraints"
+
+    def __post_init__(self) -> None:
+        _ = self._lines  # whatever is wrong is said now
+
+    # ------------------------------------------------------------------ what is asked
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether any rate looks at the true class."""
+        return any(name != "selection_rate" for name, _, _ in self._rates)
+
+    @property
+    def inequalities(self) -> tuple[str, ...]:
+        """Every inequality in words."""
+        return tuple(words for words, _, _ in self._lines)
+
+    @property
+    def n_inequalities(self) -> int:
+        """How many there are, and so how many multipliers."""
+        return len(self._lines)
+
+    @cached_property
+    def bounds(self) -> Array:
+        """Right-hand sides, shape (n_inequalities,)."""
+        return np.array([bound for _, _, bound in self._lines], dtype=np.float64)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Left-hand sides, shape (n_inequalities, n_groups + 1, n_rates)."""
+        found = np.zeros((len(self._lines), len(self.groups) + 1, len(self._rates)))
+        for j, (_, terms, _) in enumerate(self._lines):
+            for (group, rate), value in terms.items():
+                found[j, group, rate] += value
+        return found
+
+    @cached_property
+    def events(self) -> Array:
+        """Which (true, predicted) a rate counts, 0 or 1, shape (n_rates, n_classes, n_classes)."""
+        return np.array([_event(*rate, len(self.classes)) for rate in self._rates])
+
+    @cached_property
+    def cells(self) -> Array:
+        """Among which true classes a rate counts, 0 or 1, shape (n_rates, n_classes)."""
+        return np.array([_cell(*rate, len(self.classes)) for rate in self._rates])
+
+    # ------------------------------------------------------------------ what is found
+
+    def rates(self, counts: Any, sizes: Any = None) -> Array:
+        """Every rate of every group, and of all rows in the last line; NaN where there is no row to count.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_groups, n_classes or 1, n_classes)
+        sizes : array-like of shape (n_groups, n_classes or 1), default=None
+            How many rows there are, where that is known better than by the sums of the counts.
+
+        Returns
+        -------
+        ndarray of shape (n_groups + 1, n_rates)
+        """
+        counts = np.asarray(counts, dtype=np.float64)
+        sizes = counts.sum(2) if sizes is None else np.asarray(sizes, dtype=np.float64)
+        hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
+        rows = self._rows(sizes)
+        hits = np.vstack([hits, hits.sum(0)])
+        found: Array = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
+        return found
+
+    def violations(self, counts: Any, sizes: Any = None) -> Array:
+        """Left-hand side less right-hand side of every inequality: above 0 where it is broken.
+
+        0 where a rate is not defined. See :meth:`rates` for the arguments.
+        """
+        rates = self.rates(counts, sizes)
+        known = (self.coefficients == 0) | np.isfinite(rates)
+        found = np.einsum("jar,ar->j", self.coefficients, np.nan_to_num(rates)) - self.bounds
+        return np.where(known.all((1, 2)), found, 0.0)
+
+    def largest_violation(self, counts: Any) -> float:
+        """By how much the worst inequality is broken; 0 where all hold."""
+        return float(max(self.violations(counts).max(initial=0.0), 0.0))
+
+    def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Array:
+        """What a probability of a class weighs in the Lagrangian, by the group and true class of its row.
+
+        The mean over rows of ``Σ_k weight[group, true, k] p_k`` is ``Σ_j multiplier_j · (left-hand side)_j`` for the
+        rates of predictions drawn from p.
+
+        Parameters
+        ----------
+        multipliers : array-like of shape (n_inequalities,)
+        sizes : array-like of shape (n_groups, n_classes or 1)
+            Rows of each group and true class; all above 0.
+        forgive : float, default=None
+            At most so much is given for the error of a row. With 1, no row gains by being wrong: parity of errors is
+            then reached by fewer errors where there are many, never by more where there are few.
+
+        Returns
+        -------
+        ndarray of shape (n_groups, n_classes or 1, n_classes)
+        """
+        sizes = np.asarray(sizes, dtype=np.float64)
+        slopes = np.einsum("j,jar->ar", np.asarray(multipliers, dtype=np.float64), self.coefficients)
+        per_row = slopes * (sizes.sum() / np.maximum(self._rows(sizes), np.finfo(float).tiny))
+        of_group = per_row[:-1] + per_row[-1]
+        if forgive is not None:
+            of_group = self._forgiven(of_group, forgive)
+        weights: Array = np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]])
+        return weights
+
+    def tally(self, groups: Any, truth: Any, predicted: Any) -> NDArray[np.int64]:
+        """Counts of rows by the codes of group, true and predicted class."""
+        n, k = len(self.groups), len(self.classes)
+        cells = (np.asarray(groups) * k + np.asarray(truth)) * k + np.asarray(predicted)
+        return np.bincount(cells, minlength=n * k * k).reshape(n, k, k)
+
+    def _rows(self, sizes: Array) -> Array:
+        """Rows that each rate of each group is a share of, and of all groups, (n_groups + 1, n_rates)."""
+        rows: Array = sizes @ self.cells[:, : sizes.shape[1]].T
+        return np.vstack([rows, rows.sum(0)])
+
+    def _forgiven(self, weights: Array, most: float) -> Array:
+        """Rates of errors weigh at least ``-most`` in total, rates of right answers at most ``most``."""
+        names = [name for name, _, _ in self._rates]
+        errors, hits = np.array([n == "error_rate" for n in names]), np.array([n == "accuracy" for n in names])
+        paid = weights[:, hits].sum(1) - weights[:, errors].sum(1)
+        scale = np.where(paid > most, most / np.maximum(paid, most), 1.0)[:, None]
+        return np.where(errors | hits, weights * scale, weights)
+
+    # ------------------------------------------------------------------ reading
+
+    @cached_property
+    def _rates(self) -> dict[tuple[str, int, int], int]:
+        """The position of every rate: name, positive class, and true class where it matters."""
+        found = dict.fromkeys(rate for constraint in self.constraints for rate in self._rates_of(constraint))
+        return {rate: column for column, rate in enumerate(found)}
+
+    @cached_property
+    def _lines(self) -> list[Inequality]:
+        return [
+            line
+            for constraint in self.constraints
+            for rate in self._rates_of(constraint)
+            for line in self._inequalities(constraint, self._words(rate), self._rates[rate])
+        ]
+
+    def _rates_of(self, constraint: RateParity | RateBound) -> list[tuple[str, int, int]]:
+        """The rates that a constraint speaks of: name, positive class, and true class where it matters."""
+        k, name = len(self.classes), constraint.rate
+        if name in ("accuracy", "error_rate"):
+            return [(name, -1, -1)]
+        if constraint.of_class is not None:
+            positive = [self._code(constraint.of_class, self.classes, "of_class")]
+        else:
+            positive = [1] if k == 2 else list(range(k))
+        if name == "selection_rate_by_label":
+            return [(name, p, y) for y in range(k) for p in positive]
+        return [(name, p, -1) for p in positive]
+
+    def _inequalities(self, constraint: RateParity | RateBound, words: str, rate: int) -> Iterable[Inequality]:
+        everybody = len(self.groups)
+        if isinstance(constraint, RateBound):
+            for group in self._bounded(constraint):
+                who = "overall" if group == everybody else f"of {self.groups[group]!r}"
+                if constraint.upper is not None:
+                    yield f"{words} {who} <= {constraint.upper:g}", {(group, rate): 1.0}, constraint.upper
+                if constraint.lower is not None:
+                    yield f"{words} {who} >= {constraint.lower:g}", {(group, rate): -1.0}, -constraint.lower
+            return
+        factor, slack = constraint.factor_and_slack
+        times = "" if factor == 1 else f"{factor:g} * "
+        pairs = list(permutations(range(everybody), 2))
+        if constraint.method == "to_overall":
+            pairs = [pair for a in range(everybody) for pair in ((a, everybody), (everybody, a))]
+        for a, b in pairs:
+            one, other = ("overall" if i == everybody else repr(self.groups[i]) for i in (a, b))
+            yield f"{words}, {times}{one} - {other} <= {slack:g}", {(a, rate): factor, (b, rate): -1.0}, slack
+
+    def _bounded(self, constraint: RateBound) -> list[int]:
+        if constraint.groups is None:
+            return list(range(len(self.groups)))
+        if isinstance(constraint.groups, str):
+            return [len(self.groups)]
+        return [self._code(group, self.groups, "groups") for group in constraint.groups]
+
+    def _code(self, label: Any, domain: Sequence[Any], parameter: str) -> int:
+        for i, known in enumerate(domain):
+            if known == label:
+                return i
+        raise ValueError(
+            f"The constraints of {self.owner} name {label!r} in '{parameter}', which is none of {list(domain)}."
+        )
+
+    def _words(self, rate: tuple[str, int, int]) -> str:
+        name, positive, label = rate
+        of_class = "" if positive < 0 else f" of {self.classes[positive]}"
+        return name + of_class + ("" if label < 0 else f" among {self.classes[label]}")
+
+
+def _event(name: str, positive: int, label: int, k: int) -> Array:
+    """Which pairs of a true and a predicted class a rate counts."""
+    if name in ("accuracy", "error_rate"):
+        return np.eye(k) if name == "accuracy" else 1 - np.eye(k)
+    predicted = np.arange(k) == positive
+    if name in ("true_negative_rate", "false_negative_rate"):
+        predicted = ~predicted
+    event: Array = np.outer(_cell(name, positive, label, k), predicted).astype(np.float64)
+    return event
+
+
+def _cell(name: str, positive: int, label: int, k: int) -> Array:
+    """Which true classes a rate is a share of."""
+    if name in ("accuracy", "error_rate", "selection_rate"):
+        return np.ones(k)
+    if name == "selection_rate_by_label":
+        positive = label
+    mine: NDArray[np.bool_] = np.arange(k) == positive
+    cell = ~mine if name in ("true_negative_rate", "false_positive_rate") else mine
+    return cell.astype(np.float64)
