@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all lint bench docs clean install
+.PHONY: help demo test test-all lint bench bench-check docs clean install
 
 help:
 	@echo "make demo      run the main job and write $(OUT)/frontier.{csv,png,html}"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
+	@echo "make bench-check  list the stored results that are older than the code they measure"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
 
 install: $(STAMP)
@@ -43,7 +44,11 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/render_docs.py
+
+bench-check: $(STAMP)
+	$(BIN)/python benchmarks/check.py
 
 # Warnings are errors. The gallery runs every example; they need no data file.
 DOCS_STAMP := $(VENV)/.installed-docs

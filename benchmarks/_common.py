@@ -60,6 +60,7 @@ def save(arguments: argparse.Namespace, *, name: str | None = None, **payload: A
     record = {
         "benchmark": name or arguments.name,
         "command": command_line(),
+        "revision": revision(),
         **({"seeds": seeds_of(arguments)} if hasattr(arguments, "seeds") else {}),
         **payload,
         "seconds_in_all": time.perf_counter() - arguments.started,
@@ -80,6 +81,17 @@ def command_line() -> str:
         elif not word.startswith("--out="):
             words.append(word)
     return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
+
+
+def revision() -> str | None:
+    """Return the commit that is measured, with ``+changes`` where the package differs from it; None without git."""
+    found = []
+    for words in (["rev-parse", "--short=10", "HEAD"], ["status", "--porcelain", "--", "skfairdp", "benchmarks/*.py"]):
+        done = subprocess.run(["git", *words], cwd=RESULTS.parent.parent, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return None
+        found.append(done.stdout.strip())
+    return f"{found[0]}+changes" if found[1] else found[0]
 
 
 def versions() -> dict[str, str]:

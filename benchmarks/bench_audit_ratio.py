@@ -618,7 +618,6 @@ def main() -> None:
         arguments,
         noise="seeded",
         seeds=[arguments.seed],
-        revision=revision(),
         draws=n_draws,
         delta=DELTA,
         confidence=CONFIDENCE,
@@ -626,17 +625,6 @@ def main() -> None:
         one_fit=single,
         to_reach={"ratio_at_most": 1.0, "ratio_at_least": 0.8},
     )
-
-
-def revision() -> str:
-    """The commit of the package that was measured; "+" for changes that are in none."""
-    import subprocess
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], capture_output=True, text=True, check=False, cwd=common.RESULTS.parent)
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--", "../skfairdp") else "")
 
 
 def _figure(value: float | None) -> str:

@@ -9,12 +9,14 @@ So far: SF-PATE (Tran, Zhu, Fioretto & Van Hentenryck 2022) and the fairness ana
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import _tables as page
 import numpy as np
-import render_docs as page
+from render_docs import RESULTS, load, source
 
 Record = dict[str, Any]
 PAGE = Path(__file__).parents[1] / "docs" / "paper_tables.md"
@@ -36,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is out of date")
     arguments = parser.parse_args()
-    text = render(page.load(page.RESULTS))
+    text = render(load(RESULTS))
     if arguments.check:
         current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
         print(f"{PAGE} is {'up to date' if current else 'out of date: run python benchmarks/paper_tables.py'}")
@@ -49,7 +51,7 @@ def render(records: dict[str, Record]) -> str:
     """Return the whole page."""
     parts = [
         "# Paper tables",
-        page.prose(
+        prose(
             "This page is written by `python benchmarks/paper_tables.py` from `benchmarks/results/*.json`.",
             "Each section",
             "sets what a paper reports beside what we measure with a *certified* ε. Where the paper's",
@@ -66,7 +68,17 @@ def render(records: dict[str, Record]) -> str:
         parts += [groups_right(sfpate), figure_3(sfpate), figure_4(sfpate)]
     if "pate_analysis" in records:
         parts.append(analysis(records["pate_analysis"]))
-    return page.blocks(*parts) + "\n"
+    return blocks(*parts) + "\n"
+
+
+def blocks(*parts: str) -> str:
+    """Join parts by blank lines."""
+    return "\n\n".join(parts)
+
+
+def prose(*pieces: str) -> str:
+    """Join pieces of a paragraph and break the lines."""
+    return textwrap.fill(" ".join(pieces), 118, break_on_hyphens=False, break_long_words=False)
 
 
 def runtimes(record: Record) -> str:
@@ -91,10 +103,10 @@ def runtimes(record: Record) -> str:
     bank = next((row["ratios"]["SFS"] for row in record["rows"] if row["data"] == "bank"), None)
     said = [f"SFS takes less time than M on {faster} of {len(record['rows'])} data sets, in every turn on {always}."]
     if bank is not None:
-        said.append(f"On Bank it takes {bank:.2f} times as long as one network (to reach: 3).")
-    return page.blocks(
+        said.append(f"On Bank it takes {bank:.2f} times as long as one network.")
+    return blocks(
         "### Table 1: time to ε = 1",
-        page.prose(
+        prose(
             f"SFS : SFT : M : PF-LD in CPU time, {record['n_teachers']} teachers (fewer where rows are few), noisy",
             "winners on 200 rows; every network has the same layers and",
             f"{record['epochs']} epochs of batches of {record['batch_size']} (the paper: 200 epochs, seconds).",
@@ -106,7 +118,7 @@ def runtimes(record: Record) -> str:
         page.table(
             ["data", "ours", "paper", "SFS / one network", "our defaults / one network", "one network, s"], rows
         ),
-        page.provenance(record),
+        source(record),
     )
 
 
@@ -145,9 +157,9 @@ def groups_right(records: Sequence[Record]) -> str:
                 ahead = ours["group_accuracy"]["mean"] > theirs["group_accuracy"]["mean"]
                 better += ahead
                 behind += [] if ahead else [f"{INCOME[record['data']].split(',')[0]}, ε = {epsilon:g}"]
-    return page.blocks(
+    return blocks(
         "### Figure 2: how many released groups are right",
-        page.prose(
+        prose(
             "Share of the released groups Ã that are the true ones: the noisy winner of 300 teachers on 200 rows, and",
             f"randomised response on all rows. At ε ≤ 1 the ensemble is right more often in {better} of",
             f"{cells} cells" + (f", not in {'; '.join(behind)}." if behind else "."),
@@ -184,9 +196,9 @@ def figure_3(records: Sequence[Record]) -> str:
             volumes.append([*here, in_thousandths(free["hypervolume"]), *blank])
     made = "; ".join(f"{INCOME[r['data']]}: `{r['command']}`, {len(r['seeds'])} seeds" for r in records)
     counts, said = verdicts(records)
-    return page.blocks(
+    return blocks(
         "### Figures 3 and 6 to 8: accuracy / demographic disparity",
-        page.prose(
+        prose(
             "Test rows, δ = 1e-4, ε certified for the group of one row. The paper reports curves: SFS and SFT above M",
             "and PF-LD in accuracy and below them in unfairness at every ε < 1. Its PF-LD has a privacy",
             "claim that does",
@@ -196,15 +208,15 @@ def figure_3(records: Sequence[Record]) -> str:
             "without bias and trains the same network. Nothing is tuned. The paper has 100 seeds.",
         ),
         page.table(["data", "ε", "seeds", *PRIVATE], rows),
-        page.prose(f"*{made}.*"),
-        page.prose(
+        prose(f"*{made}.*"),
+        prose(
             "Seed by seed, over the cells of the table (one data set, one ε): in how many ours is ahead,",
             f"behind, or not told apart from its peer: the mean difference is within {APART:g} of its standard errors.",
             *said,
         ),
         page.table(["ours", "peer", "accuracy", "disparity", "hypervolume"], counts),
         "#### Hypervolume",
-        page.prose(
+        prose(
             "What one fitted model dominates beyond the reference point (accuracy of the majority class, disparity",
             "0.2): (accuracy − majority) × (0.2 − disparity), 0 where it is not beyond both, in thousandths; mean over",
             "seeds. One model each, at the default of its fairness knob. (The volumes of PF-LD's own table are of",
@@ -288,9 +300,9 @@ def figure_4(records: Sequence[Record]) -> str:
             cells += 1
             closer += found[ours]["wasserstein"]["mean"] < found["M"]["wasserstein"]["mean"]
             beside += found[ours]["wasserstein"]["mean"] < found["M, debiased"]["wasserstein"]["mean"]
-    return page.blocks(
+    return blocks(
         "### Figure 4: generalized demographic parity at ε = 1",
-        page.prose(
+        prose(
             "Accuracy and Wasserstein distance between the groups' scores, two moments held equal. The paper has both",
             f"variants below M. Here SFS or SFT is below M in {closer} of {cells} cells, and below debiased M",
             f"in {beside} (means over seeds).",
@@ -322,9 +334,9 @@ def analysis(record: Record) -> str:
     }
     n = len(record["rows"])
     not_positive = [f"{pair} in {n - count} of {n}" for pair, count in positive.items() if count < n]
-    return page.blocks(
+    return blocks(
         "## The fairness analysis of PATE",
-        page.prose(
+        prose(
             f"Means over {len(record['seeds'])} seeds, {record['repeats']} repetitions of the noise in each,",
             f"σ = {record['sigma']:g}, {record['n_public']}",
             "public rows, a",
@@ -351,7 +363,7 @@ def analysis(record: Record) -> str:
             ],
             rows,
         ),
-        page.prose(
+        prose(
             "Spearman correlations over rows (Figures 3, 5 and 6 have all of them positive).",
             f"Not positive here: {', '.join(not_positive)}." if not_positive else "All are positive here.",
         ),
@@ -359,7 +371,7 @@ def analysis(record: Record) -> str:
             ["data", *pairs],
             [[INCOME[row["data"]], *(signed(row["correlations"][pair]) for pair in pairs)] for row in record["rows"]],
         ),
-        page.provenance(record),
+        source(record),
     )
 
 

@@ -1,4 +1,4 @@
-"""Silence around learners that read private rows: what a part makes them say is for nobody's ears."""
+"""Silence around learners that read private rows: a warning of theirs could quote a row."""
 
 import contextlib
 import logging

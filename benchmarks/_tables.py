@@ -1,0 +1,612 @@
+"""The tables of the benchmark pages: rows of a result as Markdown. The words around them are in pages/*.jinja."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Record = dict[str, Any]
+TITLES = {
+    "adult": "Adult, groups by sex",
+    "adult-race": "Adult, groups by race (White, Non-White)",
+    "bank": "Bank Marketing, groups by age (< 60, ≥ 60)",
+    "credit": "Credit default, groups by sex",
+    "parkinsons": "Parkinsons telemonitoring, groups by sex",
+    "synthetic": "Synthetic, with a known gap of .2",
+}
+GAPS = ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")
+GAP_NAMES = ("AUROC", "EO gap", "demographic gap", "accuracy")
+
+
+# ---------------------------------------------------------------- cells
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], *, words: int = 1) -> str:
+    """A table whose first ``words`` columns are aligned to the left and the others to the right."""
+    lines = [headers, [*["---"] * words, *["---:"] * (len(headers) - words)], *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def value(entry: Record, digits: int = 3, times: float = 1) -> str:
+    """Mean ± standard error."""
+    if entry["mean"] is None:
+        return "–"
+    mean, error = short(times * entry["mean"], digits), entry["standard_error"]
+    return mean if error is None or round(times * error, digits) == 0 else f"{mean} ± {short(times * error, digits)}"
+
+
+def short(number: float, digits: int = 3) -> str:
+    """A number without its leading zero."""
+    text = f"{number:.{digits}f}"
+    return text[1:] if text.startswith("0.") else text
+
+
+def many(numbers: Sequence[float]) -> str:
+    """A set of numbers in braces."""
+    return "{" + ", ".join(f"{number:g}" for number in numbers) + "}"
+
+
+def mean_and_error(numbers: Sequence[float]) -> Record:
+    """Mean and standard error of figures, one a seed."""
+    error = statistics.stdev(numbers) / len(numbers) ** 0.5 if len(numbers) > 1 else None
+    return {"mean": statistics.fmean(numbers), "standard_error": error}
+
+
+def _optional(number: float | None) -> str:
+    return "–" if number is None else f"{number:g}"
+
+
+# ---------------------------------------------------------------- private and fair models
+
+
+def utility(record: Record, *, epsilons: Sequence[float] = ()) -> str:
+    """Every voting mode at γ = .05 and without it, alone and behind IDP3."""
+    rows = []
+    for row in record["rows"]:
+        private = row["epsilon"] is not None
+        if private and (row["gamma"] not in (0.05, None) or (epsilons and row["epsilon"] not in epsilons)):
+            continue
+        gamma = "none" if row["gamma"] is None else f"{row['gamma']:g}"
+        rows.append(
+            [
+                row["method"] if private else f"*{row['method']}*",
+                f"{row['epsilon_certified']:.3f}" if private else "∞",
+                gamma if row["idp3"] is None else f"{gamma}; IDP3 {row['idp3']:g}",
+                *(value(row[name]) for name in ("accuracy", "disparity")),
+                short(row["largest_disparity"]),
+                *(value(row[name]) for name in ("eo_disparity", "coverage")),
+                f"{row['seconds']['mean']:.1f}",
+            ]
+        )
+    return table(["voting", "ε", "γ", "accuracy", "gap", "worst seed", "EO gap", "coverage", "seconds"], rows)
+
+
+def volumes_by_epsilon(record: Record) -> str:
+    """Hypervolumes, times 1000: a row a method, a column an ε."""
+    volumes = {(row["method"], row["epsilon"]): row["hypervolume"] for row in record["hypervolumes"]}
+    methods = list(dict.fromkeys(method for method, _ in volumes))
+    epsilons = list(dict.fromkeys(epsilon for _, epsilon in volumes))
+    return table(
+        ["method", *("no privacy" if epsilon is None else f"ε = {epsilon:g}" for epsilon in epsilons)],
+        [[m, *(value(volumes[m, e], 2, 1000) if (m, e) in volumes else "–" for e in epsilons)] for m in methods],
+    )
+
+
+def at_one_epsilon(found: Sequence[Record], epsilon: float, *, methods: Sequence[str], gamma: Any = ...) -> str:
+    """One row a data set and method, at one ε."""
+    rows = []
+    for record in found:
+        for row in record["rows"]:
+            fits = row["epsilon"] == epsilon and row["idp3"] is None and (gamma is ... or row["gamma"] == gamma)
+            if row["method"] in methods and fits:
+                figures = [value(row[name]) for name in ("accuracy", "disparity", "eo_disparity")]
+                rows.append([TITLES[record["data"]], row["method"], *figures])
+    return table(["data", "method", "accuracy", "gap", "EO gap"], rows, words=2)
+
+
+def fair_dpsgd(record: Record) -> str:
+    """FairDP-SGD and its peers, alone and behind IDP3 at γ = .02."""
+    rows = [
+        [
+            row["method"],
+            _optional(row["gamma"]),
+            _optional(row["idp3"]),
+            f"{row['epsilon_certified']:.3f}",
+            *(value(row[name]) for name in ("accuracy", "disparity")),
+            short(row["largest_disparity"]),
+            *(value(row[name]) for name in ("eo_disparity", "coverage")),
+            f"{row['seconds']['mean']:.1f}",
+        ]
+        for row in record["rows"]
+        if row["idp3"] in (None, 0.02)
+    ]
+    headers = ["parity on", "λ", "IDP3 γ", "ε", "accuracy", "gap", "worst seed", "EO gap", "coverage", "seconds"]
+    return table(headers, rows)
+
+
+def best_under(record: Record, gap: float, epsilon: float = 1.0) -> Record:
+    """For each method the most accurate row whose mean gap is at most ``gap``, every row answered."""
+    found: Record = {}
+    for row in record["rows"]:
+        if row["epsilon"] != epsilon or row["idp3"] is not None or row["disparity"]["mean"] > gap:
+            continue
+        best = found.get(row["method"])
+        if best is None or row["accuracy"]["mean"] > best["accuracy"]["mean"]:
+            found[row["method"]] = row
+    return found
+
+
+def calibrator(record: Record) -> str:
+    """Models before and after the calibrator."""
+    rows = [
+        [
+            row["model"],
+            f"`{row['calibration']}`" if row["calibration"] else "none",
+            _optional(row["gap_weight"]),
+            _optional(row["gamma"]),
+            *(value(row[name]) for name in ("public_disparity", "disparity", "accuracy", "agreement")),
+            f"{row['seconds']['mean']:.1f}",
+        ]
+        for row in record["rows"]
+    ]
+    headers = ["model", "calibration", "gap weight", "γ", "public gap", "gap", "accuracy", "agreement", "seconds"]
+    return table(headers, rows, words=2)
+
+
+def color_mnist(record: Record) -> str:
+    """The paper's Table 1 beside ours."""
+    rows = []
+    for row in record["table"]:
+        paper = row["published"]
+        published = (("disparity", 2), ("accuracy", 3), ("coverage", 2))
+        rows.append(
+            [
+                f"{row['setting']}: {row['method']}",
+                f"{row['epsilon_certified']:.2f}",
+                f"{paper['epsilon']:g}" if paper["epsilon_holds"] else f"*{paper['epsilon']:g}*",
+                row["choice"] or "–",
+                _optional(row["idp3"]),
+                *(value(row[name]) for name in ("disparity", "accuracy", "coverage")),
+                " / ".join(short(paper[name], digits) for name, digits in published),
+            ]
+        )
+    last = "published gap / accuracy / coverage"
+    headers = ["setting: method", "ε", "published ε", "chosen", "IDP3 γ", "gap", "accuracy", "coverage", last]
+    return table(headers, rows)
+
+
+def color_mnist_times(record: Record) -> str:
+    """Time of one fit over that of the plain one."""
+    return table(
+        ["fit", "ratio", "published"],
+        [
+            [f"{line['side']} over {line['plain']}", short(line["ratio"], 2), _optional(line["published"])]
+            for line in record["times"]["ratios"]
+        ],
+    )
+
+
+# ---------------------------------------------------------------- the group alone
+
+
+def pfld(record: Record) -> str:
+    """PF-LD, its peers and F-LD over their knobs."""
+    rows = [
+        [
+            row["method"] if row["epsilon"] is not None else f"*{row['method']}*",
+            "∞" if row["epsilon"] is None else f"{row['epsilon_certified']:.3f}",
+            f"{row['gamma']:g}",
+            *(value(row[name]) for name in ("accuracy", "disparity", "eo_disparity")),
+            f"{row['seconds']['mean']:.1f}",
+        ]
+        for row in record["rows"]
+    ]
+    return table(["method", "ε", "knob", "accuracy", "gap", "EO gap", "seconds"], rows)
+
+
+def pfld_leads(found: Sequence[Record], peers: Sequence[str] = ("debiased randomised response", "model M")) -> str:
+    """Hypervolumes times 1000, and how far PF-LD is ahead of each peer on the same split."""
+    rows = []
+    for record in found:
+        by_method = {(row["method"], row["epsilon"]): row for row in record["hypervolumes"]}
+        free = value(by_method["F-LD", None]["hypervolume"], 2, 1000)
+        for epsilon in sorted({epsilon for _, epsilon in by_method if epsilon is not None}):
+            ours = by_method["PF-LD", epsilon]
+            line = [TITLES[record["data"]], f"{epsilon:g}", value(ours["hypervolume"], 2, 1000)]
+            for peer in peers:
+                theirs = by_method[peer, epsilon]
+                ahead = mean_and_error([a - b for a, b in zip(ours["by_seed"], theirs["by_seed"], strict=True)])
+                line += [value(theirs["hypervolume"], 2, 1000), value(ahead, 2, 1000)]
+            rows.append([*line, free])
+    headers = ["data", "ε", "PF-LD", *(name for peer in peers for name in (peer, "ahead")), "F-LD (no privacy)"]
+    return table(headers, rows)
+
+
+def pfld_ablation(record: Record) -> str:
+    """One choice of PF-LD changed at a time."""
+    rows = [
+        [
+            row["method"],
+            *(value(row[name]) for name in ("accuracy", "disparity")),
+            value(row["hypervolume"], 2, 1000),
+            f"{row['seconds']['mean']:.1f}",
+        ]
+        for row in record["rows"]
+    ]
+    return table(["variant", "accuracy", "gap", "hypervolume", "seconds"], rows)
+
+
+# ---------------------------------------------------------------- synthetic rows
+
+
+def pfguard(record: Record) -> str:
+    """What classifiers learn from synthetic rows."""
+    rows = [
+        [
+            row["method"],
+            row["learner"],
+            "none" if row["epsilon_certified"] is None else f"{row['epsilon_certified']:.3f}",
+            *(value(row[name]) for name in GAPS),
+            value(row["kl"]) if "kl" in row else "–",
+        ]
+        for row in record["rows"]
+    ]
+    return table(["method", "classifier", "ε certified", *GAP_NAMES, "KL"], rows, words=2)
+
+
+def default_rows(record: Record) -> list[Record]:
+    """The rows of the default generator, under its name."""
+    found = [row for row in record["rows"] if row["method"] == "marginals (default)"]
+    return [{**row, "method": "PFGuardGenerator (default)"} for row in found]
+
+
+def pfguard_defaults(found: Sequence[Record]) -> str:
+    """The default generator on every data set."""
+    rows = [
+        [TITLES[record["data"]], row["learner"], *(value(row[name]) for name in GAPS)]
+        for record in found
+        for row in default_rows(record)
+    ]
+    return table(["data", "classifier", *GAP_NAMES], rows, words=2)
+
+
+def pfguard_baselines(pairs: Sequence[tuple[Record, Record]]) -> str:
+    """The default generator beside private classifiers; pairs of its result and theirs."""
+    rows = [
+        [
+            TITLES[theirs["data"]].split(",")[0],
+            row["method"],
+            row["learner"],
+            f"{row['epsilon_certified']:.3f}",
+            *(value(row[measure]) for measure in GAPS),
+        ]
+        for ours, theirs in pairs
+        for row in [*default_rows(ours), *theirs["rows"]]
+    ]
+    return table(["data", "trained on", "classifier", "ε certified", *GAP_NAMES], rows, words=3)
+
+
+def pfguard_peers(ours: Record, theirs: Record) -> str:
+    """The default generator beside the generators of dpmm."""
+    rows = [
+        [row["method"], row["learner"], *(value(row[m]) for m in GAPS), f"{row['fit_seconds']['mean']:.1f}"]
+        for row in [*default_rows(ours), *theirs["rows"]]
+    ]
+    return table(["method", "classifier", *GAP_NAMES, "fit, s"], rows, words=2)
+
+
+def dominated(ours: Record, theirs: Record) -> str:
+    """Which peers are, by their means, at least as good as the default generator in AUROC and in both gaps."""
+
+    def better(one: Record, other: Record) -> bool:
+        return one["auroc"]["mean"] >= other["auroc"]["mean"] and all(
+            one[gap]["mean"] <= other[gap]["mean"] for gap in ("equalized_odds_disparity", "demographic_disparity")
+        )
+
+    pairs = [(a, b) for a in default_rows(ours) for b in theirs["rows"] if a["learner"] == b["learner"]]
+    above = [f"{peer['method']} ({peer['learner']})" for own, peer in pairs if better(peer, own)]
+    below = [f"{peer['method']} ({peer['learner']})" for own, peer in pairs if better(own, peer)]
+    said = f"The default is dominated by {'; '.join(above)}." if above else "No peer here dominates the default."
+    return f"{said} It dominates {'; '.join(below)}." if below else said
+
+
+def rare_class(rows: Sequence[Record], rare: int) -> str:
+    """A digit of which fewer and fewer are left."""
+    lines = [
+        [
+            f"{row['level']}",
+            row["method"],
+            f"{row['epsilon_certified']:.2f}",
+            f"{row['n_rare']['mean']:,.0f}",
+            *(value(row[name]) for name in ("recall_of_rare", "accuracy")),
+        ]
+        for row in rows
+    ]
+    return table(
+        ["one in", "drawn", "ε certified", f"private {rare}s", f"recall of {rare}", "accuracy"], lines, words=2
+    )
+
+
+#: Kim et al. (2024), at 28 x 28 with 1000 discriminators, by their accounting (Tables 1, 3, 7 and 8): ε, KL,
+#: distribution disparity, FID, FID of the worst cell.
+PUBLISHED_IMAGES = {
+    "gs_wgan, as it is": ("> 300", ".177", ".383", "77.97", "155.20"),
+    "gs_wgan, fair batches": ("> 300", ".067", ".242", "83.67", "149.47"),
+    "gs_wgan, stratified batches": ("> 300", ".090", ".209", "135.35", "–"),
+    "gs_wgan, groups unknown": ("> 300", ".004", ".041", "89.43", "157.80"),
+    "gs_wgan, groups unknown, GOLD": ("> 300", ".090", ".209", "100.39", "–"),
+    "gs_wgan, reweighting": ("> 300", ".009", ".044", "106.94", "178.18"),
+    "gs_wgan, groups unknown, reweighting": ("> 300", ".013", ".113", "106.94", "178.18"),
+    "gs_wgan, DP-SGD-F": ("> 300", ".659", ".494", "90.20", "–"),
+    "gs_wgan, Global-Adapt": ("> 300", ".693", ".707", "127.02", "–"),
+    "gs_wgan, fair only": ("none", ".021", ".117", "38.62", "75.46"),
+    "gs_wgan, neither fair nor private": ("none", ".229", ".459", "31.95", "63.50"),
+    "g_pate, as it is": ("10, claimed", ".305", ".522", "176.03", "187.37"),
+    "g_pate, fair batches": ("10, claimed", ".206", ".431", "166.89", "185.92"),
+    "datalens, as it is": ("10, claimed", ".220", ".450", "192.29", "207.12"),
+    "datalens, fair batches": ("10, claimed", ".161", ".389", "200.23", "209.74"),
+}
+#: Table 2: accuracy, EO and demographic gap of a perceptron, then of a convolutional network.
+PUBLISHED_DOWNSTREAM = {
+    "gs_wgan, as it is": (".910", ".153", ".061", ".927", ".172", ".069"),
+    "gs_wgan, fair batches": (".900", ".067", ".044", ".927", ".063", ".035"),
+    "g_pate, as it is": (".896", ".166", ".063", ".888", ".256", ".111"),
+    "g_pate, fair batches": (".906", ".085", ".044", ".898", ".084", ".044"),
+    "datalens, as it is": (".867", ".226", ".112", ".893", ".238", ".110"),
+    "datalens, fair batches": (".859", ".169", ".106", ".898", ".141", ".078"),
+}
+
+
+def images(record: Record) -> str:
+    """Sizes and quality of generated images, with the paper's figures in italics."""
+    rows = []
+    for row in record["rows"]:
+        epsilon = row["epsilon_certified"]
+        rows.append(
+            [
+                row["method"],
+                f"{epsilon:.2f}" if epsilon < 1e5 else f"{epsilon:.1g}",
+                *(value(row[name]) for name in ("kl", "distribution_disparity")),
+                *(value(row[name], 2) for name in ("frechet", "frechet_as_drawn", "frechet_worst")),
+                f"{row['fit_seconds']['mean']:.0f}",
+            ]
+        )
+        if row["method"] in PUBLISHED_IMAGES:
+            spent, kl, disparity, fid, worst = (f"*{figure}*" for figure in PUBLISHED_IMAGES[row["method"]])
+            rows.append(["— *published*", spent, kl, disparity, "–", fid, worst, "–"])
+    sizes = ["method", "ε certified", "KL", "distribution disparity"]
+    return table([*sizes, "Fréchet, even", "Fréchet, as drawn", "worst cell", "fit, s"], rows)
+
+
+def downstream(record: Record) -> str:
+    """What is learnt from generated images, with the paper's figures in italics."""
+    learners, rows = ("perceptron", "convolutional network"), []
+    for row in record["rows"]:
+        found = [row["downstream"][learner] for learner in learners]
+        measures = ("accuracy", "equalized_odds_disparity", "demographic_disparity")
+        rows.append([row["method"], *(value(one[measure]) for one in found for measure in measures)])
+        if row["method"] in PUBLISHED_DOWNSTREAM:
+            rows.append(["— *published*", *(f"*{figure}*" for figure in PUBLISHED_DOWNSTREAM[row["method"]])])
+    gaps = ["EO gap", "demographic gap"]
+    return table(["method", "perceptron: accuracy", *gaps, "convolutional network: accuracy", *gaps], rows)
+
+
+def balancing(record: Record, backend: str, fair: str) -> str:
+    """What balancing does to sizes and to distances."""
+    by_name = {row["method"]: row for row in record["rows"]}
+
+    def ratio(name: str) -> str:
+        return f"{by_name[f'{backend}, {fair}'][name]['mean'] / by_name[f'{backend}, as it is'][name]['mean']:.2f}"
+
+    return (
+        f"`{backend}`: disparity {ratio('distribution_disparity')} times, Fréchet distance {ratio('frechet')} times "
+        f"from even test images and {ratio('frechet_as_drawn')} times from the test images as they are"
+    )
+
+
+# ---------------------------------------------------------------- speed
+
+
+def teachers(record: Record) -> str:
+    """Batched teachers against the loops that a user would write."""
+    rows = [
+        [
+            row["work"],
+            row["against"],
+            row["teachers"],
+            f"{row['seconds']:.2f}",
+            f"{'~' if row['against_scaled_linearly'] else ''}{row['against_seconds']:.2f}",
+            f"{row['ratio']:.2f}",
+        ]
+        for row in record["rows"]
+    ]
+    return table(["work", "against", "teachers", "seconds", "their seconds", "ratio"], rows, words=2)
+
+
+def figures(rows: Sequence[Record], **columns: tuple[str, str]) -> str:
+    """Any rows as they are; ``columns`` maps a key to its heading and its format."""
+    return table(
+        [heading for heading, _ in columns.values()],
+        [[format(row[key], form) for key, (_, form) in columns.items()] for row in rows],
+    )
+
+
+def named(figures_by_name: Record, headers: Sequence[str], form: str = ".2f", times: float = 1) -> str:
+    """Figures by name."""
+    return table(headers, [[name, format(times * figure, form)] for name, figure in figures_by_name.items()])
+
+
+def pfld_speed(record: Record) -> str:
+    """Epochs of PF-LD over plain epochs."""
+    names = [name for name in record["rows"][0]["ratios"] if name != "plain"]
+    rows = [
+        [
+            row["layers"],
+            row["batch_size"],
+            row["groups"],
+            f"{row['seconds']['plain']:.2f}",
+            *(f"{row['ratios'][name]:.2f}" for name in names),
+            *(f"{ratio:.1f}" for ratio in row["paper"].values()),
+        ]
+        for row in record["rows"]
+    ]
+    return table(["layers", "batch", "groups", "plain, s", *names, "paper: F-LD", "paper: PF-LD"], rows)
+
+
+def pfguard_speed(record: Record) -> str:
+    """The generator's large sample, one step of its networks, and what fair batches cost."""
+    one = record["large_sample"]
+    return table(
+        ["work", "figure"],
+        [
+            [f"`marginals`: fit {one['n_rows']:,} rows", f"{one['fit_seconds']:.2f} s"],
+            [f"`marginals`: sample {one['n_sampled']:,} rows", f"{one['sample_seconds']:.1f} s"],
+            ["peak memory of both", f"{one['bytes_peak'] / 2**30:.2f} GiB"],
+            ["step of ten discriminators: Python loop over stack", f"{record['step']['ratio']:.1f}×"],
+            ["`pate_gan` fit, fair batches over plain ones", f"{record['overhead']['ratio']:.3f}×"],
+        ],
+    )
+
+
+def idp3(record: Record) -> str:
+    """Decisions a second of the gate and of IDP3."""
+    rates = record["decisions_per_second"]
+    engines = [engine for engine in ("python", "numba") if f"gate_{engine}" in rates[0]]
+    rows = [
+        [
+            f"{row['groups']} × {row['classes']}",
+            row["stream"],
+            value(row["coverage"]),
+            *(f"{row[f'gate_{engine}']['mean']:,.0f}" for engine in engines),
+            f"{row['idp3']['mean']:,.0f}",
+        ]
+        for row in rates
+    ]
+    headers = ["groups × classes", "stream", "coverage", *(f"gate, {engine}" for engine in engines), "IDP3"]
+    return table(headers, rows, words=2)
+
+
+def data_dependent(record: Record) -> str:
+    """How many times as fast the vectorised bound is as loops."""
+    rows = [
+        [case["n_classes"], side, f"{faster['votes_to_bound']:.0f}×", f"{faster['bound_alone']:.0f}×"]
+        for case in record["cases"]
+        for side, faster in case["times_as_fast"].items()
+        if side != "skfairdp"
+    ]
+    return table(["classes", "against", "votes to bound", "bound alone"], rows, words=2)
+
+
+def calibration(record: Record) -> str:
+    """Seconds from ε to a certified plan."""
+    where = "ε {epsilon:g}, {n_queries:,} queries, {n_teachers} teachers, {n_classes} classes"
+    rows = [
+        [
+            row["voting"],
+            row["noise"].replace("_", " "),
+            row["accounting"],
+            row["plans"],
+            f"{row['median_seconds']:.3f}",
+            f"{row['slowest']['seconds']:.3f}",
+            where.format(**row["slowest"]),
+            short(row["least_share_of_epsilon_used"], 4),
+        ]
+        for row in record["rows"]
+    ]
+    return table(["voting", "noise", "accounting", "plans", "median", "slowest", "where", "ε used"], rows, words=3)
+
+
+# ---------------------------------------------------------------- audits
+
+
+def audit_ratio(record: Record) -> str:
+    """Proven over certified ε."""
+    epsilons, cells = _cells(record)
+    rows = [
+        [method, *(short(cells[method, e]["ratio"], 2) for e in epsilons), cells[method, epsilons[0]]["assumes"]]
+        for method in dict.fromkeys(row["method"] for row in record["rows"])
+    ]
+    return table(["method", *(f"ε = {epsilon:g}" for epsilon in epsilons), "assumes"], rows)
+
+
+def audit_limits(record: Record) -> str:
+    """What the attack could prove at most, without assumptions, and from one fit."""
+    epsilons, cells = _cells(record)
+    ends = (epsilons[0], epsilons[-1])
+    sources = {"pair": "epsilon_pair", "free": "epsilon_lower_free", "one fit": "epsilon_lower_recorded"}
+    rows = [
+        [method, *(_share(cells[method, epsilon], name) for name in sources.values() for epsilon in ends)]
+        for method in dict.fromkeys(row["method"] for row in record["rows"])
+    ]
+    return table(["method", *(f"{word}, ε = {epsilon:g}" for word in sources for epsilon in ends)], rows)
+
+
+def _cells(record: Record) -> tuple[list[float], Record]:
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in record["rows"]))
+    return epsilons, {(row["method"], row["epsilon"]): row for row in record["rows"]}
+
+
+def _share(row: Record, name: str) -> str:
+    return "–" if row[name] is None else short(row[name] / row["epsilon_certified"], 2)
+
+
+def audit_one_fit(record: Record) -> str:
+    """Lower bounds from one fit with many canaries."""
+    rows = [
+        [
+            f"{row['epsilon_certified']:.3f}",
+            *(f"{row['epsilon_lower'][name]:.3f}" for name in ("steinke", "f_dp", "gaussian")),
+            short(row["epsilon_lower"]["gaussian"] / row["epsilon_certified"], 2),
+        ]
+        for row in record["one_fit"]
+    ]
+    return table(["ε certified", "one run", "f-DP", "Gaussian", "ratio of the last"], rows)
+
+
+def audited(record: Record) -> str:
+    """Whole fits, again and again."""
+    rows = [
+        [
+            row["estimator"],
+            f"{row['epsilon_certified']:.3f}",
+            f"{row['epsilon_lower']:.3f}",
+            short(row["ratio"], 2),
+            f"{row['epsilon_lower_distribution_free']:.3f}",
+            row["statistic"],
+        ]
+        for row in record["rows"]
+    ]
+    return table(["estimator", "ε certified", "at least", "ratio", "distribution-free", "statistic"], rows)
+
+
+def audited_dpsgd(record: Record) -> str:
+    """Whole fits of private SGD."""
+    rows = [
+        [
+            row["estimator"],
+            row["steps"],
+            row["batch"],
+            f"{row['epsilon_certified']:.3f}",
+            f"{row['epsilon_lower']:.3f}",
+            short(row["ratio"], 2),
+            f"{row['epsilon_lower_distribution_free']:.3f}",
+        ]
+        for row in record["rows"]
+    ]
+    headers = ["training", "steps", "rows in a batch", "ε certified", "at least", "ratio", "distribution-free"]
+    return table(headers, rows)
+
+
+def audited_one_run(record: Record) -> str:
+    """One fit of private SGD with many canaries."""
+    rows = [
+        [
+            f"{row['n_canaries']:,}",
+            f"{row['epsilon_certified']:.3f}",
+            f"{row['epsilon_lower']:.3f}",
+            short(row["ratio"], 2),
+            f"{row['epsilon_lower_alone']:.3f}",
+            f"{row['n_correct']} of {row['n_guesses']}",
+        ]
+        for row in record["one_run"]
+    ]
+    return table(["canaries", "ε certified", "at least", "ratio", "at least, alone", "right guesses"], rows)

@@ -1,0 +1,149 @@
+"""Draw the figures of the benchmark pages and of the guide from benchmarks/results/*.json into docs/images.
+
+python benchmarks/figures.py
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import _tables
+import matplotlib.pyplot as plt
+from render_docs import RESULTS, Results, load
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+#: Okabe and Ito's colours, which colour-blind people can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def main() -> None:
+    results = load(RESULTS)
+    for name, draw in FIGURES.items():
+        figure = draw(results)
+        figure.savefig(IMAGES / f"bench_{name}.png", dpi=110, metadata={"Software": None})
+        plt.close(figure)
+        print(f"drew docs/images/bench_{name}.png")
+
+
+def panels(found: list[dict[str, Any]], draw: Callable[[Any, dict[str, Any]], None]) -> Any:
+    """One panel a data set, one legend for all."""
+    figure, axes = plt.subplots(1, len(found), figsize=(3.1 * len(found), 3.4), squeeze=False, layout="constrained")
+    for ax, record in zip(axes[0], found, strict=True):
+        draw(ax, record)
+        ax.set_title(_tables.TITLES[record["data"]].replace(", groups", ",\ngroups"), fontsize=9)
+        ax.grid(alpha=0.3)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    return figure
+
+
+def curve(ax: Any, rows: list[dict[str, Any]], label: str, colour: str, **style: Any) -> None:
+    """Accuracy over gap, with standard errors."""
+    rows = sorted(rows, key=lambda row: row["disparity"]["mean"])
+    x, y = ([row[name]["mean"] for row in rows] for name in ("disparity", "accuracy"))
+    dx, dy = ([row[name]["standard_error"] for row in rows] for name in ("disparity", "accuracy"))
+    ax.errorbar(x, y, xerr=dx, yerr=dy, label=label, color=colour, marker="o", markersize=4, linewidth=1, **style)
+
+
+def private_models(results: Results) -> Any:
+    """FairPATE and FairDP-SGD at ε = 1, against a reduction without privacy."""
+    pate = {record["data"]: record for record in results.of("utility")}
+
+    def draw(ax: Any, record: dict[str, Any]) -> None:
+        for (method, label), colour in zip(PRIVATE.items(), COLOURS, strict=False):
+            rows = [r for r in record["rows"] if (r["method"], r["epsilon"], r["idp3"]) == (method, 1.0, None)]
+            curve(ax, rows, label, colour)
+        rows = pate[record["data"]]["rows"]
+        curve(
+            ax,
+            [r for r in rows if (r["method"], r["epsilon"], r["idp3"]) == ("soft", 1.0, None)],
+            "FairPATE",
+            COLOURS[3],
+        )
+        free = [r for r in rows if r["method"] == "exponentiated gradient"]
+        curve(ax, free, "reduction, no privacy", "0.5", linestyle="--")
+        majority = next(r for r in rows if r["method"] == "majority class")
+        ax.axhline(majority["accuracy"]["mean"], color="0.7", linestyle=":", label="majority class")
+        ax.set(xlabel="gap between groups", ylabel="accuracy")
+
+    return panels(results.of("fair_dpsgd"), draw)
+
+
+PRIVATE = {"public rows": "FairDP-SGD, public rows", "private rows": "FairDP-SGD, private rows"}
+
+
+def private_group(results: Results) -> Any:
+    """PF-LD and its peers at the smallest ε, against the same Lagrangian without privacy."""
+
+    def draw(ax: Any, record: dict[str, Any]) -> None:
+        epsilon = min(row["epsilon"] for row in record["rows"] if row["epsilon"] is not None)
+        for method, colour in zip(("PF-LD", "debiased randomised response", "model M"), COLOURS, strict=False):
+            rows = [r for r in record["rows"] if (r["method"], r["epsilon"]) == (method, epsilon)]
+            curve(ax, rows, f"{method}, ε = {epsilon:g}", colour)
+        curve(ax, [r for r in record["rows"] if r["method"] == "F-LD"], "F-LD, no privacy", "0.5", linestyle="--")
+        ax.set(xlabel="gap between groups", ylabel="accuracy")
+
+    return panels(results.of("pfld"), draw)
+
+
+def synthetic(results: Results) -> Any:
+    """AUROC and gap of a logistic regression trained on synthetic rows, by backend."""
+    found = [record for record in results.of("pfguard") if record["data"] == "adult"]
+    record = found[0]
+    rows = [row for row in record["rows"] if row["learner"] == "logistic regression"]
+    figure, ax = plt.subplots(figsize=(6.2, 3.8), layout="constrained")
+    for k, row in enumerate(rows):
+        colour, marker = COLOURS[k % len(COLOURS)], "osD^v<>"[k // len(COLOURS) % 7]
+        x, y = row["equalized_odds_disparity"]["mean"], row["auroc"]["mean"]
+        ax.plot(x, y, marker, color=colour, label=row["method"])
+    ax.set(xlabel="equalized-odds gap", ylabel="AUROC", title=_tables.TITLES["adult"])
+    ax.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=7, frameon=False)
+    return figure
+
+
+def audits(results: Results) -> Any:
+    """The share of the certified ε that an attack proves."""
+    record = results["audit_ratio"]
+    methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
+    figure, ax = plt.subplots(figsize=(6.2, 0.28 * len(methods) + 1.2), layout="constrained")
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in record["rows"]))
+    for epsilon, colour in zip(epsilons, COLOURS, strict=False):
+        found = {row["method"]: row["ratio"] for row in record["rows"] if row["epsilon"] == epsilon}
+        ax.plot([found[m] for m in methods], range(len(methods)), "o", color=colour, label=f"ε = {epsilon:g}")
+    ax.axvline(1.0, color="#D55E00", linewidth=1)
+    ax.set_yticks(range(len(methods)), methods, fontsize=8)
+    ax.set(xlim=(0, 1.05), xlabel="proven by the attack, as a share of the certified ε")
+    ax.invert_yaxis()
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+def speed(results: Results) -> Any:
+    """Seconds and memory of one FairPATE fit over the number of rows."""
+    rows = results["scaling"]["rows"]
+    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    sizes = [row["n_rows"] for row in rows]
+    ax.loglog(sizes, [row["cpu_seconds"] for row in rows], "o-", color=COLOURS[0], label="CPU seconds")
+    ax.loglog(sizes, [row["gib_peak"] for row in rows], "s-", color=COLOURS[1], label="GiB, peak")
+    ax.set(xlabel="private rows (50 features)", title="One FairPATE fit")
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+FIGURES: dict[str, Callable[[Results], Any]] = {
+    "private_models": private_models,
+    "private_group": private_group,
+    "synthetic": synthetic,
+    "audits": audits,
+    "speed": speed,
+}
+
+if __name__ == "__main__":
+    main()
