@@ -231,7 +231,7 @@ class PATEFairnessAnalysis:
         from skfairdp.pate import count_teachers, usual_teacher
 
         model = self.estimator
-        n_teachers = count_teachers(model, len(X))
+        n_teachers = count_teachers(model, len(X), n_classes)
         rng = public_generator(model.random_state)
         teachers = fit_teachers(
             usual_teacher(model.teacher),

@@ -74,7 +74,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     disparity : {"others", "overall", "between"}, default="others"
         Disparity of a group against all others, against everyone, or against the least favoured (paper, App. H.1).
     n_teachers : int or "auto", default="auto"
-        Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
+        Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
+        of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
         batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
@@ -311,7 +312,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
-            n_teachers=count_teachers(self, len(data.X)),
+            n_teachers=count_teachers(self, len(data.X), len(data.classes)),
             n_classes=len(data.classes),
             noise=self.noise,
         )

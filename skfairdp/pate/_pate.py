@@ -4,11 +4,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import joblib
-import numpy as np
 from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
+from skfairdp._forecast import usual_teachers
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
 from skfairdp._typing import ArrayLike
@@ -23,8 +23,6 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PATEClassifier", "check_learners", "count_queries", "count_teachers", "usual_teacher"]
 
-# Chosen on Adult (benchmarks/bench_utility.py): more teachers drown the noise, until each sees too few rows.
-ROWS_PER_TEACHER = 130
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
@@ -45,7 +43,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     {epsilon}
     {delta}
     n_teachers : int or "auto", default="auto"
-        Number of disjoint parts. "auto" takes one teacher per 130 private rows, 1 to 1000 of them.
+        Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
+        of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
         batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
@@ -224,7 +223,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
-            n_teachers=count_teachers(self, len(data.X)),
+            n_teachers=count_teachers(self, len(data.X), len(data.classes)),
             n_classes=len(data.classes),
             noise=self.noise,
         )
@@ -262,10 +261,10 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
 # ---------------------------------------------------------------------- public numbers, and who teaches
 
 
-def count_teachers(estimator: Any, n_rows: int) -> int:
-    """How many teachers there are: a function of public numbers."""
+def count_teachers(estimator: Any, n_rows: int, n_values: int) -> int:
+    """How many teachers there are, who vote on so many classes or groups: a function of public numbers."""
     if estimator.n_teachers == "auto":
-        return int(np.clip(n_rows // ROWS_PER_TEACHER, 1, 1000))
+        return usual_teachers(n_rows, n_values=n_values, epsilon=estimator.epsilon, delta=estimator.delta)
     if estimator.n_teachers > n_rows:
         raise ValueError(
             f"The 'n_teachers' parameter of {type(estimator).__name__} is {estimator.n_teachers}, more teachers than "
@@ -287,7 +286,7 @@ def usual_teacher(teacher: Any) -> Any:
 
 def check_learners(estimator: Any, data: TrainingData) -> None:
     """Try the teacher on public rows, so that what its parameters break shows before anything is spent."""
-    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X)))
     owner, n_classes = type(estimator).__name__, len(data.classes)
+    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), n_classes))
     assert data.public is not None
     rehearse_teacher(usual_teacher(estimator.teacher), data.public.X, n_rows=n_rows, n_classes=n_classes, owner=owner)

@@ -18,6 +18,7 @@ from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
 from skfairdp.pate._learning import LearnsFromVotes, paid_votes
+from skfairdp.pate._pate import count_teachers
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._vote_plan import VotePlan
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting
@@ -28,7 +29,6 @@ from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 __all__ = ["SFPATEClassifier"]
 
 MAX_EPSILON = 1e9
-ROWS_PER_TEACHER, MOST_TEACHERS = 20, 300
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
 #: What says what is fair, and to whom.
@@ -90,7 +90,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         trained without constraint on all rows (public), and starts from θ*. 0 starts anew. None: 0 for "soft", 1e-3
         for "gnmax".
     n_teachers : int or "auto", default="auto"
-        Number of disjoint parts. "auto" takes one teacher per 20 rows, 1 to 300 of them.
+        Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, as in
+        :class:`PATEClassifier`.
     {public_classes}
     {groups}
     {sensitive_columns}
@@ -281,7 +282,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 protects=Protects.SENSITIVE_ATTRIBUTE,
             )
         )  # fmt: skip
-        rehearse(data, self.variant, self._teaching_learner(), self._count_teachers(len(data.X)))
+        rehearse(data, self.variant, self._teaching_learner(), count_teachers(self, len(data.X), self._n_values(data)))
         return data
 
     def _plan(self, data: AttributeRows) -> VotePlan:
@@ -291,7 +292,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=min(most, n_rows),
-            n_teachers=self._count_teachers(n_rows),
+            n_teachers=count_teachers(self, n_rows, self._n_values(data)),
             n_classes=self._n_values(data),
             noise=self.noise,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
@@ -349,17 +350,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _n_values(self, data: AttributeRows) -> int:
         """How many groups, or classes, teachers vote on."""
         return len(data.domain if self.variant == "student" else data.classes)
-
-    def _count_teachers(self, n_rows: int) -> int:
-        if self.n_teachers == "auto":
-            return int(np.clip(n_rows // ROWS_PER_TEACHER, 1, MOST_TEACHERS))
-        wanted = int(self.n_teachers)
-        if wanted > n_rows:
-            raise ValueError(
-                f"The 'n_teachers' parameter of {type(self).__name__} is {wanted}, more teachers than rows: "
-                f"X has n_samples = {n_rows}. Use at most one teacher per row."
-            )
-        return wanted
 
     def _voting(self) -> SoftVoting | GNMaxVoting:
         return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)

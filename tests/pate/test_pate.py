@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp._forecast import usual_teachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate import ConfidentVoting, LabelGate, SoftVoting, VoteGate
@@ -196,7 +197,7 @@ def test_one_class_in_public_asks_and_costs_nothing(rows, released, voting, stud
 def test_number_of_teachers():
     X, y, _ = make_rows(700)
     auto = PATEClassifier(classes=[0, 1], n_teachers="auto").fit(X, y, X_public=X[:20])
-    assert auto.n_teachers_ == 700 // 130
+    assert auto.n_teachers_ == usual_teachers(700, n_values=2, epsilon=1.0, delta=1e-5)
     assert PATEClassifier(classes=[0, 1]).fit(X[:50], y[:50], X_public=X[:20]).n_teachers_ == 1
 
 

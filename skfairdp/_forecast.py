@@ -1,0 +1,52 @@
+"""What a release is going to carry, told from public numbers before anything is spent: rows, teachers, classes, ε."""
+
+import math
+
+from skfairdp.privacy import gdp_mu
+
+__all__ = ["usual_teachers"]
+
+# With fewer rows a logistic regression says little more than which class is the larger one in its part.
+ROWS_PER_TEACHER = 8
+ROWS_PER_CLASS = 3
+MOST_TEACHERS = 1000
+# Of logistic tables with known rates (tests/test_forecast.py): half of it or half as much again is about as good.
+TEACHERS_PER_ROOT = 4.5
+
+
+def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
+    """How many disjoint parts to make of the rows: as many as balance the noise against what a part can learn.
+
+    A student of d features is wrong by noise of standard deviation about ``Δ √d / (μ k)`` in the shares of k teachers,
+    however many rows are asked about: more queries need more noise each. A teacher of ``n / k`` rows is itself wrong by
+    a variance of about ``d k / n``, which turns shares towards the larger class. The sum ``Δ² d / (μ k)² + c d k / n``
+    is smallest where k is proportional to the cube root of ``n (Δ / μ)²``; the number of features cancels. Every
+    teacher keeps enough rows to see the classes.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_values : int
+        Classes or groups that teachers vote on.
+    epsilon, delta : float
+        Of the votes.
+
+    Returns
+    -------
+    n_teachers : int
+        At least 1. A function of public numbers.
+
+    Examples
+    --------
+    >>> from skfairdp._forecast import usual_teachers
+    >>> usual_teachers(32_000, n_values=2, epsilon=1.0, delta=1e-5)  # about 90 rows each
+    343
+    >>> usual_teachers(32_000, n_values=2, epsilon=8.0, delta=1e-5)  # less noise: fewer, wiser teachers
+    101
+    >>> usual_teachers(400, n_values=2, epsilon=1.0, delta=1e-5)
+    50
+    """
+    least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
+    moved = 1.0 if n_values <= 2 else math.sqrt(2.0)  # by one teacher, as in NoisyVotes
+    balanced = TEACHERS_PER_ROOT * (n_rows * (moved / gdp_mu(epsilon, delta)) ** 2) ** (1 / 3)
+    return int(max(1, min(balanced, n_rows // least, MOST_TEACHERS)))
