@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 import skfairdp
+from skfairdp import FairPATEClassifier
+from skfairdp.privacy import NeighboringRelation
+from tests._tools.trace import fair_pate_fit, trip
 
 PACKAGE = Path(skfairdp.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -133,3 +136,39 @@ def test_a_module_says_in_one_sentence_what_it_holds(path):
     first = doc.split("\n\n")[0]
     assert first.endswith("."), first
     assert "\n" not in first, first
+
+
+# ---- the trip of a fit ---------------------------------------------------------------------------------------
+#: Most files and functions that the fit of FairPATE's own example enters, and files before the ledger is asked.
+TRIP = {"files": 29, "functions": 181, "files before the ledger": 20}
+
+
+@pytest.fixture(scope="module")
+def fair_pate_trip():
+    fair_pate_fit()()  # what is loaded on first use is no part of the trip
+    return trip(fair_pate_fit())
+
+
+def test_the_trip_of_a_fit_does_not_grow(fair_pate_trip):
+    found = {
+        "files": len(fair_pate_trip.files),
+        "functions": len(fair_pate_trip.functions),
+        "files before the ledger": len(fair_pate_trip.files_before_ledger),
+    }
+    assert {name: number for name, number in found.items() if number > TRIP[name]} == {}
+
+
+def test_the_tracer_sees_the_release_and_the_charge(fair_pate_trip):
+    names = [one.name for one in fair_pate_trip.functions]
+    assert names[0] == "FairPATEClassifier.fit"
+    asked = fair_pate_trip.entered[fair_pate_trip.asked].name
+    assert asked == "PrivacyLedger.charge" and names.index(asked) < names.index("NoiseSource.release")
+
+
+def test_the_tracer_counts_what_a_reader_has_to_open():
+    seen = trip(lambda: FairPATEClassifier(classes=[0, 1]).get_params() and NeighboringRelation.ZERO_OUT.protects)
+    assert not seen.functions and {one.name for one in seen.entered} == {
+        "FairPATEClassifier.__init__",
+        "NeighboringRelation.protects",
+    }
+    assert seen.asked is None

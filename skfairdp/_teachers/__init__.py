@@ -8,8 +8,7 @@ from skfairdp._teachers._classifiers import ClassifierEnsemble, check_fair_learn
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
-from skfairdp._teachers._partition import Parts, position_partition, vote_histogram
-from skfairdp._teachers._tasks import run_tasks
+from skfairdp._teachers._partition import Parts, position_partition, run_tasks, vote_histogram
 from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
 
 __all__ = [

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from skfairdp._teachers._net_classifier import as_classifiers
-from skfairdp._teachers._partition import Parts
-from skfairdp._teachers._tasks import run_tasks
+from skfairdp._teachers._partition import Parts, run_tasks
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import child_seeds, silence
 

@@ -8,8 +8,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from skfairdp._teachers._partition import Parts
-from skfairdp._teachers._tasks import check_number, numeric_rows, run_tasks
+from skfairdp._teachers._partition import Parts, check_number, numeric_rows, run_tasks
 
 __all__ = ["LogisticTeachers"]
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
-from skfairdp._teachers._partition import Parts
-from skfairdp._teachers._tasks import check_number, numeric_rows, run_tasks
+from skfairdp._teachers._partition import Parts, check_number, numeric_rows, run_tasks
 
 if TYPE_CHECKING:
     import torch

@@ -1,16 +1,23 @@
-"""Which teacher gets which row, without looking at any row; what each part holds; and how votes are counted."""
+"""Which teacher gets which row, without looking at any row; and what every kind of teacher needs for its part."""
 
 import itertools
+import math
 import numbers
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel, delayed
 
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils import RandomStateLike, progress_bar, public_generator, silence
 
-__all__ = ["Parts", "check_count", "position_partition", "vote_histogram"]
+__all__ = ["Parts", "check_count", "check_number", "numeric_rows", "position_partition", "run_tasks", "vote_histogram"]
+
 
 # Votes counted at once: bounds the temporary index array (32 MiB).
 _CHUNK_VOTES = 2**22
@@ -169,3 +176,80 @@ def check_count(name: str, value: object, owner: str, *, lowest: int) -> None:
     """Raise a ValueError unless ``value`` is an integer of at least ``lowest``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < lowest:
         raise ValueError(f"The '{name}' parameter of {owner} must be an integer >= {lowest}. Got {value!r} instead.")
+
+
+def run_tasks(
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    n_tasks: int,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+    default_threads: int = 1,
+) -> list[Any]:
+    """Call ``function(*task)`` for every task through joblib's active backend, in order, with a bar when verbose.
+
+    ``n_tasks`` is what the bar shows: a public number. Nothing else is seen or heard of the tasks.
+
+    ``default_threads`` is how many threads to use where neither ``n_jobs`` nor a ``joblib.parallel_config`` says
+    anything; for functions that spend their time outside the interpreter lock.
+    """
+    prefer = "threads" if default_threads > 1 else None
+    if n_jobs is None and effective_n_jobs(None) == 1:
+        n_jobs = default_threads
+    parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
+    with silence():
+        results = parallel(delayed(_in_silence)(function, *task) for task in tasks)
+        return list(progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))
+
+
+def _in_silence(function: Callable[..., Any], *task: Any) -> Any:
+    with silence():  # once more: the task may run in another process
+        return function(*task)
+
+
+def check_number(
+    owner: object, name: str, *, above: float | None = None, least: float | None = None, integer: bool = False
+) -> None:
+    """Raise a ValueError unless parameter ``name`` of ``owner`` is a finite number in the range."""
+    value = getattr(owner, name)
+    kind = numbers.Integral if integer else numbers.Real
+    good = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or (above is not None and value <= above) or (least is not None and value < least):
+        raise ValueError(
+            f"The '{name}' parameter of {type(owner).__name__} must be {'an integer' if integer else 'a float'} "
+            f"in the range {f'({above}' if above is not None else f'[{least}'}, inf). Got {value!r} instead."
+        )
+
+
+def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd: bool = False) -> NDArray[np.floating]:
+    """Return X as a finite float array without copying a float32 or float64 one.
+
+    Raises
+    ------
+    ValueError
+        Not numbers, not finite, wrong number of columns. The message contains no value of X.
+    """
+    problem: Exception | None = None
+    try:
+        X = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            allow_nd=allow_nd,
+            ensure_min_samples=0,
+            input_name="X",
+            ensure_all_finite=False,
+        )
+    except (ValueError, TypeError):
+        # scikit-learn quotes the entry it could not convert; here that entry may be private.
+        problem = ValueError(
+            f"X of {owner} must be a dense table of numbers. Encode its columns first (with an encoder fitted on "
+            "public rows), or give a scikit-learn Pipeline that encodes them as the teacher."
+        )
+    if problem is not None:
+        raise problem  # outside the block: no context that quotes a value
+    if not np.isfinite(X).all():
+        raise ValueError(f"X of {owner} contains NaN or infinity. Impute those entries, or drop the rows.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"X of {owner} has {X.shape[1]} features, but the teachers were trained on {n_features}.")
+    return X

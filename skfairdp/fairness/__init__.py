@@ -1,8 +1,7 @@
 """What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
 from skfairdp.fairness._constraints import NOTIONS, ConstraintColumn, FairnessConstraints, read_constraints
-from skfairdp.fairness._counts import rejection_rates, tally
-from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity
+from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity, rejection_rates, tally
 from skfairdp.fairness._gate import FairnessGate
 from skfairdp.fairness._rates import (
     RATE_NOTIONS,

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import _gate_stream as _stream
-from skfairdp.fairness._counts import tally
-from skfairdp.fairness._gaps import GAPS, as_counts, check_option
+from skfairdp.fairness._gaps import GAPS, as_counts, check_option, tally
 
 __all__ = ["GATES", "FairnessGate"]
 

@@ -1,7 +1,6 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
 from skfairdp.privacy._accountants import RDP_ORDERS, accountant_of, epsilon_of, rdp_of
-from skfairdp.privacy._calibration import calibrate_noise
 from skfairdp.privacy._divergences import bit_deltas, bit_rdp
 from skfairdp.privacy._dp_accounting import (
     ComposedDpEvent,
@@ -32,17 +31,20 @@ from skfairdp.privacy._events import (
 from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
 from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
-from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
+from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, calibrate_noise
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
-from skfairdp.privacy._plan import Plan, ReleasePlan
 from skfairdp.privacy._private_selection import PrivateSelection
-from skfairdp.privacy._public_facts import PublicFact, PublicReads, public_facts
 from skfairdp.privacy._randomized_response import RandomizedResponse
-from skfairdp.privacy._relations import NeighboringRelation, Protects, relation_for
-from skfairdp.privacy._report import PerformedRelease, PrivacySpent
+from skfairdp.privacy._report import (
+    NeighboringRelation,
+    PerformedRelease,
+    PrivacySpent,
+    Protects,
+    StatesPrivacy,
+    relation_for,
+)
 from skfairdp.privacy._smooth_release import smooth_sensitivity_release, smooth_sensitivity_release_cost
-from skfairdp.privacy._spending import Spending
-from skfairdp.privacy._states_privacy import StatesPrivacy
+from skfairdp.privacy._spending import Plan, PublicFact, PublicReads, ReleasePlan, Spending, public_facts
 from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_file
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event, event_from_dict, event_to_dict
-from skfairdp.privacy._relations import NeighboringRelation, Protects
+from skfairdp.privacy._report import NeighboringRelation, Protects
 
 __all__ = ["FORMAT", "Chain", "LedgerEntry"]
 

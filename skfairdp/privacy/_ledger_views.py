@@ -9,7 +9,7 @@ from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
 from skfairdp.privacy._ledger_chain import Chain
-from skfairdp.privacy._rounding import rounded_up
+from skfairdp.privacy._report import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd

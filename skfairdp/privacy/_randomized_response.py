@@ -11,7 +11,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent, RandomizedResponseDpEvent
 from skfairdp.privacy._noise import NoiseSource
-from skfairdp.privacy._relations import NeighboringRelation
+from skfairdp.privacy._report import NeighboringRelation
 
 __all__ = ["RandomizedResponse"]
 

@@ -1,23 +1,110 @@
-"""What a fit guarantees, in one immutable object."""
+"""What a fit guarantees: whom it protects, among which neighbours, at which ε."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
-from skfairdp.privacy._relations import NeighboringRelation, Protects
-from skfairdp.privacy._rounding import rounded_up
 
+if TYPE_CHECKING:
+    from skfairdp.privacy._statement import PrivacyStatement
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
 
 __all__ = [
     "PROTECTS",
+    "NeighboringRelation",
     "PerformedRelease",
     "PrivacySpent",
+    "Protects",
+    "StatesPrivacy",
+    "relation_for",
+    "rounded_up",
 ]
+
+
+class Protects(StrEnum):
+    """The unit that a guarantee protects. Its text is its value, so it compares equal to a plain string.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import Protects
+    >>> Protects.RECORD == "record"
+    True
+    """
+
+    RECORD = "record"
+    SENSITIVE_ATTRIBUTE = "sensitive attribute"
+
+
+class NeighboringRelation(StrEnum):
+    """What may differ between two neighbouring data sets. The ε of a mechanism speaks of such a pair.
+
+    ``REPLACE_ONE``
+        One record has other values. The number of records is public.
+    ``ADD_OR_REMOVE_ONE``
+        One data set has a record more. Nothing may follow the number of records.
+    ``ZERO_OUT``
+        One record is replaced by a null record, which contributes nothing. The number of records is public; the
+        figures are those of adding or removing a record. (dp-accounting calls it ``REPLACE_SPECIAL``.)
+    ``REPLACE_ATTRIBUTE``
+        The sensitive attribute of one record has another value; everything else is public.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import NeighboringRelation
+    >>> print(NeighboringRelation.ZERO_OUT)
+    replace one record by a null record
+    >>> NeighboringRelation.REPLACE_ATTRIBUTE.protects
+    <Protects.SENSITIVE_ATTRIBUTE: 'sensitive attribute'>
+    """
+
+    REPLACE_ONE = "replace one record"
+    ADD_OR_REMOVE_ONE = "add or remove one record"
+    ZERO_OUT = "replace one record by a null record"
+    REPLACE_ATTRIBUTE = "replace one sensitive attribute"
+
+    @property
+    def protects(self) -> Protects:
+        """The unit that this relation protects."""
+        if self is NeighboringRelation.REPLACE_ATTRIBUTE:
+            return Protects.SENSITIVE_ATTRIBUTE
+        return Protects.RECORD
+
+    @property
+    def number_is_public(self) -> bool:
+        """Whether neighbours have equally many records, so that their number may be used and printed."""
+        return self is not NeighboringRelation.ADD_OR_REMOVE_ONE
+
+
+def relation_for(n_rows: int | None) -> NeighboringRelation:
+    """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
+
+    Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
+    one record is replaced by a null record.
+    """
+    return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """The figure with so many significant digits, never below the certified one.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy._report import rounded_up
+    >>> rounded_up(0.92631), rounded_up(1.0), rounded_up(1234.5)
+    ('0.9264', '1', '1235')
+    """
+    if not math.isfinite(value):
+        return f"{value:g}"
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
+    return f"{float(up):.{digits}g}"
+
 
 PROTECTS = tuple(Protects)
 
@@ -228,3 +315,36 @@ def _member(kind: Any, value: Any, name: str) -> Any:
         return kind(value)
     except ValueError:
         raise ValueError(f"{name} must be one of {[str(member) for member in kind]}. Got {value!r} instead.") from None
+
+
+class StatesPrivacy:
+    """For whatever sets ``privacy_`` when it is fitted."""
+
+    privacy_: PrivacySpent
+    get_params: Callable[..., dict[str, Any]]
+
+    def privacy_statement(self) -> "PrivacyStatement":
+        """State what the fit guarantees, in a form that travels with the model and can be recomputed by anybody.
+
+        It is made from ``privacy_`` and, where there is one, from the ledger; nothing in it follows private values.
+
+        Returns
+        -------
+        PrivacyStatement
+            With ``to_json``, ``to_markdown``, ``to_html``, ``to_registry_yaml`` and ``add_to_card``. Write its JSON to
+            a file, and ``python -m skfairdp verify FILE`` recomputes every figure.
+
+        Raises
+        ------
+        AttributeError
+            There is no ``privacy_`` yet: fit (or release) first.
+        """
+        spent = getattr(self, "privacy_", None)
+        if spent is None:
+            name = type(self).__name__
+            raise AttributeError(f"This {name} has no privacy_ to make a statement of. Fit it first.")
+        parameters = self.get_params(deep=True)
+        ledgers = [value for key, value in parameters.items() if key.rsplit("__", 1)[-1] == "ledger"]
+        ledger = next((value for value in ledgers if hasattr(value, "entries")), None)
+        statement: PrivacyStatement = spent.statement(subject=type(self).__name__, ledger=ledger)
+        return statement

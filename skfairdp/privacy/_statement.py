@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
 from skfairdp.privacy._events import compose, event_to_dict, flatten
-from skfairdp.privacy._rounding import rounded_up
+from skfairdp.privacy._report import rounded_up
 
 __all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]
 

@@ -1,22 +1,21 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
-from skfairdp.utils._groups import (
+from skfairdp.utils._labels import (
     as_groups,
+    as_labels,
     encode_labels,
     given_domain,
     group_domain,
     group_membership,
     split_sensitive_columns,
     without_types,
+    without_values,
 )
+from skfairdp.utils._messages import open_stream, progress_bar, silence, warn_caller
 from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
-from skfairdp.utils._progress import progress_bar
 from skfairdp.utils._public import PublicData
-from skfairdp.utils._quiet import open_stream, silence
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._softmax_regression import fit_softmax
-from skfairdp.utils._validation import as_labels, without_values
-from skfairdp.utils._warn import warn_caller
 
 __all__ = [
     "PRIVATE_ERRORS",

@@ -40,7 +40,7 @@ from skfairdp.privacy import (
     gdp_mu,
     repeat,
 )
-from skfairdp.privacy._rounding import rounded_up
+from skfairdp.privacy._report import rounded_up
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 ATTRIBUTE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}

@@ -214,10 +214,10 @@ PACKAGE = Path(skfairdp.__file__).parent
 #: public under the relation of the estimator.
 READING = {
     "_inputs.py": r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows",
-    "utils/_groups.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
-    "utils/_validation.py": r"owner|name",
-    "_teachers/_tasks.py": (
-        r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least"
+    "utils/_labels.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
+    "_teachers/_partition.py": (
+        r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least|lowest|"
+        r"n_teachers|n_rows|n_classes|votes\.(shape|dtype)"
     ),
 }
 

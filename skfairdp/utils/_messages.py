@@ -1,16 +1,53 @@
-"""Silence around learners that read private rows: a warning of theirs could quote a row."""
+"""What is said: warnings at the caller's line, progress in public totals, silence around private rows."""
 
 import contextlib
 import logging
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
-__all__ = ["open_stream", "silence"]
+__all__ = ["open_stream", "progress_bar", "silence", "warn_caller"]
+
+
+#: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
+_INSIDE = frozenset({"skfairdp", "sklearn", "joblib"})
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line of the call stack outside skfairdp, scikit-learn and joblib.
+
+    ``warnings.warn(..., stacklevel=4)`` would make the number of calls in between an interface.
+
+    Parameters
+    ----------
+    message : str
+        Holds nothing private: a warning is shown and logged.
+    category : type of Warning, default=UserWarning
+        The kind of the warning, by which users filter.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skfairdp.utils import warn_caller
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("public rows without groups")
+    >>> str(caught[0].message)
+    'public rows without groups'
+    """
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, category, stacklevel=depth)
+
+
+def _package(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
 
 
 class _Muted:
@@ -113,3 +150,23 @@ def open_stream(stream: Any) -> Any:
 def _restore(name: str, muted: _Muted) -> None:
     if getattr(sys, name) is muted:  # else somebody has redirected it since, and will restore it
         setattr(sys, name, muted.original)
+
+
+def progress_bar(
+    items: Iterable[Any] | None = None, *, desc: str, total: int | None = None, verbose: int = 0, leave: bool = False
+) -> Any:
+    """Iterate with a bar on standard error that shows counts and no rate.
+
+    How long a query or a batch took can depend on private rows (the size of a Poisson batch, the number of rejection
+    steps of a sampler), and logs get shared. For the same reason ``total`` has to be a public number: of parts, not of
+    parts with two classes.
+    """
+    return tqdm(
+        items,
+        desc=desc,
+        total=total,
+        disable=verbose <= 0,
+        leave=leave,
+        file=open_stream(sys.stderr),
+        bar_format="{desc}: {bar} {n_fmt}/{total_fmt}{postfix}",
+    )
