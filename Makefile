@@ -6,13 +6,14 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all lint bench bench-check docs clean install
+.PHONY: help demo test test-all lint package bench bench-check docs clean install
 
 help:
 	@echo "make demo      run the main job and write $(OUT)/frontier.{csv,png,html}"
 	@echo "make test      the tests (a few minutes)"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
+	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
 	@echo "make bench-check  list the stored results that are older than the code they measure"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
@@ -41,6 +42,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --config setup.cfg
 	$(BIN)/mypy --config-file setup.cfg
+
+# Wheel and sdist, built, installed and used where no checkout is near.
+package: $(STAMP)
+	.ci/package $(CURDIR)/$(BIN)/python
 
 bench: $(STAMP)
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
