@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import TrainingData
+from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, NeighboringRelation
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -164,12 +165,21 @@ class PublicPenalty(BaseEstimator):
 class SignedLoss(BaseEstimator):
     """A signed loss of the private rows themselves, steered by noisy rates of their groups: no public rows needed.
 
-    Each row carries the mean prediction of its own group with one sign and that of all rows with the other, inside the
-    clipping. The weights follow the rates at which groups are predicted each class. These are released with noise a
-    fixed number of times and are part of ε.
+    It trains under any constraint on the rates of the predictions, and several at once. Each row carries its prediction
+    with the sign and weight that the constraints give to its group (and its true class), inside the clipping. The
+    weights follow the rates of the groups. These are released with noise a fixed number of times, as a table of counts,
+    and are part of ε.
+
+    Parity of errors is not bought with errors: a group that does better is given less weight, never a reward for being
+    wrong. Where no other way leads to parity, a gap is left.
 
     Parameters
     ----------
+    constraints : str, RateParity, RateBound, fairlearn moment, or list of them, default="demographic_parity"
+        What to hold: "demographic_parity", "equalized_odds", "equal_opportunity" ("true_positive_rate_parity"),
+        "false_positive_rate_parity", "false_negative_rate_parity", "accuracy_parity"; with a bound of your own
+        :class:`~skfairdp.fairness.RateParity` and :class:`~skfairdp.fairness.RateBound`; or
+        ``fairlearn.reductions.EqualizedOdds(difference_bound=0.02)`` and its like.
     dual_steps : int, default=40
         How often the rates of the groups are released, evenly over the training.
     dual_step : float, default=0.5
@@ -184,17 +194,28 @@ class SignedLoss(BaseEstimator):
     Examples
     --------
     >>> from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
-    >>> FairDPSGDClassifier(parity=SignedLoss(dual_steps=20)).get_params()["parity__dual_steps"]
-    20
+    >>> from skfairdp.fairness import RateBound
+    >>> few_missed = SignedLoss(constraints=["equal_opportunity", RateBound("false_negative_rate", upper=0.1)])
+    >>> FairDPSGDClassifier(parity=few_missed, lam=10.0).get_params()["parity__dual_steps"]
+    40
     """
 
     _parameter_constraints: dict[str, Any] = {
+        "constraints": "no_validation",  # read_rate_constraints says what is wrong
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
         "dual_step": [Interval(Real, 0, None, closed="neither")],
         "budget_share": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def __init__(self, *, dual_steps: int = 40, dual_step: float = 0.5, budget_share: float = 0.1) -> None:
+    def __init__(
+        self,
+        *,
+        constraints: Any = "demographic_parity",
+        dual_steps: int = 40,
+        dual_step: float = 0.5,
+        budget_share: float = 0.1,
+    ) -> None:
+        self.constraints = constraints
         self.dual_steps = dual_steps
         self.dual_step = dual_step
         self.budget_share = budget_share
@@ -244,17 +265,12 @@ class SignedLoss(BaseEstimator):
         -------
         {returns_parity_terms}
         """
-        from skfairdp.gradient._signed_loss import ParityLagrangian
+        from skfairdp.gradient._signed_loss import RateLagrangian
 
         assert data.groups is not None and data.domain is not None
-        loss = ParityLagrangian(
-            len(data.domain),
-            len(data.classes),
-            bound=lam,
-            dual_step=self.dual_step,
-            plan=plan.duals,
-            steps=plan.step.steps,
-        )
+        asked = read_rate_constraints(self.constraints, "SignedLoss")
+        constraints = RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
+        loss = RateLagrangian(constraints, bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps)
         return {"groups": data.groups, "loss": loss}
 
 
@@ -276,4 +292,6 @@ def as_parity(parity: Any, owner: str) -> PublicPenalty | SignedLoss:
             f"SignedLoss(). Got {parity!r} instead."
         )
     part._validate_params()
+    if isinstance(part, SignedLoss):
+        read_rate_constraints(part.constraints, "SignedLoss")
     return part

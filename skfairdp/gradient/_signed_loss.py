@@ -1,31 +1,36 @@
 """Parity without public rows: a signed per-sample loss, steered by noisy rates of the private groups.
 
-Demographic parity asks that the mean prediction of every group equal that of all rows. Its Lagrangian is a sum over
-rows, so that it can be trained by private SGD like any loss: each row carries the mean prediction of its own group with
-one sign and that of all rows with the other. What the weights need to know of the private rows, how large the groups
-are and how far they are apart, is released with noise a fixed number of times. (Multipliers that follow the hard rates
-while the loss carries the soft ones: the proxy Lagrangian of Cotter et al. 2019.)
+A constraint on rates of a classifier asks that inequalities hold between means over groups (and true classes). Its
+Lagrangian is a sum over rows, so that it can be trained by private SGD like any loss: each row carries the probability
+of the predictions that the rates count, with a weight that follows from the multipliers and the sizes of groups. What
+these need to know of the private rows, how large the groups are and which rates they have, is one table of counts,
+released with noise a fixed number of times. (Multipliers that follow the hard rates while the loss carries the soft
+ones: the proxy Lagrangian of Cotter et al. 2019. Tables of batches, instead of all rows: RaCO-DP, Yaghini et al. 2025.)
 """
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks import PrivateRows, outputs_where_it_can
+from skfairdp.fairness import RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
-__all__ = ["DualPlan", "ParityLagrangian"]
+__all__ = ["DualPlan", "RateLagrangian"]
 
 
 @dataclass(frozen=True)
 class DualPlan:
-    """Noisy counts of the predicted classes in every group, a fixed number of times.
+    """Noisy counts of the predicted classes in every cell of rows, a fixed number of times.
 
-    A row adds 1 to one cell, so that the sensitivity to adding or removing a row is 1. The sum over a line is the noisy
-    size of that group: sizes cost nothing of their own. Predictions are counted, not probabilities, since parity is
-    asked of them: softened rates can agree while the predictions stay apart.
+    Cells are groups, or groups by true class. A row adds 1 to one count, so that the sensitivity to adding or removing
+    a row is 1. The sum over a line is the noisy size of that cell: sizes cost nothing of their own. Predictions are
+    counted, not probabilities, since parity is asked of them: softened rates can agree while the predictions stay
+    apart.
 
     Parameters
     ----------
@@ -80,15 +85,15 @@ class DualPlan:
         self,
         module: nn.Module,
         X: Tensor,
-        groups: Tensor,
-        n_groups: int,
+        cells: Tensor,
+        n_cells: int,
         source: NoiseSource,
         batch: int = 8192,
         *,
         present: Tensor | None = None,
     ) -> Tensor:
-        """The noisy counts, of shape (n_groups, n_classes), in double precision on the CPU."""
-        exact = self.exact(module, X, groups, n_groups, batch, present=present)
+        """The noisy counts, of shape (n_cells, n_classes), in double precision on the CPU."""
+        exact = self.exact(module, X, cells, n_cells, batch, present=present)
         return torch.from_numpy(self.counts.release(exact.numpy(), source))
 
     @torch.no_grad()
@@ -96,8 +101,8 @@ class DualPlan:
         self,
         module: nn.Module,
         X: Tensor,
-        groups: Tensor,
-        n_groups: int,
+        cells: Tensor,
+        n_cells: int,
         batch: int = 8192,
         *,
         present: Tensor | None = None,
@@ -114,26 +119,27 @@ class DualPlan:
         logits, ones = torch.cat(outputs), torch.cat(counted)
         if present is not None:
             ones &= present
-        counts = torch.zeros(n_groups, logits.shape[1], dtype=torch.float64)
-        cells = (groups.cpu(), logits.argmax(1).cpu())
-        counts.index_put_(cells, ones.double().cpu(), accumulate=True)
+        counts = torch.zeros(n_cells, logits.shape[1], dtype=torch.float64)
+        where = (cells.cpu(), logits.argmax(1).cpu())
+        counts.index_put_(where, ones.double().cpu(), accumulate=True)
         return counts
 
 
-class ParityLagrangian:
-    """Cross-entropy plus the Lagrangian of demographic parity, row by row.
+class RateLagrangian:
+    """Cross-entropy plus the Lagrangian of constraints on rates, row by row.
 
-    The loss of a row of group a is ``cross-entropy + Σ_k w[a, k] p_k``, with
-    ``w[a, k] = λ[a, k] n / n_a - Σ_b λ[b, k]``: summed over all rows, n times ``Σ_a λ[a, k] (rate_a - rate)``. The
-    multipliers λ follow the noisy differences of the rates of predicted classes, in [-bound, bound].
+    The loss of a row of group a and class y is ``cross-entropy + Σ_k w[a, y, k] p_k``, with the weights of
+    :meth:`skfairdp.fairness.RateConstraints.row_weights`: summed over all rows, n times ``Σ_j λ_j (left-hand side)_j``
+    of the inequalities. Each multiplier λ_j follows the noisy violation of its inequality by the predictions, in
+    [0, bound]. No row ever gains by a wrong prediction as such, so that parity of errors is not bought with errors.
 
     Parameters
     ----------
-    n_groups, n_classes : int
+    constraints : RateConstraints
     bound : float
         Largest multiplier.
     dual_step : float
-        How far a multiplier moves for a difference of 1.
+        How far a multiplier moves for a violation of 1.
     plan : DualPlan or None, default=None
         What is released of the private rows, and how often.
     steps : int, default=0
@@ -141,51 +147,59 @@ class ParityLagrangian:
 
     Examples
     --------
-    >>> import torch
-    >>> from skfairdp.gradient._signed_loss import ParityLagrangian
-    >>> loss = ParityLagrangian(2, 2, bound=5.0, dual_step=1.0)
-    >>> loss.move(torch.tensor([[30.0, 10.0], [30.0, 30.0]]))  # of group 0 a quarter, of group 1 a half
-    >>> loss.weights
-    tensor([[ 0.3250, -0.3250],
-            [-0.2167,  0.2167]])
+    >>> import numpy as np
+    >>> from skfairdp.fairness import RateConstraints, RateParity
+    >>> from skfairdp.gradient._signed_loss import RateLagrangian
+    >>> parity = RateConstraints([RateParity("selection_rate", 0.0)], ["f", "m"], [0, 1])
+    >>> loss = RateLagrangian(parity, bound=5.0, dual_step=1.0)
+    >>> loss.move(np.array([[30.0, 10.0], [30.0, 30.0]]))  # of the women a quarter is selected, of the men a half
+    >>> loss.multipliers.tolist(), loss.weights[:, 0, 1].tolist()
+    ([0.0, 0.25], [-0.625, 0.4166666567325592])
     """
 
     def __init__(
         self,
-        n_groups: int,
-        n_classes: int,
+        constraints: RateConstraints,
         *,
         bound: float,
         dual_step: float,
         plan: DualPlan | None = None,
         steps: int = 0,
     ) -> None:
-        self.bound, self.dual_step, self.plan = bound, dual_step, plan
-        self.multipliers = torch.zeros(n_groups, n_classes, dtype=torch.float64)
-        self.weights = torch.zeros(n_groups, n_classes)
+        self.constraints, self.bound, self.dual_step, self.plan = constraints, bound, dual_step, plan
+        n_groups, n_classes = len(constraints.groups), len(constraints.classes)
+        self.shape = (n_groups, n_classes if constraints.needs_labels else 1, n_classes)
+        self.multipliers = np.zeros(constraints.n_inequalities)
+        self.weights = torch.zeros(self.shape)
         self._times = frozenset[int]() if plan is None else plan.times(steps)
-        self._sizes: list[Tensor] = []
+        self._sizes: list[NDArray[np.float64]] = []
 
     def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
         """Before step ``t``: release the rates if it is time, and move the multipliers."""
         if self.plan is not None and t in self._times:
-            n_groups = len(self.weights)
-            self.move(self.plan.release(module, rows.X, rows.targets[:, 1], n_groups, source, present=rows.present))
+            n_groups, n_labels, _ = self.shape
+            cells = rows.targets[:, 1] * n_labels + self._labels(rows.targets)
+            noisy = self.plan.release(module, rows.X, cells, n_groups * n_labels, source, present=rows.present)
+            self.move(noisy.numpy())
 
-    def move(self, counts: Tensor) -> None:
+    def move(self, counts: NDArray[np.float64]) -> None:
         """Move the multipliers by what a release says; post-processing."""
-        self._sizes.append(counts.sum(1))
-        sizes = torch.stack(self._sizes).mean(0)  # of the same rows every time
-        # noise may leave a small group with nothing, or less
-        total = sizes.sum().clamp_min(1.0)
-        sizes = sizes.clamp_min(float(total) / (100 * len(sizes)))
-        differences = counts / sizes[:, None] - counts.sum(0) / total
-        self.multipliers = (self.multipliers + self.dual_step * differences).clamp(-self.bound, self.bound)
-        weights = self.multipliers * (total / sizes)[:, None] - self.multipliers.sum(0)
-        self.weights = weights.to(self.weights)
+        counts = counts.reshape(self.shape)
+        self._sizes.append(counts.sum(2))
+        sizes = np.mean(self._sizes, axis=0)  # of the same rows every time
+        # noise may leave a small cell with nothing, or less
+        sizes = np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
+        violations = self.constraints.violations(counts, sizes)
+        self.multipliers = np.clip(self.multipliers + self.dual_step * violations, 0.0, self.bound)
+        weights = self.constraints.row_weights(self.multipliers, sizes, forgive=1.0)
+        self.weights = torch.from_numpy(weights).to(self.weights)
+
+    def _labels(self, targets: Tensor) -> Tensor:
+        """The class of each row where the constraints look at it, else 0."""
+        return targets[:, 0] * int(self.shape[1] > 1)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Losses of shape (n_rows,); targets of shape (n_rows, 2) hold the class and the group."""
-        weights = self.weights.to(targets.device)[targets[:, 1]].to(outputs.dtype)
+        weights = self.weights.to(targets.device)[targets[:, 1], self._labels(targets)].to(outputs.dtype)
         signed = (torch.softmax(outputs, dim=1) * weights).sum(1)
         return nn.functional.cross_entropy(outputs, targets[:, 0], reduction="none") + signed

@@ -35,6 +35,7 @@ from skfairdp import (
 )
 from skfairdp.baselines import GlobalAdapt, GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
+from skfairdp.fairness import RateBound, RateParity
 from skfairdp.generative import (
     DataLensBackend,
     GPATEBackend,
@@ -303,6 +304,9 @@ def clipping(**options: Any) -> Callable[..., Any]:
 def _gradient_fits() -> list[Fit]:
     X, every = ("X", "y"), ("X", "y", "groups")
     none = {"parity": SignedLoss(dual_steps=4), "groups": [0, 1]}
+    odds = {"parity": SignedLoss(constraints="equalized_odds", dual_steps=4), "groups": [0, 1]}
+    several = [RateParity("selection_rate", ratio_bound=0.8), RateBound("false_negative_rate", upper=0.1)]
+    bounds = {"parity": SignedLoss(constraints=several, dual_steps=4), "groups": [0, 1]}
     inside = PublicPenalty(at="per_sample")
     momentum = {"optimizer__momentum": 0.5}
     return [
@@ -312,6 +316,8 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-per-sample", dpsgd(parity=inside), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, NULL, every),
         Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, NULL, every, three_classes),
+        Fit("FairDPSGD-odds", dpsgd(**odds), with_private_groups, answers, NULL, every),
+        Fit("FairDPSGD-several-3", dpsgd(**bounds, **THREE), with_private_groups, answers, NULL, every, three_classes),
         Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
         Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),

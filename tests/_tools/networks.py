@@ -15,7 +15,7 @@ PARITY = {
     "public_penalty": (PublicPenalty, {"temperature": "temperature", "maximum": "maximum", "at": "at",
                                        "public_batch_size": "batch_size"}),
     "signed_loss": (SignedLoss, {"dual_steps": "dual_steps", "dual_step": "dual_step",
-                                 "budget_share": "budget_share"}),
+                                 "budget_share": "budget_share", "constraints": "constraints"}),
 }  # fmt: skip
 METHODS = {"reweight": Reweighting, "dpsgd_f": DPSGDF, "global_adapt": GlobalAdapt}
 OF_METHODS = ("max_ratio", "quantile", "start")

@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
-from skfairdp._networks import DPStep
+from skfairdp._networks import DPStep, PrivateRows
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import FairDPSGDClassifier
-from skfairdp.gradient._signed_loss import DualPlan, ParityLagrangian
+from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
 from tests._tools.networks import dpsgd
 from tests._tools.problems import make_rows
+from tests._tools.sources import recording_noise
 from tests.gradient.test_fair_dpsgd import QUICK, FixedSource, trace_of, weights
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
@@ -40,55 +42,87 @@ class OfGroups(FairDPSGDClassifier):
 
 
 # ---- the loss --------------------------------------------------------------------------------------------------
-@given(st.integers(0, 1000), st.integers(2, 4), st.integers(2, 4))
-@settings(max_examples=40, deadline=None, derandomize=True)
-def test_the_signed_part_sums_to_n_times_the_lagrangian_of_demographic_parity(seed, n_groups, n_classes):
+def lagrangian_of(asked, n_groups, n_classes, **settings):
+    constraints = RateConstraints(read_rate_constraints(asked, "Test"), range(n_groups), range(n_classes))
+    return RateLagrangian(constraints, **{"bound": 0.4, "dual_step": 5.0, **settings})
+
+
+@given(
+    st.sampled_from(["selection_rate", "selection_rate_by_label", "true_positive_rate", "false_positive_rate"]),
+    st.integers(0, 1000),
+    st.integers(2, 4),
+    st.integers(2, 4),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_the_signed_part_sums_to_n_times_the_lagrangian_of_the_constraints(rate, seed, n_groups, n_classes):
     rng = np.random.default_rng(seed)
-    groups = torch.tensor(np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, size=30)]))
+    every = np.arange(n_groups * n_classes)  # of each group a row of each class
+    cells = np.concatenate([every, rng.integers(len(every), size=30)])
+    groups, classes = torch.tensor(cells // n_classes), torch.tensor(cells % n_classes)
     outputs = torch.tensor(rng.normal(size=(len(groups), n_classes)))
-    classes = torch.tensor(rng.integers(0, n_classes, size=len(groups)))
     p = torch.softmax(outputs, dim=1)
-    sums = torch.zeros(n_groups, n_classes, dtype=torch.float64).index_add_(0, groups, p)
-    loss = ParityLagrangian(n_groups, n_classes, bound=0.4, dual_step=5.0)
+    loss = lagrangian_of(RateParity(rate, 0.0), n_groups, n_classes)
     loss.weights = loss.weights.double()
+    n_labels = loss.shape[1]
+    sums = torch.zeros(n_groups * n_labels, n_classes, dtype=torch.float64)
+    sums.index_add_(0, groups * n_labels + (classes if n_labels > 1 else 0), p)
     for _ in range(3):
-        loss.move(sums)
-    rates = torch.stack([p[groups == a].mean(0) for a in range(n_groups)])
-    assert loss.multipliers.abs().max() <= 0.4 and loss.multipliers.abs().max() > 0
-    assert ((rates - p.mean(0)) * loss.multipliers >= 0).all()  # each pulls its own difference down
-    lagrangian = (loss.multipliers * (rates - p.mean(0))).sum()
+        loss.move(sums.numpy())
+    violations = loss.constraints.violations(sums.numpy().reshape(loss.shape))
+    assert 0 < loss.multipliers.max() <= 0.4 and loss.multipliers.min() == 0
+    assert (violations[loss.multipliers > 0] >= 0).all()  # each pulls its own violation down
+    lagrangian = loss.multipliers @ (violations + loss.constraints.bounds)
     found = loss(outputs, torch.stack([classes, groups], dim=1))
     plain = nn.functional.cross_entropy(outputs, classes, reduction="none")
-    torch.testing.assert_close((found - plain).sum(), len(groups) * lagrangian, rtol=1e-9, atol=1e-9)
+    assert float((found - plain).sum()) == pytest.approx(len(groups) * lagrangian, rel=1e-9, abs=1e-9)
 
 
-def test_noise_that_leaves_a_group_with_less_than_nothing_gives_finite_weights():
-    loss = ParityLagrangian(3, 2, bound=2.0, dual_step=1.0)
+@pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
+def test_noise_that_leaves_a_group_with_less_than_nothing_gives_finite_weights(notion):
+    loss = lagrangian_of(notion, 3, 2, bound=2.0, dual_step=1.0)
+    repeats = loss.shape[1]
     for _ in range(5):
-        loss.move(torch.tensor([[-30.0, 10.0], [0.0, 0.0], [40.0, 60.0]], dtype=torch.float64))
-        assert torch.isfinite(loss.weights).all() and loss.multipliers.abs().max() <= 2.0
-    loss.move(torch.full((3, 2), -1e6, dtype=torch.float64))
+        loss.move(np.repeat([[-30.0, 10.0], [0.0, 0.0], [40.0, 60.0]], repeats, axis=0))
+        assert torch.isfinite(loss.weights).all() and loss.multipliers.max() <= 2.0
+    loss.move(np.full((3 * repeats, 2), -1e6))
     assert torch.isfinite(loss.weights).all()
 
 
+def test_a_row_is_never_paid_for_being_wrong_by_parity_of_errors():
+    loss = lagrangian_of("accuracy_parity", 2, 2, bound=50.0, dual_step=50.0)
+    loss.move(np.array([[90.0, 10.0], [10.0, 90.0], [60.0, 40.0], [40.0, 60.0]]))  # a tenth and four tenths wrong
+    outputs = torch.linspace(-6, 6, 49).repeat(2)[:, None] * torch.tensor([0.5, -0.5])
+    outputs.requires_grad_()
+    targets = torch.tensor([[0, 0]] * 49 + [[0, 1]] * 49)
+    loss(outputs, targets).sum().backward()
+    assert loss.multipliers.max() > 10
+    assert (outputs.grad[:, 0] <= 1e-6).all()  # more of the true class never costs
+
+
 # ---- the rates -------------------------------------------------------------------------------------------------
-def test_removing_any_record_moves_the_rates_by_at_most_the_sensitivity_of_one():
-    X, _, groups = world()
+@pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
+def test_removing_any_record_moves_the_rates_by_at_most_the_sensitivity_of_one(notion):
+    X, y, groups = world()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
-    rows, codes = torch.tensor(X, dtype=torch.float32), torch.tensor(groups)
+    rows, targets = torch.tensor(X, dtype=torch.float32), torch.tensor(np.column_stack([y, groups]))
     rows[3] = float("inf")
-    plan = DualPlan(3, 7.0)
+    n_cells = {"demographic_parity": 2, "equalized_odds": 6}[notion]
 
     def release(keep):
-        return plan.release(net, rows[keep], codes[keep], 2, FixedSource(None))
+        plan, seen = DualPlan(3, 7.0), []
+        loss = lagrangian_of(notion, 2, 3, plan=plan, steps=8)
+        loss.move = seen.append
+        loss.update(2, net, PrivateRows(rows[keep], targets[keep], None), FixedSource(None))
+        return torch.from_numpy(seen[0])
 
     whole = release(np.arange(N))
     moves = [float((whole - release(np.arange(N) != i)).norm()) for i in range(N)]
     # the row without a finite output counts nowhere: it is a null record
     assert moves == pytest.approx([float(i != 3) for i in range(N)], abs=1e-12)
     assert net.training and not any(p.grad is not None for p in net.parameters())
-    torch.testing.assert_close(release(np.zeros(N, bool)), torch.zeros(2, 3, dtype=torch.float64))
+    torch.testing.assert_close(release(np.zeros(N, bool)), torch.zeros(n_cells, 3, dtype=torch.float64))
+    assert n_cells == len(whole) and float(whole.sum()) == N - 1
 
 
 def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
@@ -206,6 +240,61 @@ def test_the_signed_loss_lowers_the_gap_without_public_rows(n_groups, names):
     assert gap(5.0) < 0.4 * gap(0.0)
 
 
+CONSTRAINTS = {
+    "equalized odds": ("equalized_odds", 2),
+    "equal opportunity of three groups": (RateParity("true_positive_rate", 0.02), 3),
+    "few missed in each group": (RateBound("false_negative_rate", upper=0.1), 2),
+    "few missed, and four fifths": (
+        [RateBound("false_negative_rate", upper=0.2), RateParity("selection_rate", ratio_bound=0.8)],
+        2,
+    ),
+}
+
+
+def trained_without_noise(asked, X, y, groups, lam):
+    """The largest violation on the training counts, and the accuracy."""
+    names = sorted(set(groups.tolist()))
+    constraints = RateConstraints(read_rate_constraints(asked, "Test"), names, [0, 1])
+    model = dpsgd(
+        noise_seed=0, lam=lam, parity="signed_loss", constraints=asked, classes=[0, 1], groups=names, hidden=(8,),
+        max_epochs=25, batch_size=150, lr=0.2, dual_steps=200, dual_step=1.0, average_last=0.4, random_state=0,
+    )  # fmt: skip
+    with recording_noise(0):
+        predicted = fit(model, X, y, groups).predict(X)
+    return constraints.largest_violation(constraints.tally(groups, y, predicted)), np.mean(predicted == y)
+
+
+def unlike_groups(n_groups, n=1500):
+    """Groups that can be told by a feature; each is positive more often than the one before, and harder to predict."""
+    rng = np.random.default_rng(5)
+    groups, X = np.arange(n) % n_groups, rng.normal(size=(n, 4))
+    y = (X[:, 0] + 0.9 * groups + rng.normal(scale=0.4 + 0.8 * groups, size=n) > 0.8).astype(int)
+    X[:, 1] = 0.9 * groups + 0.1 * rng.normal(size=n)
+    return X, y, groups
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_without_noise_any_constraint_is_met_on_the_training_counts(name):
+    asked, n_groups = CONSTRAINTS[name]
+    rows = unlike_groups(n_groups)
+    before, _ = trained_without_noise(asked, *rows, lam=0.0)
+    after, _ = trained_without_noise(asked, *rows, lam=20.0)
+    assert before > 0.08 and after < 0.03, (before, after)
+
+
+def test_equal_errors_are_reached_where_one_group_can_get_better_and_not_by_errors_where_none_can():
+    X, y, groups = unlike_groups(2)
+    before, accuracy = trained_without_noise("accuracy_parity", X, y, groups, lam=0.0)
+    after, same = trained_without_noise("accuracy_parity", X, y, groups, lam=20.0)
+    assert before > 0.08 and after > 0.08 and same > accuracy - 0.02  # the harder group stays harder
+    rng = np.random.default_rng(2)
+    groups, X = (np.arange(1500) % 5 == 0).astype(int), rng.normal(size=(1500, 4))
+    y = (X[:, 0] + 0.3 * rng.normal(size=1500) > 1.2 * groups).astype(int)  # and no feature tells the groups apart
+    before, accuracy = trained_without_noise("accuracy_parity", X, y, groups, lam=0.0)
+    after, same = trained_without_noise("accuracy_parity", X, y, groups, lam=20.0)
+    assert before > 0.15 and after < 0.03 and same > 0.7, (before, after, accuracy, same)
+
+
 def test_lam_zero_without_public_rows_is_plain_dpsgd_bit_for_bit_and_reads_no_group():
     X, y, _ = world()
     given = {**QUICK, "max_epochs": 5, "noise_seed": 7, "lam": 0.0}
@@ -236,6 +325,13 @@ REFUSED = {
     "held out rows": ({"public_size": 0.5}, GROUPS, {}, "public rows together with parity='signed_loss'"),
     "no release": ({"dual_steps": 0}, GROUPS, {}, "'dual_steps' parameter"),
     "whole budget": ({"budget_share": 1.0}, GROUPS, {}, "'budget_share' parameter"),
+    "no constraint": ({"constraints": "fairness"}, GROUPS, {}, "'constraints' parameter of SignedLoss"),
+    "an unknown group in a constraint": (
+        {"constraints": RateBound("error_rate", upper=0.2, groups=["f"])},
+        GROUPS,
+        {},
+        "'f' in 'groups'",
+    ),
     "no such word": ({"parity": "some"}, GROUPS, {}, "'parity' parameter"),
 }
 

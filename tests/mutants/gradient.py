@@ -99,6 +99,18 @@ def multipliers_follow_the_exact_rates(patch):
 
 
 @mutant
+def a_row_counted_for_two_constraints(patch):
+    """A table for each constraint, with the noise of one: a row adds 1 to two counts. Right: one table serves all."""
+    exact = DualPlan.exact
+
+    def twice(self, module, X, cells, n_cells, *args, **where):
+        one = exact(self, module, X, cells, n_cells, *args, **where)
+        return one + exact(self, module, X, n_cells - 1 - cells, n_cells, *args, **where)
+
+    patch.setattr(DualPlan, "exact", twice)
+
+
+@mutant
 def rates_of_the_groups_are_free(patch):
     """Rates of private groups steer the training, and the steps alone are accounted."""
     patch.setattr(DPStep, "event_with", lambda self, beside: self.event)
