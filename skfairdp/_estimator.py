@@ -23,7 +23,7 @@ from skfairdp.privacy import (
     StatesPrivacy,
     public_facts,
 )
-from skfairdp.utils import warn_caller, without_values
+from skfairdp.utils import check_same_index, warn_caller, without_values
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy"]
 
@@ -128,7 +128,7 @@ class PrivateEstimator(SpendsPrivacy):
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.non_deterministic = self.noise_seed is None
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = True  # written out
         return tags
 
 
@@ -163,10 +163,12 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         accuracy : float
             Share of the rows that are predicted rightly.
         """
+        owner = type(self).__name__
+        check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         predicted = np.asarray(self.predict(X))
         labels = read_labels(self, y, len(predicted))
         try:
             return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
         except (ValueError, TypeError) as error:
-            problem = without_values(error, owner=type(self).__name__, name="y")
+            problem = without_values(error, owner=owner, name="y")
         raise problem

@@ -17,8 +17,11 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
 from skfairdp.utils import (
     PublicData,
+    as_dense,
     as_groups,
     as_labels,
+    check_same_index,
+    column_names,
     encode_labels,
     given_domain,
     group_domain,
@@ -34,12 +37,14 @@ __all__ = [
     "PublicRows",
     "Table",
     "TrainingData",
+    "check_public_columns",
     "read_classes",
     "read_features",
     "read_labels",
     "read_private_groups",
     "read_table",
     "read_training",
+    "read_unprotected",
 ]
 
 #: Squares of larger numbers are not finite.
@@ -151,6 +156,7 @@ def read_training(
     ValueError
         On unusable input. No message holds a private value or count.
     """
+    _check_rows(estimator, X, y, sensitive_features, X_public, sensitive_features_public)
     reads = PublicReads()
     holds_out = public_rows != "none" and X_public is None and _parameter(estimator, "public_size") is not None
     table = read_table(estimator, X, reads, with_groups=groups == "private" or holds_out)
@@ -175,6 +181,15 @@ def read_training(
     _refuse_large(features, f"The public rows of {_name(estimator)} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
     return TrainingData(table.X[kept], codes[kept], classes, None, public.domain, public, reads)
+
+
+def _check_rows(estimator: BaseEstimator, X: Any, y: Any, groups: Any, X_public: Any, groups_public: Any) -> None:
+    """Refuse pandas objects that do not name the same rows."""
+    owner = _name(estimator)
+    check_same_index(owner, X=X, y=y, sensitive_features=groups)
+    public, inside = (X_public.X, X_public.sensitive_features) if isinstance(X_public, PublicData) else (X_public, None)
+    given = groups_public if inside is None else inside
+    check_same_index(owner, X_public=public, sensitive_features_public=given)
 
 
 # ---------------------------------------------------------------------- X and y
@@ -204,6 +219,35 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     return table
 
 
+def read_unprotected(
+    estimator: BaseEstimator, X: Any, y: Any, sensitive_features: Any = None
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int64]]:
+    """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside one.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets ``n_features_in_`` and, where there are names, ``feature_names_in_``.
+    X : array-like of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+    sensitive_features : array-like of shape (n_rows,), default=None
+        Only compared with the others.
+
+    Returns
+    -------
+    features : ndarray of shape (n_rows, n_features)
+    classes : ndarray of shape (n_classes,), sorted
+    codes : ndarray of int of shape (n_rows,)
+    """
+    owner = _name(estimator)
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    features = _table(estimator, X, reset=True, with_groups=False).X
+    classes, codes = np.unique(as_labels(y, len(features), owner=owner), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{owner} can't train when only one class is present in y. Give rows of two classes or more.")
+    return features, classes, codes
+
+
 def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
     """Read the X of a prediction, which has the columns of the fit's.
 
@@ -220,22 +264,58 @@ def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
     return _table(estimator, X, reset=False, with_groups=False).X
 
 
-def _table(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: bool) -> Table:
+def _table(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: bool, name: str = "X") -> Table:
     columns, owner = _parameter(estimator, "sensitive_columns"), _name(estimator)
+    X = as_dense(X, owner=owner, name=name)
     features, groups, problem = X, None, None
     if columns is not None:
         features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
     try:
-        if columns is None:
+        if columns is None and name == "X":
             features = validate_data(estimator, X, reset=reset, dtype=np.float64)
         else:
-            features = check_array(features, dtype=np.float64, estimator=estimator, input_name="X")
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            features = check_array(features, dtype=np.float64, estimator=estimator, input_name=name)
+            if name == "X":
+                validate_data(estimator, X, reset=reset, skip_check_array=True)
     except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
-        problem = without_values(error, owner=owner)
+        problem = without_values(error, owner=owner, name=name)
     if problem is not None:
         raise problem
     return Table(features, groups)
+
+
+def check_public_columns(estimator: BaseEstimator, X_public: Any) -> None:
+    """Refuse public rows in other columns than those of X, which has been read.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Has the number and the names of the columns of X.
+    X_public : array-like
+    """
+    owner, names, given = _name(estimator), getattr(estimator, "feature_names_in_", None), column_names(X_public)
+    shape: tuple[int, ...] = tuple(getattr(X_public, "shape", ()))
+    if len(shape) == 2 and shape[0] == 0:
+        raise ValueError(f"X_public of {owner} has no rows. Give some, unlabelled ones will do.")
+    if len(shape) == 2 and shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X_public of {owner} must have the {estimator.n_features_in_} columns of X, in the same order. Got "
+            f"{shape[1]} columns instead."
+        )
+    if names is None or given is None:
+        if (names is None) != (given is None) and all(isinstance(name, str) for name in given or []):
+            unnamed, named = ("X", "X_public") if names is None else ("X_public", "X")
+            warn_caller(f"{unnamed} of {owner} has no names of columns, {named} has: they are matched by position.")
+        return
+    if given != names.tolist():
+        raise ValueError(
+            f"X_public of {owner} must have the columns of X, in the same order: {_few(names.tolist())}. Got "
+            f"{_few(given)} instead. Pass X_public[X.columns]."
+        )
+
+
+def _few(names: list[Any]) -> str:
+    return f"[{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}]"
 
 
 def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> NDArray[Any]:
@@ -384,7 +464,8 @@ def _given_rows(
     estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, *, needed: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     owner = _name(estimator)
-    table = _table(estimator, X_public, reset=False, with_groups=True)
+    check_public_columns(estimator, X_public)
+    table = _table(estimator, X_public, reset=False, with_groups=True, name="X_public")
     public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
     if sensitive_features_public is not None:
         groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")

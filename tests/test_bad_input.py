@@ -53,18 +53,18 @@ def changed(table, value, dtype=float):
         (lambda X: changed(X, np.nan), "contains NaN"),
         (lambda X: changed(X, np.inf), "infinity"),
         (lambda X: changed(X, None, object), "contains NaN"),
-        (lambda X: changed(X, 10**400, object), "X of FairPATEClassifier.*too large"),
-        (lambda X: changed(X, "tall", object), "X of FairPATEClassifier.*not numbers.*PublicPreprocessor"),
+        (lambda X: changed(X, 10**400, object), "X.* of FairPATEClassifier.*too large"),
+        (lambda X: changed(X, "tall", object), "X.* of FairPATEClassifier.*not numbers.*PublicPreprocessor"),
         (lambda X: pd.DataFrame(X, columns=NAMES).assign(a="tall").to_numpy(), "not numbers"),
         (lambda X: pd.DataFrame({0: pd.Timestamp("2019-09-08"), **dict(enumerate(X.T[1:], 1))}), "not numbers"),
-        (lambda X: X.astype(complex), "X of FairPATEClassifier must hold real numbers"),
-        (lambda X: X[:, 0], "X of FairPATEClassifier.*Reshape your data"),
+        (lambda X: X.astype(complex), "X.* of FairPATEClassifier must hold real numbers"),
+        (lambda X: X[:, 0], "X.* of FairPATEClassifier.*Reshape your data"),
         (lambda X: X[:, :, None], "dim 3"),
-        (lambda X: X[:0], r"0 sample\(s\)"),
-        (lambda X: X[:, :0], r"0 feature\(s\)"),
+        (lambda X: X[:0], r"0 sample\(s\)|X_public of FairPATEClassifier has no rows"),
+        (lambda X: X[:, :0], r"0 feature\(s\)|the 4 columns of X.*Got 0"),
         (lambda X: 3.0, "Expected 2D array"),
         (lambda X: [[1.0, 2.0], [3.0]], "inhomogeneous"),
-        (lambda X: scipy.sparse.csr_matrix(X), "[Ss]parse"),
+        (lambda X: scipy.sparse.csr_matrix((len(X), 10**9)), "sparse_output=False|the 4 columns of X"),
     ],
 )
 def test_unusable_rows(rows, where, bad, message):
@@ -77,10 +77,10 @@ def test_unusable_rows(rows, where, bad, message):
 
 
 def test_public_rows_with_other_columns_or_numbers_past_all_bounds(rows):
-    with pytest.raises(ValueError, match="X has 3 features, but FairPATEClassifier is expecting 4"):
+    with pytest.raises(ValueError, match=r"X_public of FairPATEClassifier must have the 4 columns of X.*Got 3"):
         attempt(rows, public=PublicData(rows.X_public[:, :3], rows.groups_public))
     named = pd.DataFrame(rows.X_public, columns=NAMES)
-    with pytest.raises(ValueError, match="feature names should match"):
+    with pytest.raises(ValueError, match=r"X_public of FairPATEClassifier must have the columns of X.*Got \['a', 'b'"):
         attempt(rows, X=pd.DataFrame(rows.X, columns=list("wxyz")), public=PublicData(named, rows.groups_public))
     with pytest.raises(ValueError, match=r"public rows of FairPATEClassifier hold numbers beyond 1e\+100"):
         attempt(rows, public=PublicData(changed(rows.X_public, 1e200), rows.groups_public))

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
@@ -150,11 +151,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS, several=False)
-        features, target = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(target)
-        classes, codes = np.unique(target, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError("ParityLogisticRegression can't train when only one class is present in y.")
+        features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         center, scale = features.mean(axis=0), features.std(axis=0)
         scale[~(scale > 0)] = 1.0
         rows = np.column_stack([(features - center) / scale, np.ones(len(features))])
@@ -175,6 +172,11 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
         self.intercept_ = theta[-1] - self.coef_ @ center
         return self
 
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # written out
+        return tags
+
     def decision_function(self, X: ArrayLike) -> Array:
         """Log-odds of the second of two classes, shape (n_rows,); else one number per class.
 
@@ -188,7 +190,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
             Log-odds, or unnormalised log-probabilities.
         """
         check_is_fitted(self, "coef_")
-        scores = validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_.T + self.intercept_
+        scores = read_features(self, X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: ArrayLike) -> Array:

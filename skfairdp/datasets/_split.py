@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp.utils import PublicData, RandomStateLike, public_generator
+from skfairdp.utils import PublicData, RandomStateLike, check_same_index, private_error, public_generator, refuse_masked
 
 __all__ = ["PrivatePublicTestSplit", "train_private_public_test_split"]
 
@@ -121,6 +121,7 @@ def train_private_public_test_split(
     ((700, 10), (50, 10), (250, 10), PublicData(50 rows, 10 columns, with groups))
     """
     shares = _shares(sizes)
+    check_same_index(_OWNER, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     units = _units(len(X), subject, {"y": len(y), "sensitive_features": len(sensitive_features)})
     private, public, test = _parts(units, shares, random_state)
     return PrivatePublicTestSplit(
@@ -149,7 +150,10 @@ def _shares(sizes: Sequence[float]) -> tuple[float, ...]:
 
 def _units(n_rows: int, subject: Any, lengths: dict[str, int]) -> NDArray[np.intp]:
     """The number of each row's subject; every row is one of its own where no subjects are given."""
+    refuse_masked(subject, owner=_OWNER, name="subject")
     units: NDArray[np.intp] = np.arange(n_rows) if subject is None else pd.factorize(np.asarray(subject))[0]
+    if subject is not None and bool(pd.isna(np.asarray(subject)).any()):  # a row of nobody belongs to no part
+        raise private_error("missing value", owner=_OWNER, name="subject")
     for name, length in {**lengths, "subject": len(units)}.items():
         if length != n_rows:
             raise ValueError(f"{name} of {_OWNER} has inconsistent length: {length} rows where X has {n_rows}.")

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skfairdp._inputs import read_classes, read_private_groups
+from skfairdp._inputs import check_public_columns, read_classes, read_private_groups
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._backend import Layout, Rows
 from skfairdp.generative._dataframes import Table, as_container, as_entries, codes_of_entries, read_table
@@ -25,7 +24,15 @@ from skfairdp.generative._group_rates import given_label_rates
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
 from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
-from skfairdp.utils import PublicData, given_domain, private_error, warn_caller
+from skfairdp.utils import (
+    PublicData,
+    as_dense,
+    check_same_index,
+    given_domain,
+    private_error,
+    refuse_masked,
+    warn_caller,
+)
 
 __all__ = ["GeneratorData", "read_container", "read_generator_data"]
 
@@ -116,6 +123,9 @@ def read_generator_data(
         On unusable input. No message holds a private value or count.
     """
     owner, reads = type(estimator).__name__, PublicReads()
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    for name, given in (("y", y), ("sensitive_features", sensitive_features)):
+        refuse_masked(given, owner=owner, name=name)
     public = X_public.X if isinstance(X_public, PublicData) else X_public
     features = _read_features(estimator, X, public, reads)
     n_rows = len(features.rows)
@@ -156,7 +166,8 @@ def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _
     reads.note_number_of_rows(len(X))
     reads.note("container of X", "read", type(X).__name__, "samples come back in it")
     if public is not None:
-        public = read_container(estimator, public, units, reset=False)
+        check_public_columns(estimator, public)
+        public = read_container(estimator, public, units, reset=False, name="X_public")
         reads.note("public rows X_public", "given", len(public))
     if isinstance(codec, UnitCodec):
         return _units(estimator, codec, X, public, reads)
@@ -204,12 +215,10 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
     return _Features(table, encoder, public, groups if taken else None, group_columns)
 
 
-def read_container(estimator: Any, X: Any, units: bool, *, reset: bool) -> Any:
+def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
-    if scipy.sparse.issparse(X):
-        raise TypeError(f"Sparse data was passed as X of {owner}, but dense data is required. Use X.toarray().")
-    X = as_container(X, owner, table=not units)
+    X = as_container(X if units else as_dense(X, owner=owner, name=name), owner, table=not units)
     shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
     blank = np.broadcast_to(np.zeros(()), shape)
     if isinstance(X, pd.DataFrame):
@@ -217,7 +226,7 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool) -> Any:
         check_array(blank, estimator=estimator, ensure_all_finite=False)
         return X.to_numpy() if units else X
     if X.dtype.kind == "c":
-        raise private_error("complex", owner=owner, name="X")
+        raise private_error("complex", owner=owner, name=name)
     validate_data(estimator, blank, reset=reset, ensure_all_finite=False)
     return X
 

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
-from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.utils import RandomStateLike, child_seeds, group_membership, public_generator, warn_caller
+from skfairdp.utils import RandomStateLike, child_seeds, group_membership, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -171,11 +171,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         from skfairdp._networks import fitted_net
 
         net = self.read_net()
-        features, target = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(target)
-        classes, codes = np.unique(target, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError("LagrangianClassifier can't train when only one class is present in y.")
+        features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         membership = self._membership(sensitive_features, group_weights, len(features))
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
         if net.hidden is None:
@@ -195,6 +191,11 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         return self
 
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # written out
+        return tags
+
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities; the group is not needed.
 
@@ -211,7 +212,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         from skfairdp._networks import predict_logits
 
         check_is_fitted(self, "net_")
-        features = validate_data(self, X, reset=False, dtype=np.float64)
+        features = read_features(self, X)
         found: Array = softmax(predict_logits(self.net_.module_, features), axis=1)
         return found
 
@@ -282,17 +283,12 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
         return {name: getattr(self, name) for name in names}
 
     def _membership(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array | None:
-        owner = type(self).__name__
         if self.constraints is None:
             return None
         otherwise = ", or set constraints=None"
-        weights = group_membership(sensitive_features, group_weights, n_rows, owner=owner, otherwise=otherwise)
-        if weights.shape[1] < 2:
-            warn_caller(
-                f"{owner} was given one group only, so that its constraint says nothing. Give rows of several groups.",
-                FairnessWarning,
-            )
-        return weights
+        return group_membership(
+            sensitive_features, group_weights, n_rows, owner=type(self).__name__, otherwise=otherwise
+        )
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

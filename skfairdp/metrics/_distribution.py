@@ -9,6 +9,7 @@ from scipy.stats import wasserstein_distance
 
 from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, warn_if_vacuous
+from skfairdp.utils import check_same_index
 
 __all__ = ["wasserstein_disparity"]
 
@@ -61,6 +62,7 @@ def wasserstein_disparity(
         raise ValueError(f"y_score of {owner} must be one column of finite numbers with at least one row.")
     if y_true is not None and len(np.asarray(y_true, dtype=object)) != len(scores):
         raise ValueError(f"y_true and y_score of {owner} have inconsistent lengths.")
+    check_same_index(owner, y_true=y_true, y_score=y_score, sensitive_features=sensitive_features)
     codes, domain = group_codes(sensitive_features, groups, len(scores), owner)
     of_groups = [scores[codes == code] for code in range(len(domain)) if np.any(codes == code)]
     warn_if_vacuous(len(of_groups), owner)

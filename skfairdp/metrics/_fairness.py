@@ -10,7 +10,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected, warn_if_vacuous
-from skfairdp.utils import encode_labels, given_domain, group_domain
+from skfairdp.utils import check_same_index, encode_labels, given_domain, group_domain
 
 __all__ = ["accuracy_disparity", "demographic_disparity", "equalized_odds_disparity"]
 
@@ -159,6 +159,7 @@ def _read(
     owner: str,
 ) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.int64], NDArray[np.object_]]:
     """Return predictions, which of them are refusals, group codes and groups."""
+    check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", owner))
     predicted = read_labels(y_pred, "y_pred", owner, n_rows)
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)

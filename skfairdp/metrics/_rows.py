@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, warn_caller
+from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, refuse_masked, warn_caller
 
 __all__ = ["group_codes", "read_labels", "read_rejected", "warn_if_vacuous"]
 
 
 def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> NDArray[np.object_]:
     """Return one column of labels as plain Python scalars; a ValueError names what is wrong with it."""
+    refuse_masked(y, owner=owner, name=name)
     try:
         # A list keeps its own types: numpy would read ["a", nan] as two strings.
         array = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)

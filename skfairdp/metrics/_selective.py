@@ -7,6 +7,7 @@ import numpy as np
 
 from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected
+from skfairdp.utils import check_same_index
 
 __all__ = ["coverage_score", "rejection_rate_by_group", "selective_accuracy"]
 
@@ -39,6 +40,7 @@ def coverage_score(y_true: ArrayLike | None, y_pred: ArrayLike, *, reject_label:
     >>> coverage_score(None, [0, 1, -1, 1], reject_label=-1)
     0.75
     """
+    check_same_index("coverage_score", y_true=y_true, y_pred=y_pred)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", "coverage_score"))
     predicted = read_labels(y_pred, "y_pred", "coverage_score", n_rows)
     return float(1.0 - read_rejected(predicted, reject_label, "coverage_score").mean())
@@ -70,6 +72,7 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
     >>> selective_accuracy([0, 1, 0, 0], [0, 1, -1, 1], reject_label=-1)
     0.6666666666666666
     """
+    check_same_index("selective_accuracy", y_true=y_true, y_pred=y_pred)
     truth = read_labels(y_true, "y_true", "selective_accuracy")
     predicted = read_labels(y_pred, "y_pred", "selective_accuracy", len(truth))
     kept = ~read_rejected(predicted, reject_label, "selective_accuracy")
@@ -116,6 +119,7 @@ def rejection_rate_by_group(
     {'a': 0.5, 'b': 0.0}
     """
     owner = "rejection_rate_by_group"
+    check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", owner))
     predicted = read_labels(y_pred, "y_pred", owner, n_rows)
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from skfairdp._typing import ArrayLike
 from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity, equalized_odds_disparity
 from skfairdp.metrics._rows import group_codes, read_labels
+from skfairdp.utils import check_same_index
 
 __all__ = [
     "distribution_disparity",
@@ -124,6 +125,7 @@ def recall_disparity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> recall_disparity([0, 0, 1, 1], [0, 0, 1, 0])
     0.5
     """
+    check_same_index("recall_disparity", y_true=y_true, y_pred=y_pred)
     truth = read_labels(y_true, "y_true", "recall_disparity")
     hit = truth == read_labels(y_pred, "y_pred", "recall_disparity", len(truth))
     recalls = [float(np.mean(hit[truth == label])) for label in dict.fromkeys(truth.tolist())]

@@ -21,11 +21,14 @@ from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyL
 from skfairdp.utils import (
     PublicData,
     as_groups,
+    check_same_index,
     child_seeds,
     encode_labels,
     given_domain,
     group_domain,
+    label_array,
     public_generator,
+    refuse_masked,
     split_sensitive_columns,
     warn_caller,
     without_values,
@@ -169,18 +172,32 @@ def read_search(
 def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any) -> Rows:
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    _check_lengths(owner, X, y, sensitive_features)
     X, y = indexable(X, y)
+    refuse_masked(y, owner=owner, name="y")
     problem: Exception | None = None
     try:
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(label_array(y), warn=True)
     except (ValueError, TypeError) as error:
         problem = without_values(error, owner=owner, name="y")
     if problem is not None:
         raise problem
-    if sensitive_features is not None:
-        check_consistent_length(X, sensitive_features)
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
     return Rows(X, y, sensitive_features, public)
+
+
+def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
+    try:
+        check_consistent_length(X, y, sensitive_features)
+        same = True
+    except ValueError:  # it counts private rows
+        same = False
+    if not same:
+        raise ValueError(
+            f"X, y and sensitive_features of {owner} have inconsistent lengths: they must have one entry per row of X. "
+            "Compare len(X) with theirs: counts of private rows are not printed."
+        )
 
 
 def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> LedgerEntry:

@@ -29,7 +29,7 @@ from skfairdp.postprocessing._inputs import (
     shape_of,
     split_rows,
 )
-from skfairdp.utils import warn_caller
+from skfairdp.utils import check_same_index, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["IDP3"]
@@ -393,6 +393,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
             read_classes(y)  # raises where y cannot be classes
         if X is not None:
             features, groups = split_rows(self, X, sensitive_features, reset=True)
+            check_same_index("IDP3", X=X, y=y)
             check_consistent_length(X, y)
             return features, read_groups(groups, self.groups, shape_of(X)[0])
         if self.estimator is not None or self.sensitive_columns is not None:
@@ -400,6 +401,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         return None, read_groups(sensitive_features, self.groups, shape_of(y)[0])
 
     def _codes(self, y: ArrayLike, groups: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        check_same_index("IDP3", **{name: y, "sensitive_features": groups})
         labels = label_codes(y, self._codebook(), name)
         return labels, group_codes(groups, self.groups_, len(labels))
 

@@ -9,7 +9,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, split_sensitive_columns
+from skfairdp.utils import (
+    as_groups,
+    check_same_index,
+    encode_labels,
+    given_domain,
+    group_domain,
+    label_array,
+    refuse_masked,
+    split_sensitive_columns,
+)
 
 __all__ = [
     "group_codes",
@@ -29,6 +38,7 @@ def shape_of(X: Any) -> tuple[int, ...]:
 
 def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3") -> tuple[Any, Any]:
     """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none)."""
+    check_same_index(owner, X=X, sensitive_features=sensitive_features)
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -162,12 +172,10 @@ def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
 
 
 def _column(values: Any, name: str) -> NDArray[Any]:
+    refuse_masked(values, owner="IDP3", name=name)
     try:
-        array = np.asarray(values)
-        if isinstance(values, list | tuple):  # numpy would read ["a", nan] as two strings
-            kept = np.asarray(values, dtype=object)
-            array = kept if kept.shape == array.shape and pd.isna(kept).any() else array
-    except ValueError:
+        array = np.asarray(label_array(values))
+    except (ValueError, TypeError, OverflowError):
         array = np.empty((0, 0))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]

@@ -17,10 +17,12 @@ from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
 from skfairdp.utils import (
     RandomStateLike,
     as_groups,
+    check_same_index,
     encode_labels,
     given_domain,
     group_domain,
     public_generator,
+    refuse_masked,
     split_sensitive_columns,
     warn_caller,
     without_values,
@@ -206,6 +208,7 @@ class DemographicParityFilter(BaseEstimator):
         for name in ("gamma", "min_count"):
             if isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"The '{name}' parameter of {OWNER} must not be a bool.")
+        check_same_index(OWNER, X=X, y=y, sensitive_features=sensitive_features)
         n_rows = _count_rows(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         classes, labels = self._class_codes(_read_labels(y, n_rows))
@@ -290,6 +293,7 @@ def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
     """Return y as one column of labels, or raise an error that says what is wrong and quotes none of them."""
     if y is None:
         raise ValueError(f"{OWNER} requires y to be passed, but the target y is None.")
+    refuse_masked(y, owner=OWNER, name="y")
     problem: Exception | None = None
     try:
         given = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y, dtype=object if isinstance(y, list) else None)

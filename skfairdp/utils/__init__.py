@@ -1,5 +1,6 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
+from skfairdp.utils._containers import as_dense, check_same_index, column_names, label_array, refuse_masked
 from skfairdp.utils._labels import (
     as_groups,
     as_labels,
@@ -22,18 +23,23 @@ __all__ = [
     "PrivateRowsError",
     "PublicData",
     "RandomStateLike",
+    "as_dense",
     "as_groups",
     "as_labels",
+    "check_same_index",
     "child_seeds",
+    "column_names",
     "encode_labels",
     "fit_softmax",
     "given_domain",
     "group_domain",
     "group_membership",
+    "label_array",
     "open_stream",
     "private_error",
     "progress_bar",
     "public_generator",
+    "refuse_masked",
     "silence",
     "split_sensitive_columns",
     "warn_caller",

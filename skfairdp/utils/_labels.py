@@ -12,7 +12,10 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from skfairdp._typing import ArrayLike
-from skfairdp.utils._private_errors import private_error
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.utils._containers import label_array, refuse_masked
+from skfairdp.utils._messages import warn_caller
+from skfairdp.utils._private_errors import PrivateRowsError, private_error
 
 __all__ = [
     "as_groups",
@@ -58,6 +61,7 @@ def as_groups(
         Wrong length, missing values, values such as lists that cannot be compared as groups, more than two
         dimensions. The message contains no group name.
     """
+    refuse_masked(sensitive_features, owner=owner, name=name)
     problem: Exception | None = None
     try:
         columns = _columns(sensitive_features)
@@ -299,17 +303,32 @@ def group_membership(
     [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
     if group_weights is not None:
-        weights = np.asarray(group_weights, dtype=np.float64)
-        if weights.ndim != 2 or len(weights) != n_rows or not np.isfinite(weights).all():
-            raise ValueError(f"group_weights of {owner} must be finite, of shape ({n_rows}, n_groups).")
-        return weights
+        return _several(_weights(group_weights, n_rows, owner), owner)
     if sensitive_features is None:
         raise ValueError(f"{owner} needs groups: pass sensitive_features or group_weights to fit{otherwise}.")
     groups = as_groups(sensitive_features, n_rows, owner=owner)
     domain = group_domain(groups)
     codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="sensitive_features")
-    found: NDArray[np.float64] = np.eye(len(domain))[codes]
-    return found
+    return _several(np.eye(len(domain))[codes], owner)
+
+
+def _weights(given: Any, n_rows: int, owner: str) -> NDArray[np.float64]:
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except Exception:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+        weights = np.empty(0)
+    if weights.ndim != 2 or len(weights) != n_rows or not np.isfinite(weights).all():
+        raise ValueError(f"group_weights of {owner} must be finite numbers, one row for each of X, one column a group.")
+    return weights
+
+
+def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
+    if weights.shape[1] < 2:
+        warn_caller(
+            f"{owner} was given one group only, so that its constraint says nothing. Give rows of several groups.",
+            FairnessWarning,
+        )
+    return weights
 
 
 #: What scikit-learn says of the shape or the columns of a table, which are public, and of nothing else.
@@ -317,6 +336,9 @@ _PUBLIC = re.compile(
     r"Found array with|X has \d+ features|The feature names should match|Feature names are only supported|"
     r"Sparse data was passed|.* is expecting \d+ features|Unable to set |Reshape your data|.*requires y to be passed"
 )
+
+#: Arguments that are tables of numbers; all others are columns of labels.
+_TABLES = frozenset({"X", "X_public"})
 
 
 def without_values(error: Exception, *, owner: str, name: str = "X") -> Exception:
@@ -364,13 +386,9 @@ def without_values(error: Exception, *, owner: str, name: str = "X") -> Exceptio
     if "inhomogeneous" in said:
         return private_error("ragged", owner=owner, name=name)
     if isinstance(error, OverflowError) or "contains NaN" in said or "contains infinity" in said:
-        return (
-            private_error("not finite", owner=owner)
-            if name == "X"
-            else private_error("missing value", owner=owner, name=name)
-        )
+        return private_error("not finite" if name in _TABLES else "missing value", owner=owner, name=name)
     if _PUBLIC.match(said):
-        return error
+        return error if owner in said and name == "X" else type(error)(f"{name} of {owner}: {said}")
     return private_error("not numbers", owner=owner, name=name)
 
 
@@ -410,7 +428,8 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     problem: Exception | None = None
     try:
-        labels = column_or_1d(y, warn=True)
+        refuse_masked(y, owner=owner, name=name)
+        labels = column_or_1d(label_array(y), warn=True)
         if labels.dtype.kind == "c":
             problem = private_error("complex", owner=owner, name=name)
         elif bool(pd.isna(labels).any()) or (labels.dtype.kind == "f" and not np.all(np.isfinite(labels))):
@@ -419,7 +438,7 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
             np.unique(labels)
             if type_of_target(labels, raise_unknown=True) not in ("binary", "multiclass"):
                 problem = private_error("no labels", owner=owner, name=name)
-    except Warning:  # (n, 1) where (n,) is meant, in a program that turns warnings into errors
+    except (Warning, PrivateRowsError):  # (n, 1) where (n,) is meant, in a program that turns warnings into errors
         raise
     except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
         if str(error).startswith(("y should be a 1d array", "Complex data")):
@@ -429,5 +448,8 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
     if problem is not None:
         raise problem
     if len(labels) != n_rows:
-        raise ValueError(f"{name} of {owner} has inconsistent length: it must have one label per row of X.")
+        raise ValueError(
+            f"{name} of {owner} has inconsistent length: it must have one label per row of X. Compare len({name}) with "
+            "len(X): counts of private rows are not printed."
+        )
     return np.asarray(labels)

@@ -36,13 +36,13 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "A value outside the public domain has no code. Any other value in its place would be made up.",
     ),
     "missing value": PrivateError(
-        "{name} of {owner} contains missing values (None, NaN or infinity). Give them a value of their own, for "
-        "example fillna('unknown'), or drop those rows.",
+        "{name} of {owner} contains missing values (None, NaN, infinity or masked). Give them a value of their own, "
+        "for example fillna('unknown'), or drop those rows.",
         "A missing label or group stands for none of the public domain.",
     ),
     "not finite": PrivateError(
-        "X of {owner} contains NaN, infinity or a number too large for a float. Impute those entries with values "
-        "fitted on public rows, or drop those rows.",
+        "{name} of {owner} contains NaN, infinity, a masked entry or a number too large for a float. Impute those "
+        "entries with values fitted on public rows, or drop those rows.",
         "scikit-learn's contract for estimators that do not accept missing values.",
     ),
     "not numbers": PrivateError(
@@ -77,6 +77,12 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "{owner} found only one group, so every fairness statement would be vacuous. If that is no mistake, give the "
         "groups with the 'groups' parameter.",
         "Only without 'groups', where their names are read from the rows outside of the guarantee.",
+    ),
+    "other index": PrivateError(
+        "{name} of {owner} has another index than {parameter}. Rows are matched by position: pass "
+        "{name}.loc[{parameter}.index], or {name}.to_numpy() where the rows are in the same order.",
+        "Two pandas objects that match their rows otherwise than by position: one of them is wrong. An index names "
+        "rows and is public like their positions; should it hold private values, all that shows is that it differs.",
     ),
     "search failed": PrivateError(
         "A fit of {owner} failed after the search was charged. What was planned is spent, and nothing comes out: that "

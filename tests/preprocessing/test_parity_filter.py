@@ -115,7 +115,7 @@ def test_frames_and_series_keep_index_names_and_types():
     z, y = stream(400)
     X = pd.DataFrame({"a": np.arange(400), "b": pd.Categorical(["u", "v"] * 200)}, index=np.arange(400) * 3 + 7)
     labels = pd.Series(np.where(y, "yes", "no"), index=X.index, name="target")
-    parity, X_kept, y_kept = resample(labels, pd.Series(z), X, min_count=10)
+    parity, X_kept, y_kept = resample(labels, pd.Series(z, index=X.index), X, min_count=10)
     pd.testing.assert_frame_equal(X_kept, X.iloc[parity.sample_indices_])
     pd.testing.assert_series_equal(y_kept, labels.iloc[parity.sample_indices_])
     assert parity.feature_names_in_.tolist() == ["a", "b"] and parity.n_features_in_ == 2

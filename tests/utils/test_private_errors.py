@@ -213,7 +213,11 @@ PACKAGE = Path(skfairdp.__file__).parent
 #: Modules that read private rows, and what their other errors may quote: constructor parameters, and the shape that is
 #: public under the relation of the estimator.
 READING = {
-    "_inputs.py": r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows",
+    "_inputs.py": (
+        r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows|"
+        r"estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|(un)?named"  # columns are public
+    ),
+    "utils/_containers.py": r"owner|name|len\(X\)|together|LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
     "utils/_labels.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "_teachers/_partition.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least|lowest|"

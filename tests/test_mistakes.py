@@ -1,0 +1,547 @@
+"""Ordinary mistakes and what people are told: the class, the argument, what is allowed, what was got, what to do.
+
+Every row is refused before any budget is spent, and no message holds a private value.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp import (
+    IDP3,
+    FairDPSGDClassifier,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    ParetoSearchCV,
+    PATEClassifier,
+    PFGuardGenerator,
+    PFLDClassifier,
+    PrivacyLedger,
+    PublicData,
+    RandomizedResponseClassifier,
+    SFPATEClassifier,
+)
+from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
+from skfairdp.datasets import train_private_public_test_split
+from skfairdp.gradient import mlp
+from skfairdp.metrics import demographic_disparity
+from skfairdp.pate import VoteGate
+from tests._tools.catalogue import make_rows
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
+]
+
+#: A number that only private rows hold. Fits of 240 rows, of which no message may speak either.
+CANARY = 31415.9265
+R = make_rows()
+R.X[7, 1] = CANARY
+NAMES = ["age", "hours", "score", "gain"]
+SEED = pd.Index(np.random.default_rng(0).permutation(len(R.X)))
+
+
+def frame(X, names=NAMES):
+    return pd.DataFrame(np.asarray(X), columns=names)
+
+
+def with_cell(table, value, dtype=object):
+    table = np.array(table, dtype=dtype)
+    table[3, 1] = value
+    return table
+
+
+def every_third(values, value):
+    values = np.array(values, dtype=object)
+    values[::3] = value
+    return values
+
+
+def pate(ledger, **given):
+    return PATEClassifier(**{"n_teachers": 5, "classes": [0, 1], "random_state": 0, "ledger": ledger, **given})
+
+
+def fair(ledger, **given):
+    return FairPATEClassifier(
+        **{"n_teachers": 5, "classes": [0, 1], "gate": VoteGate(min_count=5), "ledger": ledger, **given}
+    )
+
+
+def sgd(ledger, **given):
+    net = mlp((4,), max_epochs=1, batch_size=60)
+    return FairDPSGDClassifier(**{"net": net, "classes": [0, 1], "ledger": ledger, **given})
+
+
+def pfld(ledger, **given):
+    net = mlp((4,), max_epochs=1, batch_size=60)
+    return PFLDClassifier(**{"net": net, "groups": [0, 1], "dual_steps": 2, "ledger": ledger, **given})
+
+
+def answers(ledger, **given):
+    return RandomizedResponseClassifier(**{"epsilon": 2.0, "groups": [0, 1], "ledger": ledger, **given})
+
+
+def sf_pate(ledger, **given):
+    return SFPATEClassifier(**{"groups": [0, 1], "n_teachers": 5, "ledger": ledger, **given})
+
+
+def generator(ledger, **given):
+    return PFGuardGenerator(**{"groups": [0, 1], "bounds": (-6.0, 6.0), "classes": [0, 1], "ledger": ledger, **given})
+
+
+def fit_pate(ledger, X=R.X, y=R.y, public=R.X_public, **given):
+    return pate(ledger, **given).fit(X, y, X_public=public)
+
+
+def fit_fair(ledger, X=R.X, y=R.y, public=R.X_public, groups=R.groups_public, **given):
+    return fair(ledger, **given).fit(X, y, X_public=public, sensitive_features_public=groups)
+
+
+def fit_answers(ledger, X=R.X, y=R.y, groups=R.groups, **given):
+    return answers(ledger, **given).fit(X, y, sensitive_features=groups)
+
+
+def fit_pfld(ledger, X=R.X, y=R.y, groups=R.groups, **given):
+    return pfld(ledger, **given).fit(X, y, sensitive_features=groups)
+
+
+def fit_generator(ledger, X=R.X, y=R.y, groups=R.groups, **given):
+    return generator(ledger, **given).fit(X, y, sensitive_features=groups)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What somebody did, and what the message must say: every pattern, each in whatever place."""
+
+    name: str
+    call: Callable[[Any], Any]
+    says: tuple[str, ...]
+    kind: type[Exception] | tuple[type[Exception], ...] = (ValueError, TypeError)
+
+
+def mistake(name: str, call: Callable[[Any], Any], *says: str, **more: Any) -> Mistake:
+    return Mistake(name, call, says, **more)
+
+
+PUBLIC_ROWS = [
+    mistake(
+        "public rows with other names of columns",
+        lambda ledger: fit_fair(ledger, frame(R.X), public=frame(R.X_public, list("wxyz"))),
+        "X_public of FairPATEClassifier", "columns of X", "'age', 'hours'", "Got.*'w'", r"Pass X_public\[X.columns\]",
+    ),
+    mistake(
+        "public rows with the columns in another order",
+        lambda ledger: fit_fair(ledger, frame(R.X), public=frame(R.X_public)[NAMES[::-1]]),
+        "X_public of FairPATEClassifier", "in the same order", "Got.*'gain', 'score'", r"Pass X_public\[X.columns\]",
+    ),
+    mistake(
+        "public rows with the columns in another order, for the generator",
+        lambda ledger: generator(ledger).fit(frame(R.X), R.y, X_public=frame(R.X_public)[NAMES[::-1]]),
+        "X_public of PFGuardGenerator", "in the same order", "Got.*'gain', 'score'",
+    ),
+    mistake(
+        "public rows with a column less",
+        lambda ledger: fit_pate(ledger, public=R.X_public[:, :3]),
+        "X_public of PATEClassifier", "the 4 columns of X", "Got 3 columns",
+    ),
+    mistake(
+        "NaN in public rows",
+        lambda ledger: fit_pate(ledger, public=with_cell(R.X_public, np.nan, float)),
+        "X_public of PATEClassifier", "NaN", "Impute",
+    ),
+    mistake(
+        "infinity in public rows of a private network",
+        lambda ledger: sgd(ledger).fit(
+            R.X, R.y, X_public=with_cell(R.X_public, np.inf, float), sensitive_features_public=R.groups_public
+        ),
+        "X_public of FairDPSGDClassifier", "infinity", "Impute",
+    ),
+    mistake(
+        "no row in X_public",
+        lambda ledger: fit_pate(ledger, public=R.X_public[:0]),
+        "X_public of PATEClassifier", "no rows", "Give some",
+    ),
+    mistake(
+        "strings in public rows",
+        lambda ledger: fit_pate(ledger, public=with_cell(R.X_public, "tall")),
+        "X_public of PATEClassifier", "not numbers", "Encode",
+    ),
+    mistake(
+        "public rows and groups as a tuple",
+        lambda ledger: pate(ledger).fit(R.X, R.y, X_public=(R.X_public, R.groups_public)),
+        "X_public of PATEClassifier", "got a tuple", r"Pass X_public=PublicData\(X, sensitive_features\)",
+    ),
+    mistake(
+        "one column as X_public",
+        lambda ledger: fit_pate(ledger, public=R.X_public[:, 0]),
+        "X_public of PATEClassifier", "rows and columns", "Reshape",
+    ),
+    mistake(
+        "no public rows",
+        lambda ledger: fair(ledger).fit(R.X, R.y),
+        "FairPATEClassifier needs public rows", "X_public",
+    ),
+    mistake(
+        "the groups of the private rows for the public ones",
+        lambda ledger: fair(ledger).fit(R.X, R.y, sensitive_features=R.groups, X_public=R.X_public),
+        "FairPATEClassifier needs the groups of the public rows", "pass sensitive_features_public",
+    ),
+    mistake(
+        "public groups of another length",
+        lambda ledger: fit_fair(ledger, groups=R.groups_public[:-1]),
+        "sensitive_features_public of FairPATEClassifier", "one entry per row",
+    ),
+]  # fmt: skip
+
+ROWS = [
+    mistake(
+        "y of another length",
+        lambda ledger: fit_pate(ledger, y=R.y[:-1]),
+        "y of PATEClassifier", "one label per row of X", r"Compare len\(y\) with len\(X\)",
+    ),
+    mistake(
+        "y of another length in a search",
+        lambda ledger: ParetoSearchCV(pate(ledger), {"voting__threshold": [0.6, 0.7]}, scoring="accuracy").fit(
+            R.X, R.y[:-1], X_public=R.X_public
+        ),
+        "y.*of ParetoSearchCV", "one entry per row of X", "Compare len",
+    ),
+    mistake(
+        "X and y swapped",
+        lambda ledger: fit_pate(ledger, R.y, R.X),
+        "X of PATEClassifier must have rows and columns", "Reshape",
+    ),
+    mistake("no y", lambda ledger: fit_pate(ledger, y=None), "PATEClassifier requires y"),
+    mistake(
+        "numbers and strings in one y",
+        lambda ledger: fit_pate(ledger, y=[1, "a"] * 120, classes=None),
+        "y of PATEClassifier", "labels of one kind", "strings or ints",
+    ),
+    mistake(
+        "numbers and strings in one y, where y is public",
+        lambda ledger: fit_answers(ledger, y=[1, "a"] * 120),
+        "y of RandomizedResponseClassifier", "labels of one kind",
+    ),
+    mistake(
+        "a label 1 that is declared as '1'",
+        lambda ledger: fit_pate(ledger, y=[1, "a"] * 120, classes=["1", "a"]),
+        "y of PATEClassifier", "not in 'classes'", "Add it",
+    ),
+    mistake(
+        "measurements as labels",
+        lambda ledger: fit_pate(ledger, y=R.X[:, 0], classes=None),
+        "y of PATEClassifier", "class labels",
+    ),
+    mistake(
+        "integers past all bounds as labels",
+        lambda ledger: fit_pate(ledger, y=[10**400, 1] * 120, classes=None),
+        "y of PATEClassifier", "class labels",
+    ),
+    mistake(
+        "arrays as labels",
+        lambda ledger: fit_pate(ledger, y=[np.array([1, 2])] * 240, classes=None),
+        "y of PATEClassifier", "one column of labels",
+    ),
+    mistake(
+        "integers past all bounds in X",
+        lambda ledger: fit_answers(ledger, with_cell(R.X, 10**400)),
+        "X of RandomizedResponseClassifier", "too large", "Impute",
+    ),
+    mistake(
+        "classes that do not cover y",
+        lambda ledger: fit_pate(ledger, classes=[0, 2]),
+        "y of PATEClassifier", "not in 'classes'", "Add it",
+    ),
+    mistake(
+        "arrays as classes",
+        lambda ledger: fit_pate(ledger, classes=[np.array([1, 2]), np.array([2, 3])]),
+        "'classes' parameter of PATEClassifier", "list of labels",
+    ),
+    mistake(
+        "missing groups",
+        lambda ledger: fit_answers(ledger, groups=every_third(R.groups, None)),
+        "sensitive_features of RandomizedResponseClassifier", "missing", "fillna",
+    ),
+    mistake(
+        "missing public groups",
+        lambda ledger: fit_fair(ledger, groups=every_third(R.groups_public, np.nan)),
+        "sensitive_features_public of FairPATEClassifier", "missing", "fillna",
+    ),
+    mistake(
+        "one group only",
+        lambda ledger: answers(ledger, groups=None).fit(R.X, R.y, sensitive_features=R.groups * 0),
+        "RandomizedResponseClassifier found only one group", "'groups'",
+    ),
+    mistake(
+        "groups that do not cover the rows",
+        lambda ledger: answers(ledger, groups=["f", "m"]).fit(R.X, R.y, sensitive_features=R.groups),
+        "sensitive_features of RandomizedResponseClassifier", "not in 'groups'", "Add it",
+    ),
+    mistake(
+        "no groups",
+        lambda ledger: answers(ledger).fit(R.X, R.y),
+        "RandomizedResponseClassifier needs the groups", "pass sensitive_features", "'sensitive_columns'",
+    ),
+    mistake(
+        "strings in X",
+        lambda ledger: fit_pate(ledger, with_cell(R.X, "tall")),
+        "X of PATEClassifier", "not numbers", "Encode",
+    ),
+    mistake(
+        "dates in X",
+        lambda ledger: fit_pate(ledger, frame(R.X).assign(age=pd.Timestamp("2020-01-01")), public=frame(R.X_public)),
+        "X of PATEClassifier", "not numbers", "Encode",
+    ),
+    mistake(
+        "public data as X",
+        lambda ledger: fit_pate(ledger, PublicData(R.X)),
+        "X of PATEClassifier", "got PublicData", "X_public",
+    ),
+    mistake(
+        "a sparse table too large for memory",
+        lambda ledger: fit_pate(ledger, scipy.sparse.csr_matrix((len(R.X), 10**8))),
+        "X of PATEClassifier", "more than 2 GiB", "sparse_output=False",
+    ),
+    mistake(
+        "a column of groups that is not there",
+        lambda ledger: answers(ledger, sensitive_columns="sex").fit(frame(R.X), R.y),
+        "'sensitive_columns' of RandomizedResponseClassifier", "'sex'",
+    ),
+]  # fmt: skip
+
+#: The mask of a masked array says that an entry is missing.
+MASKED = [
+    mistake(
+        "masked entries of X",
+        lambda ledger: fit_pate(ledger, np.ma.masked_greater(R.X, 2)),
+        "X of PATEClassifier", "masked", "Impute",
+    ),
+    mistake(
+        "masked entries of X, for the generator",
+        lambda ledger: fit_generator(ledger, np.ma.masked_greater(R.X, 2)),
+        "X of PFGuardGenerator", "masked", "Impute",
+    ),
+    mistake(
+        "masked labels",
+        lambda ledger: fit_pate(ledger, y=np.ma.array(R.y, mask=R.y == 1)),
+        "y of PATEClassifier", "masked",
+    ),
+    mistake(
+        "masked groups",
+        lambda ledger: fit_pfld(ledger, groups=np.ma.array(R.groups, mask=R.y == 1)),
+        "sensitive_features of PFLDClassifier", "masked",
+    ),
+    mistake(
+        "masked predictions in a metric",
+        lambda ledger: demographic_disparity(None, np.ma.array(R.y, mask=R.y == 1), sensitive_features=R.groups),
+        "y_pred of demographic_disparity", "masked",
+    ),
+]  # fmt: skip
+
+SHUFFLED = pd.Series(R.y).iloc[SEED]
+OTHER_GROUPS = pd.Series(R.groups).iloc[SEED]
+DO = r"matched by position", r"\.loc\[", r"\.to_numpy\(\)"
+
+#: Two pandas objects say which of their rows belong together.
+INDEXES = [
+    mistake("y", lambda ledger: fit_pate(ledger, frame(R.X), SHUFFLED, frame(R.X_public)), "y of PATEClassifier", *DO),
+    mistake(
+        "groups",
+        lambda ledger: fit_answers(ledger, frame(R.X), groups=OTHER_GROUPS),
+        "sensitive_features of RandomizedResponseClassifier", *DO,
+    ),
+    mistake(
+        "public groups",
+        lambda ledger: fit_fair(ledger, public=frame(R.X_public), groups=pd.Series(R.groups_public)[::-1]),
+        "sensitive_features_public of FairPATEClassifier", *DO,
+    ),
+    mistake(
+        "the groups inside of PublicData",
+        lambda ledger: fit_fair(
+            ledger, public=PublicData(frame(R.X_public), pd.Series(R.groups_public)[::-1]), groups=None
+        ),
+        "sensitive_features_public of FairPATEClassifier", *DO,
+    ),
+    mistake(
+        "a generator's labels",
+        lambda ledger: fit_generator(ledger, frame(R.X), SHUFFLED),
+        "y of PFGuardGenerator", *DO,
+    ),
+    mistake(
+        "a search's groups",
+        lambda ledger: ParetoSearchCV(fair(ledger), {"gamma": [0.1, 0.2]}).fit(
+            frame(R.X), pd.Series(R.y), sensitive_features=OTHER_GROUPS, X_public=R.public
+        ),
+        "sensitive_features of ParetoSearchCV", *DO,
+    ),
+    mistake(
+        "a baseline's groups",
+        lambda ledger: ParityLogisticRegression().fit(frame(R.X), R.y, sensitive_features=OTHER_GROUPS),
+        "sensitive_features of ParityLogisticRegression", *DO,
+    ),
+    mistake(
+        "a fair network's labels",
+        lambda ledger: LagrangianClassifier().fit(frame(R.X), SHUFFLED, sensitive_features=R.groups),
+        "y of LagrangianClassifier", *DO,
+    ),
+    mistake(
+        "the groups of a stream of answers",
+        lambda ledger: IDP3(LogisticRegression()).fit(frame(R.X), R.y, sensitive_features=OTHER_GROUPS),
+        "sensitive_features of IDP3", *DO,
+    ),
+    mistake(
+        "the groups of public rows to calibrate on",
+        lambda ledger: FairnessCalibrator(LogisticRegression().fit(R.X, R.y)).fit(
+            frame(R.X), sensitive_features=OTHER_GROUPS
+        ),
+        "sensitive_features of FairnessCalibrator", *DO,
+    ),
+    mistake(
+        "the groups of a metric",
+        lambda ledger: demographic_disparity(pd.Series(R.y), pd.Series(R.y), sensitive_features=OTHER_GROUPS),
+        "sensitive_features of demographic_disparity", *DO,
+    ),
+    mistake(
+        "the labels of a split",
+        lambda ledger: train_private_public_test_split(frame(R.X), SHUFFLED, R.groups),
+        "y of train_private_public_test_split", *DO,
+    ),
+]  # fmt: skip
+
+SETTINGS = [
+    mistake(
+        "a seed and a ledger",
+        lambda ledger: fit_pate(ledger, noise_seed=0),
+        "PATEClassifier got both 'noise_seed' and 'ledger'", "Leave one of them out",
+    ),
+    mistake(
+        "an unknown constraint",
+        lambda ledger: fit_pfld(ledger, constraints="equal_odds"),
+        "'constraints' parameter of PFLDClassifier", "'equalized_odds'", "Got 'equal_odds'",
+    ),
+    mistake(
+        "an unknown constraint of SF-PATE",
+        lambda ledger: sf_pate(ledger, constraints="parity").fit(R.X, R.y, sensitive_features=R.groups),
+        "'constraints' parameter of SFPATEClassifier", "'demographic_parity'", "Got 'parity'",
+    ),
+    mistake(
+        "a classifier as a net",
+        lambda ledger: sgd(ledger, net=LogisticRegression(), lam=0.0).fit(R.X, R.y),
+        "'net' parameter of FairDPSGDClassifier", "'mlp'", "Got .*LogisticRegression",
+    ),
+    mistake(
+        "a net that does not exist",
+        lambda ledger: sgd(ledger, net="resnet", lam=0.0).fit(R.X, R.y),
+        "'net' parameter of FairDPSGDClassifier", "'cnn'", "Got 'resnet'",
+    ),
+    mistake(
+        "an unknown way to vote",
+        lambda ledger: fit_pate(ledger, voting="hard"),
+        "'voting' parameter of PATEClassifier", "'soft'", "Got 'hard'",
+    ),
+    mistake(
+        "a budget as a string",
+        lambda ledger: fit_pate(ledger, epsilon="1"),
+        "'epsilon' parameter of PATEClassifier", "float in the range", "Got '1'",
+    ),
+    mistake(
+        "a path as a ledger",
+        lambda ledger: fit_pate("ledger.jsonl"),
+        "'ledger' parameter of PATEClassifier", "Got 'ledger.jsonl'",
+    ),
+    mistake(
+        "a typing error in a grid",
+        lambda ledger: ParetoSearchCV(pate(ledger), {"treshold": [0.6]}, scoring="accuracy").fit(
+            R.X, R.y, X_public=R.X_public
+        ),
+        "'treshold'", "PATEClassifier", "Valid parameters are",
+    ),
+]  # fmt: skip
+
+USE = [
+    mistake("a prediction before the fit", lambda ledger: pate(ledger).predict(R.X), "PATEClassifier", "Call 'fit'",
+            kind=NotFittedError),
+    mistake("a sample before the fit", lambda ledger: generator(ledger).sample(3), "PFGuardGenerator", "Call 'fit'",
+            kind=NotFittedError),
+    mistake(
+        "calibrating what is not fitted",
+        lambda ledger: FairnessCalibrator(LogisticRegression()).fit(R.X, sensitive_features=R.groups),
+        "FairnessCalibrator", "LogisticRegression is not", "Fit it first", kind=NotFittedError,
+    ),
+]  # fmt: skip
+
+MISTAKES = [*PUBLIC_ROWS, *ROWS, *MASKED, *INDEXES, *SETTINGS, *USE]
+
+
+@pytest.mark.parametrize("made", MISTAKES, ids=lambda made: made.name)
+def test_a_mistake_is_named_refused_and_costs_nothing(made):
+    ledger = PrivacyLedger(epsilon=10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(made.kind) as caught:
+            made.call(ledger)
+    said = str(caught.value)
+    for pattern in made.says:
+        assert re.search(pattern, said, re.DOTALL), (pattern, said)
+    assert not re.search(r"31415|\b2(40|39)\b", said), said
+    assert ledger.entries == ()
+
+
+def test_thirty_mistakes_are_listed_once_each():
+    names = [made.name for made in MISTAKES]
+    assert len(names) >= 30 and len(set(names)) == len(names)
+
+
+# ---- what is no mistake --------------------------------------------------------------------------------------
+def test_an_index_beside_plain_arrays_is_no_mistake():
+    """Positions match rows; only two indexes can contradict each other."""
+    ledger = PrivacyLedger()
+    X, public = frame(R.X).set_axis(SEED), frame(R.X_public)
+    fit_pate(ledger, X, R.y, public)
+    fit_pate(ledger, X, pd.Series(R.y, index=SEED), public)
+    fit_pate(ledger, R.X, SHUFFLED)
+    assert demographic_disparity(R.y, SHUFFLED.to_numpy(), sensitive_features=pd.Series(R.groups)) >= 0
+    assert len(ledger.entries) == 3
+
+
+def test_matching_by_position_would_have_hidden_a_gap():
+    """What the refusal is for: predictions without a gap, whose groups come in another order, seem to have one."""
+    groups = pd.Series([0, 1] * 50)
+    predicted = groups.map({0: 1, 1: 0}).sort_values()
+    assert demographic_disparity(None, predicted, sensitive_features=groups[predicted.index]) == 1.0
+    assert demographic_disparity(None, predicted.to_numpy(), sensitive_features=groups) < 0.1
+    with pytest.raises(ValueError, match="another index"):
+        demographic_disparity(None, predicted, sensitive_features=groups)
+
+
+def test_a_mask_without_a_masked_entry_is_no_mistake():
+    fit_pate(PrivacyLedger(), np.ma.array(R.X, mask=False))
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_matrix])
+def test_sparse_rows_are_written_out(make):
+    seeded = {"noise_seed": 0, "random_state": 0}
+    for cls, fit in (
+        (PATEClassifier, lambda model, X, public: model.fit(X, R.y, X_public=public)),
+        (RandomizedResponseClassifier, lambda model, X, public: model.fit(X, R.y, sensitive_features=R.groups)),
+    ):
+        domain = {"classes": [0, 1], "n_teachers": 5} if cls is PATEClassifier else {"groups": [0, 1]}
+        dense = fit(cls(**domain, **seeded), R.X, R.X_public).predict(R.X_test)
+        sparse = fit(cls(**domain, **seeded), make(R.X), make(R.X_public)).predict(make(R.X_test))
+        np.testing.assert_array_equal(sparse, dense)
+
+
+def test_a_generator_reads_sparse_rows():
+    sample = PFGuardGenerator(groups=[0, 1], bounds=(-6.0, 6.0), classes=[0, 1], noise_seed=0, random_state=0)
+    dense = sample.fit(R.X, R.y, sensitive_features=R.groups).sample(20, random_state=0)
+    sparse = sample.fit(scipy.sparse.csr_matrix(R.X), R.y, sensitive_features=R.groups).sample(20, random_state=0)
+    np.testing.assert_array_equal(np.asarray(sparse), np.asarray(dense))
