@@ -162,13 +162,55 @@ include_sensitive : bool, default=False
     Keep the original columns of the group among the features.""",
     "return_X_y": """\
 return_X_y : bool, default=False
-    Return ``(data, target)`` only.""",
+    Return ``(data, target)`` only.
+
+Returns
+-------
+Bunch""",
     "fetch_raises": """\
+Raises
+------
 FileNotFoundError
     Neither the file nor OpenML can be reached. The message says how to give the folder.
 ValueError
     The file is not the published table, or ``sensitive`` is not one of the allowed names.""",
+    # ---- networks and their teachers
+    "settings_of_net": """\
+**settings
+    As of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
+    ``device``.
+
+Returns
+-------
+net : skorch.NeuralNetClassifier
+    Configured, and not yet built.""",
+    "trained_as_stacks": """\
+epochs : int, default=30
+    Passes of each teacher over its own rows.
+batch_size : int, default=32
+    Rows of each teacher in one step.
+lr : float, default=1e-3
+    Step size of Adam.
+weight_decay : float, default=1e-4
+    That multiple of each parameter is added to its gradient.
+device : str, default="cpu"
+    Where to train: a torch device, such as "cuda".""",
+    # ---- displays
+    "of_analysis": """\
+Parameters
+----------
+analysis : PATEAnalysis
+
+Attributes
+----------
+ax_ : matplotlib Axes
+figure_ : matplotlib Figure""",
     # ---- arguments of metrics
+    "raises_as_demographic_disparity": """\
+Raises
+------
+ValueError
+    As for :func:`demographic_disparity`.""",
     "true_and_predicted": """\
 y_true, y_pred : array-like of shape (n_rows,)
     True and predicted labels.""",
@@ -198,6 +240,13 @@ y_pred : ndarray of shape (n_rows,)
     "returns_proba": """\
 proba : ndarray of shape (n_rows, n_classes)
     Probability of each class, in the order of ``classes_``.""",
+}
+
+#: Whole sections, for methods that have no other argument and result.
+_OF_PREDICTIONS = "Parameters\n----------\n{X}\n\nReturns\n-------\n{result}"
+SHARED_TEXTS |= {
+    f"predicts_{kind}": _OF_PREDICTIONS.format(X=SHARED_TEXTS["X_predict"], result=SHARED_TEXTS[f"returns_{kind}"])
+    for kind in ("labels", "proba")
 }
 
 

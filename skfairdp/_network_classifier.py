@@ -32,13 +32,7 @@ class NetworkPredictions:
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         codes = self._logits(X).argmax(axis=1)
         return self.classes_[codes]
@@ -46,17 +40,12 @@ class NetworkPredictions:
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities, the softmax of the network's logits.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         return softmax(self._logits(X), axis=1)
 
 
+@shared_docs
 def mlp(hidden: Sequence[int] = (64,), **settings: Any) -> Any:
     """Return the network that ``net="mlp"`` stands for, with other sizes or settings.
 
@@ -67,14 +56,7 @@ def mlp(hidden: Sequence[int] = (64,), **settings: Any) -> Any:
     ----------
     hidden : tuple of int, default=(64,)
         Widths of the hidden layers; () is softmax regression.
-    **settings
-        As of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
-        ``device``.
-
-    Returns
-    -------
-    net : skorch.NeuralNetClassifier
-        Configured, and not yet built.
+    {settings_of_net}
 
     See Also
     --------
@@ -92,6 +74,7 @@ def mlp(hidden: Sequence[int] = (64,), **settings: Any) -> Any:
     return unset_net(MLP, module__hidden=hidden, **settings)
 
 
+@shared_docs
 def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (16, 32), **settings: Any) -> Any:
     """Return the network that ``net="cnn"`` stands for, with other sizes or settings.
 
@@ -104,14 +87,7 @@ def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (
         Channels, height and width of the images. None is for square images of one or three channels.
     channels : tuple of int, default=(16, 32)
         Output channels of each block. Every block halves height and width.
-    **settings
-        As of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
-        ``device``.
-
-    Returns
-    -------
-    net : skorch.NeuralNetClassifier
-        Configured, and not yet built.
+    {settings_of_net}
 
     See Also
     --------

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 __all__ = ["StackedMLP"]
 
@@ -40,7 +41,7 @@ class StackedMLP:
         """Parameters of one network."""
         return sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(self.widths))
 
-    def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
+    def initial(self, seeds: Sequence[int]) -> list[Tensor]:
         """Draw Glorot-uniform weights and zero biases, one network per seed: weight, bias, weight, bias, ...
 
         Hidden weights are (networks, inputs, outputs).
@@ -57,14 +58,7 @@ class StackedMLP:
         params[-2:] = [p.transpose(1, 2).contiguous() for p in params[-2:]]
         return params
 
-    def backward(
-        self,
-        params: list[torch.Tensor],
-        gradients: list[torch.Tensor],
-        x: torch.Tensor,
-        y: torch.Tensor,
-        weight: torch.Tensor,
-    ) -> None:
+    def backward(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         activations, signal = self.forward(params, x)
         signal = signal.softmax(dim=1)
@@ -72,7 +66,7 @@ class StackedMLP:
         signal.mul_(weight[:, None, :])
         self.backpropagate(params, gradients, activations, signal)
 
-    def forward(self, params: list[torch.Tensor], x: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
+    def forward(self, params: list[Tensor], x: Tensor) -> tuple[list[Tensor], Tensor]:
         """Activations of all layers below the output, and scores (networks, classes, rows), of rows per network.
 
         ``x`` is (networks, rows, n_features).
@@ -85,10 +79,10 @@ class StackedMLP:
 
     def backpropagate(
         self,
-        params: list[torch.Tensor],
-        gradients: list[torch.Tensor],
-        activations: list[torch.Tensor],
-        signal: torch.Tensor,
+        params: list[Tensor],
+        gradients: list[Tensor],
+        activations: list[Tensor],
+        signal: Tensor,
     ) -> None:
         """Write into ``gradients`` what the derivatives ``signal`` by the scores come to; ``activations`` are used up.
 
@@ -107,9 +101,7 @@ class StackedMLP:
             torch.sum(signal, 1, keepdim=True, out=gradients[layer + 1])
             above = hidden[layer]
 
-    def signals(
-        self, params: list[torch.Tensor], activations: list[torch.Tensor], signal: torch.Tensor
-    ) -> list[torch.Tensor]:
+    def signals(self, params: list[Tensor], activations: list[Tensor], signal: Tensor) -> list[Tensor]:
         """What derivatives ``signal`` by the scores are by what enters each hidden layer, top first, and by the rows.
 
         ``activations`` and the shape of ``signal`` are those of :meth:`forward`; the last is (networks, rows,
@@ -122,9 +114,7 @@ class StackedMLP:
             found.append(torch.bmm(found[-1], hidden[layer].transpose(1, 2)))
         return found
 
-    def penalise_slopes(
-        self, params: list[torch.Tensor], gradients: list[torch.Tensor], x: torch.Tensor, strength: float
-    ) -> None:
+    def penalise_slopes(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, strength: float) -> None:
         """Add to ``gradients`` those of ``strength`` times the mean of (‖∂ score/∂ row‖ − 1)² over the rows ``x``.
 
         While the same units are active, slopes are products of weights, and ``u · slope`` is linear in each of them:
@@ -140,7 +130,7 @@ class StackedMLP:
             tangent = torch.bmm(tangent, hidden[layer]).mul_(activations[depth + 1].sign())
         gradients[-2].add_(tangent.sum(dim=1, keepdim=True))
 
-    def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, n_features)."""
         *hidden, last, bias = params
         h = x.expand(last.shape[0], *x.shape)

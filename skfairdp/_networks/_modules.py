@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 __all__ = ["StackedModule"]
@@ -71,7 +71,7 @@ class StackedModule:
         shared = {**dict(self.module.named_buffers()), **dict(self.module.named_parameters())}
         self.shared = {name: t.detach() for name, t in shared.items() if name not in trained}
 
-    def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
+    def initial(self, seeds: Sequence[int]) -> list[Tensor]:
         """Draw one set of parameters per seed, in the order of ``module.named_parameters()``."""
         copies = [copy.deepcopy(self.module) for _ in seeds]
         for seed, module in zip(seeds, copies, strict=True):
@@ -79,14 +79,7 @@ class StackedModule:
         stacked, _ = stack_module_state(copies)
         return [stacked[name].detach() for name in self.names]
 
-    def backward(
-        self,
-        params: list[torch.Tensor],
-        gradients: list[torch.Tensor],
-        x: torch.Tensor,
-        y: torch.Tensor,
-        weight: torch.Tensor,
-    ) -> None:
+    def backward(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         self.module.train()
         computed = vmap(grad(self._loss), in_dims=(0, None, 0, 0, 0))(
@@ -95,16 +88,14 @@ class StackedModule:
         for name, gradient in zip(self.names, gradients, strict=True):
             gradient.copy_(computed[name])
 
-    def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...)."""
         self.module.eval()
         return vmap(self._forward, in_dims=(0, None, None))(
             dict(zip(self.names, params, strict=True)), self._shared_on(x.device), x
         )
 
-    def _forward(
-        self, params: dict[str, torch.Tensor], shared: dict[str, torch.Tensor], x: torch.Tensor
-    ) -> torch.Tensor:
+    def _forward(self, params: dict[str, Tensor], shared: dict[str, Tensor], x: Tensor) -> Tensor:
         out = functional_call(self.module, (params, shared), (x,))
         if out.ndim != 2 or out.shape[1] != self.n_classes:
             raise ValueError(
@@ -115,16 +106,16 @@ class StackedModule:
 
     def _loss(
         self,
-        params: dict[str, torch.Tensor],
-        shared: dict[str, torch.Tensor],
-        x: torch.Tensor,
-        y: torch.Tensor,
-        weight: torch.Tensor,
-    ) -> torch.Tensor:
+        params: dict[str, Tensor],
+        shared: dict[str, Tensor],
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+    ) -> Tensor:
         loss = nn.functional.cross_entropy(self._forward(params, shared, x), y, reduction="none")
         return (loss * weight).sum()
 
-    def _shared_on(self, device: torch.device) -> dict[str, torch.Tensor]:
+    def _shared_on(self, device: torch.device) -> dict[str, Tensor]:
         return {name: t.to(device) for name, t in self.shared.items()}
 
 

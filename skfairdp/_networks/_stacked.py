@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from skfairdp.utils import progress_bar
 
@@ -37,23 +38,16 @@ class StackedNet(Protocol):
     widest: int
     """Largest number of values that one row takes in any layer; bounds the rows predicted at a time."""
 
-    def initial(self, seeds: Sequence[int]) -> list[torch.Tensor]:
+    def initial(self, seeds: Sequence[int]) -> list[Tensor]:
         """Draw one set of parameters per seed; axis 0 of every tensor counts the networks."""
 
-    def backward(
-        self,
-        params: list[torch.Tensor],
-        gradients: list[torch.Tensor],
-        x: torch.Tensor,
-        y: torch.Tensor,
-        weight: torch.Tensor,
-    ) -> None:
+    def backward(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Write into ``gradients`` those of each network's weighted cross-entropy.
 
         ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows).
         """
 
-    def logits(self, params: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...), which all networks share."""
 
 
@@ -151,7 +145,7 @@ def train_stacked(
     weight_decay: float = 0.0,
     device: torch.device | str = "cpu",
     progress: bool = False,
-) -> list[torch.Tensor]:
+) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
 
     Parameters
@@ -219,7 +213,7 @@ def train_stacked(
 @torch.no_grad()
 def predict_stacked(
     net: StackedNet,
-    params: list[torch.Tensor],
+    params: list[Tensor],
     X: NDArray[np.floating],
     allowed: NDArray[np.bool_],
     *,
@@ -260,7 +254,7 @@ def predict_stacked(
 @torch.no_grad()
 def predict_stacked_proba(
     net: StackedNet,
-    params: list[torch.Tensor],
+    params: list[Tensor],
     X: NDArray[np.floating],
     allowed: NDArray[np.bool_],
     *,
@@ -287,11 +281,11 @@ def predict_stacked_proba(
 
 def _scores(
     net: StackedNet,
-    params: list[torch.Tensor],
+    params: list[Tensor],
     X: NDArray[np.floating],
     allowed: NDArray[np.bool_],
     device: torch.device | str,
-) -> Iterator[tuple[int, torch.Tensor]]:
+) -> Iterator[tuple[int, Tensor]]:
     """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]
     forbidden = torch.as_tensor(~allowed, device=device)[:, None, :]

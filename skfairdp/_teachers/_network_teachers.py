@@ -90,15 +90,7 @@ class MLPTeachers(_StackedTeachers):
     ----------
     hidden : tuple of int, default=(64, 64)
         Widths of the hidden layers.
-    epochs : int, default=30
-        Passes of each teacher over its own rows.
-    batch_size : int, default=32
-        Rows of each teacher in one step.
-    lr : float, default=1e-3
-        Step size of Adam.
-    weight_decay : float, default=1e-4
-        That multiple of each parameter is added to its gradient.
-    {device}
+    {trained_as_stacks}
 
     Examples
     --------
@@ -157,15 +149,7 @@ class ModuleTeachers(_StackedTeachers):
     ----------
     module : torch.nn.Module or callable without arguments that returns one
         Maps rows (n, ...) to logits (n, n_classes).
-    epochs : int, default=30
-        Passes of each teacher over its own rows.
-    batch_size : int, default=32
-        Rows of each teacher in one step.
-    lr : float, default=1e-3
-        Step size of Adam.
-    weight_decay : float, default=1e-4
-        That multiple of each parameter is added to its gradient.
-    {device}
+    {trained_as_stacks}
 
     Examples
     --------

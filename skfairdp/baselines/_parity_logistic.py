@@ -196,13 +196,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities, shape (n_rows, n_classes).
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         scores = self.decision_function(X)
         return softmax(_with_reference(scores[:, None]) if scores.ndim == 1 else scores, axis=1)
@@ -210,13 +204,7 @@ class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predicted classes, shape (n_rows,); the group is not needed.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]

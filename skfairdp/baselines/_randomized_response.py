@@ -184,13 +184,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
         features = read_features(self, X)
@@ -204,13 +198,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities of the learner; only where it has them.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         check_is_fitted(self, "fair_estimator_")
         features = read_features(self, X)

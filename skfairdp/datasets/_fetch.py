@@ -39,18 +39,12 @@ def fetch_adult(
         ``"race"`` is White against Non-White, as the papers have it. A list gives a DataFrame of groups.
     {include_sensitive}
     {return_X_y}
-
-    Returns
-    -------
-    Bunch
         data : DataFrame of shape (48842, 12) with one group column dropped;
         target : Series of 0 and 1 (1: ``>50K``);
         sensitive_features : Series, or DataFrame where ``sensitive`` is a list;
         split : Series of ``"train"`` and ``"test"`` (UCI's files), or None from OpenML;
         feature_names, target_names, DESCR, source.
 
-    Raises
-    ------
     {fetch_raises}
 
     References
@@ -74,12 +68,9 @@ def fetch_adult(
     }
     return _bunch(
         ADULT,
-        frame,
-        where,
+        (frame, where),
         groupings,
-        sensitive,
-        include_sensitive,
-        return_X_y,
+        (sensitive, include_sensitive, return_X_y),
         drop=["fnlwgt"],
         target_names=["<=50K", ">50K"],
         split=split,
@@ -111,17 +102,11 @@ def fetch_bank(
         Leave out ``duration``. It is known only after the call, so a predictor to be used before it must not
         have it; the papers keep it.
     {return_X_y}
-
-    Returns
-    -------
-    Bunch
         data : DataFrame of shape (45211, 15) with one group column dropped;
         target : Series of 0 and 1 (1: subscribed);
         sensitive_features : Series, or DataFrame where ``sensitive`` is a list;
         feature_names, target_names, DESCR, source.
 
-    Raises
-    ------
     {fetch_raises}
 
     References
@@ -142,12 +127,9 @@ def fetch_bank(
     }
     return _bunch(
         BANK,
-        frame,
-        where,
+        (frame, where),
         groupings,
-        sensitive,
-        include_sensitive,
-        return_X_y,
+        (sensitive, include_sensitive, return_X_y),
         drop=["duration"] if drop_duration else [],
         target_names=["no", "yes"],
     )
@@ -174,17 +156,11 @@ def fetch_credit(
     sensitive : {"sex", "education", "marriage"} or a list of them, default="sex"
     {include_sensitive}
     {return_X_y}
-
-    Returns
-    -------
-    Bunch
         data : DataFrame of shape (30000, 22) with one group column dropped;
         target : Series of 0 and 1 (1: default);
         sensitive_features : Series, or DataFrame where ``sensitive`` is a list;
         feature_names, target_names, DESCR, source.
 
-    Raises
-    ------
     {fetch_raises}
 
     References
@@ -210,12 +186,9 @@ def fetch_credit(
     }
     return _bunch(
         CREDIT,
-        frame,
-        where,
+        (frame, where),
         groupings,
-        sensitive,
-        include_sensitive,
-        return_X_y,
+        (sensitive, include_sensitive, return_X_y),
         target_names=["no default", "default"],
     )
 
@@ -242,10 +215,6 @@ def fetch_parkinsons(
     include_sensitive : bool, default=False
         Keep ``sex`` among the features.
     {return_X_y}
-
-    Returns
-    -------
-    Bunch
         data : DataFrame of shape (5875, 18);
         target : Series of 0 and 1 (1: above the median);
         sensitive_features : Series of ``"male"`` and ``"female"``;
@@ -276,12 +245,9 @@ def fetch_parkinsons(
     subject = frame["subject#"].rename("subject")
     return _bunch(
         PARKINSONS,
-        frame,
-        where,
+        (frame, where),
         {"sex": ("sex", lambda f: f["sex"])},
-        sensitive,
-        include_sensitive,
-        return_X_y,
+        (sensitive, include_sensitive, return_X_y),
         drop=["subject#", "motor_UPDRS", "total_UPDRS"],
         target_names=["low", "high"],
         subject=subject,
@@ -294,18 +260,19 @@ def _either(condition: pd.Series, yes: str, no: str) -> pd.Series:
 
 def _bunch(
     source: Source,
-    frame: pd.DataFrame,
-    where: str,
+    table: tuple[pd.DataFrame, str],
     groupings: dict[str, tuple[str, Grouping]],
-    sensitive: str | Sequence[str],
-    include_sensitive: bool,
-    return_X_y: bool,
+    asked: tuple[str | Sequence[str], bool, bool],
     *,
     drop: Sequence[str] = (),
     target_names: Sequence[str],
     **extra: Any,
 ) -> Any:
-    """Take target and groups out; ``groupings`` maps a name to its column and to how it is read."""
+    """Take target and groups out; ``groupings`` maps a name to its column and to how it is read.
+
+    ``asked`` holds the arguments ``sensitive``, ``include_sensitive`` and ``return_X_y``.
+    """
+    (frame, where), (sensitive, include_sensitive, return_X_y) = table, asked
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     if not names or any(name not in groupings for name in names):
         raise ValueError(

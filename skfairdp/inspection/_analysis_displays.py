@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skfairdp._docs import shared_docs
 from skfairdp.inspection._pate_analysis import PATEAnalysis
 
 __all__ = ["ExcessiveRiskDisplay", "FlippingProbabilityDisplay"]
@@ -61,17 +62,11 @@ class _AnalysisDisplay(ABC):
         """Draw on ``ax_``."""
 
 
+@shared_docs
 class ExcessiveRiskDisplay(_AnalysisDisplay):
     """Excessive risk of each group, with hard and with soft labels. **Not private**, like the analysis it shows.
 
-    Parameters
-    ----------
-    analysis : PATEAnalysis
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {of_analysis}
 
     Examples
     --------
@@ -98,17 +93,11 @@ class ExcessiveRiskDisplay(_AnalysisDisplay):
         self.ax_.legend()
 
 
+@shared_docs
 class FlippingProbabilityDisplay(_AnalysisDisplay):
     """Flipping probability of each public row against how close it is to the boundary. **Not private.**
 
-    Parameters
-    ----------
-    analysis : PATEAnalysis
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {of_analysis}
 
     Examples
     --------

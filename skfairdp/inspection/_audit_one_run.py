@@ -1,7 +1,7 @@
 """Sharper audits from one run: each assumes more of the mechanism than ``audit_one_run``, says what, proves more."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit import AuditResult, audit_matched_filter
-from skfairdp.inspection._one_run import _check_shares, _checked, _numbers_of_guesses
+from skfairdp.inspection._one_run import OneRunAuditResult, _check_shares, _checked, _numbers_of_guesses
 from skfairdp.privacy import gdp_epsilon
 
 __all__ = ["TradeOffAuditResult", "audit_one_run_f_dp", "audit_one_run_gaussian"]
@@ -22,7 +22,7 @@ _GRID = 33  # values of the parameter that one pass of the recursion tries at on
 
 
 @dataclass(frozen=True)
-class TradeOffAuditResult:
+class TradeOffAuditResult(OneRunAuditResult):
     """What one run gave away under a family of trade-off curves. It refutes claims; it never certifies one.
 
     Attributes
@@ -40,18 +40,8 @@ class TradeOffAuditResult:
         Guesses made and guesses right, for the number of guesses that gave the bound.
     """
 
-    curve: str
-    parameter_lower: float
-    epsilon_lower: float
-    delta: float
-    confidence: float
-    n_canaries: int
-    n_guesses: int
-    n_correct: int
-
-    def refutes(self, epsilon: float) -> bool:
-        """Whether a claim of at most (ε, ``delta``) is refuted at the audit's confidence."""
-        return self.epsilon_lower > epsilon
+    curve: str = field(kw_only=True)
+    parameter_lower: float = field(kw_only=True)
 
 
 def audit_one_run_f_dp(
@@ -136,7 +126,7 @@ def audit_one_run_f_dp(
         found.append((_parameter_lower(_needed(curve, delta), m, r, c, risk), r, c))
     parameter, r, c = max(found, key=lambda bound: bound[0])
     epsilon = gdp_epsilon(parameter, delta) if curve == "gdp" else parameter
-    return TradeOffAuditResult(curve, parameter, epsilon, delta, confidence, m, r, c)
+    return TradeOffAuditResult(epsilon, delta, confidence, m, r, c, curve=curve, parameter_lower=parameter)
 
 
 def audit_one_run_gaussian(scores: ArrayLike, included: ArrayLike, *, confidence: float = 0.95) -> AuditResult:

@@ -199,15 +199,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities; the group is not needed.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows with the columns seen in ``fit``.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_rows, n_classes)
-            Probabilities of the classes, in the order of ``classes_``.
+        {predicts_proba}
         """
         from skfairdp._networks import predict_logits
 
@@ -219,15 +211,7 @@ class LagrangianClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows with the columns seen in ``fit``.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_rows,)
-            Predicted class labels.
+        {predicts_labels}
         """
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]

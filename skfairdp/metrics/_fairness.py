@@ -93,10 +93,7 @@ def equalized_odds_disparity(
         In [0, 1]. A group without answered rows of a label is left out for that label; 0 with a
         ``FairnessWarning`` where no label has two groups to compare.
 
-    Raises
-    ------
-    ValueError
-        As for :func:`demographic_disparity`.
+    {raises_as_demographic_disparity}
 
     Examples
     --------
@@ -132,10 +129,7 @@ def accuracy_disparity(
     float
         In [0, 1]; 0 with a ``FairnessWarning`` where fewer than two groups have an answered row.
 
-    Raises
-    ------
-    ValueError
-        As for :func:`demographic_disparity`.
+    {raises_as_demographic_disparity}
 
     Examples
     --------

@@ -75,13 +75,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predictions of the winner.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         return self._winner().predict(X)
 
@@ -89,13 +83,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities of the winner.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         return self._winner().predict_proba(X)
 

@@ -217,13 +217,7 @@ class LearnsFromVotes:
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         check_is_fitted(self, "student_")
         return self.classes_[np.asarray(self.student_.predict(read_features(self, X)), dtype=np.int64)]
@@ -232,13 +226,7 @@ class LearnsFromVotes:
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities of the student (of one that learns vote shares: those); only where it has them.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         check_is_fitted(self, "student_")
         features = read_features(self, X)

@@ -203,25 +203,13 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,).
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         return self.classes_[self._scores(X).argmax(axis=1)]
 
     def predict_proba(self, X: Array) -> Array:
         """Class probabilities of shape (n_rows, n_classes).
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         return softmax(self._scores(X), axis=1)

@@ -200,13 +200,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,).
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         scores = self._scores(X)
         return self.classes_[_decide(scores)]
@@ -214,13 +208,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Array) -> Array:
         """Estimated vote shares of shape (n_rows, n_classes).
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:

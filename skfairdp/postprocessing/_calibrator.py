@@ -248,13 +248,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         check_is_fitted(self, "method_")
         features, _, _ = self._split(X, self.estimator_, reset=False)
