@@ -205,6 +205,31 @@ Attributes
 ----------
 ax_ : matplotlib Axes
 figure_ : matplotlib Figure""",
+    "drawn_frontier": """\
+x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
+    What the axes show.
+ax : matplotlib Axes, or sequence of them, default=None
+    As for :meth:`plot`.
+
+Returns
+-------
+ParetoFrontierDisplay
+    Drawn.""",
+    # ---- audits
+    "canaries_of_one_run": """\
+scores : array-like of shape (n_canaries,)
+    Larger scores speak for the canary being in. Ties are decided by position.
+included : array-like of bool of shape (n_canaries,)
+    Which canaries were in.""",
+    "notes_of_one_run": """\
+Raises
+------
+ValueError
+    Scores not a finite vector, ``included`` of another length or not of booleans, or a parameter out of range.
+
+Notes
+-----
+The run that is audited is a release, and ``included`` is its secret: audit with canaries that may be shown.""",
     # ---- arguments of metrics
     "raises_as_demographic_disparity": """\
 Raises
@@ -234,6 +259,11 @@ sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
     "returns_self": """\
 self : object
     The fitted estimator.""",
+    "returns_gated": """\
+Returns
+-------
+labels : ndarray of shape (n_rows,)
+    Predictions, or the reject label.""",
     "returns_labels": """\
 y_pred : ndarray of shape (n_rows,)
     Predicted class labels.""",

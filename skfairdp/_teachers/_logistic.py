@@ -74,7 +74,12 @@ class LogisticTeachers(BaseEstimator):
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
         intercept = np.zeros((n_teachers, n_classes))
         blocks = parts.blocks(self._teachers_per_task)
-        tasks = (self._task(X, y, block) for block in blocks)
+        settings = float(self.C), int(self.max_iter), float(self.tol)
+        rows = map(np.concatenate, (block.rows for block in blocks))
+        tasks = (
+            (X[of], y[of], np.array([len(part) for part in block.rows]), block.seen, self._batch_entries, settings)
+            for of, block in zip(rows, blocks, strict=True)
+        )
         results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
         start = 0
         for block, (owner, target, w, b) in zip(blocks, results, strict=True):
@@ -84,12 +89,6 @@ class LogisticTeachers(BaseEstimator):
         # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
         baseline = parts.seen & ~scored
         return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)), scored)
-
-    def _task(self, X: NDArray[np.floating], y: NDArray[np.int64], block: Parts) -> tuple[Any, ...]:
-        rows = np.concatenate(block.rows)
-        sizes = np.array([len(part) for part in block.rows])
-        settings = float(self.C), int(self.max_iter), float(self.tol)
-        return X[rows], y[rows], sizes, block.seen, self._batch_entries, settings
 
 
 class LogisticEnsemble:

@@ -110,7 +110,7 @@ class FairnessGate:
         if counts is not None:
             inner = as_counts(counts, (self.n_groups, self.n_classes), owner="FairnessGate")
         # Lists, not arrays: single entries are read and written far more often than the whole.
-        self._counts, self._sizes, self._sums = (part.tolist() for part in _margins(inner))
+        self._counts, self._sizes, self._sums = inner.ravel().tolist(), inner.sum(1).tolist(), inner.sum(0).tolist()
         # E of the counts, and an upper bound on every Γ; None where a look is due.
         self._excess: float | None = None
         self._peak: float | None = None
@@ -213,8 +213,8 @@ class FairnessGate:
         if len(z) != len(k):
             raise ValueError(f"FairnessGate.run needs as many labels as groups; got {len(k)} and {len(z)}.")
         if self.gamma is None:
-            counts = self.counts + tally(z, k, (self.n_groups, self.n_classes))
-            self._counts, self._sizes, self._sums = (part.tolist() for part in _margins(counts))
+            inner = self.counts + tally(z, k, (self.n_groups, self.n_classes))
+            self._counts, self._sizes, self._sums = inner.ravel().tolist(), inner.sum(1).tolist(), inner.sum(0).tolist()
             return np.ones(len(z), dtype=bool)
         compiled = None
         if engine == "numba" or (engine == "auto" and len(z) >= _WORTH_COMPILING):
@@ -289,10 +289,6 @@ class FairnessGate:
         if array.size and (array.min() < 0 or array.max() >= n):
             raise ValueError(f"The '{name}' of FairnessGate.run must lie in 0..{n - 1}.")
         return array.astype(np.int64, copy=False)
-
-
-def _margins(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    return counts.ravel(), counts.sum(axis=1), counts.sum(axis=0)
 
 
 def _check_integer(value: Any, low: int, name: str) -> None:

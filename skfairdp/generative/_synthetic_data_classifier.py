@@ -202,14 +202,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:
         """Predict the class of each row, without its group.
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_columns)
-            Rows with the columns seen in ``fit``.
-
-        Returns
-        -------
-        {returns_labels}
+        {predicts_labels}
         """
         check_is_fitted(self, "estimator_")
         options: dict[str, Any] = {}
@@ -222,14 +215,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     def predict_proba(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Class probabilities of the learner; only where it has them.
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_columns)
-            Rows with the columns seen in ``fit``.
-
-        Returns
-        -------
-        {returns_proba}
+        {predicts_proba}
         """
         check_is_fitted(self, "estimator_")
         encoded = self._encoded(X)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit import AuditResult, audit_matched_filter
 from skfairdp.inspection._one_run import OneRunAuditResult, _check_shares, _checked, _numbers_of_guesses
@@ -44,6 +45,7 @@ class TradeOffAuditResult(OneRunAuditResult):
     parameter_lower: float = field(kw_only=True)
 
 
+@shared_docs
 def audit_one_run_f_dp(
     scores: ArrayLike,
     included: ArrayLike,
@@ -68,10 +70,7 @@ def audit_one_run_f_dp(
 
     Parameters
     ----------
-    scores : array-like of shape (n_canaries,)
-        Larger scores speak for the canary being in. Ties are decided by position.
-    included : array-like of bool of shape (n_canaries,)
-        Which canaries were in.
+    {canaries_of_one_run}
     delta : float
         In (0, 1) for ``"gdp"``, in [0, 1) for ``"epsilon_delta"``.
     curve : {"gdp", "epsilon_delta"}, default="gdp"
@@ -86,14 +85,7 @@ def audit_one_run_f_dp(
     -------
     TradeOffAuditResult
 
-    Raises
-    ------
-    ValueError
-        Scores not a finite vector, ``included`` of another length or not of booleans, or a parameter out of range.
-
-    Notes
-    -----
-    The run that is audited is a release, and ``included`` is its secret: audit with canaries that may be shown.
+    {notes_of_one_run}
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp._docs import shared_docs
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 from skfairdp.inspection._frontier_surface import draw_surface
 from skfairdp.inspection._html import write_frontier_page
@@ -29,6 +30,7 @@ _KINDS: dict[str, tuple[str, float, str]] = {
 }
 
 
+@shared_docs
 class ParetoFrontierDisplay:
     """Plot of the trade-off between privacy, fairness, accuracy and coverage.
 
@@ -122,15 +124,7 @@ class ParetoFrontierDisplay:
         ----------
         search : ParetoSearchCV, list of them, or dict of name → ParetoSearchCV
             Fitted, on the same private rows: what they cost together is composed.
-        x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
-            What the axes show.
-        ax : matplotlib Axes, or sequence of them, default=None
-            As for :meth:`plot`.
-
-        Returns
-        -------
-        ParetoFrontierDisplay
-            Drawn.
+        {drawn_frontier}
         """
         return cls(join_frontiers(search), x=x, y=y).plot(ax=ax)
 
@@ -158,15 +152,7 @@ class ParetoFrontierDisplay:
             Rows to measure on, their labels and groups; no ε covers them.
         dataset : str, default=""
             Name in titles.
-        x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
-            What the axes show.
-        ax : matplotlib Axes, or sequence of them, default=None
-            As for :meth:`plot`.
-
-        Returns
-        -------
-        ParetoFrontierDisplay
-            Drawn.
+        {drawn_frontier}
         """
         frame = measure_estimators(estimators, X, y_true, sensitive_features=sensitive_features, dataset=dataset)
         return cls(frame, x=x, y=y).plot(ax=ax)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 
 __all__ = ["OneRunAuditResult", "audit_one_run"]
@@ -47,6 +48,7 @@ class OneRunAuditResult:
         return self.epsilon_lower > epsilon
 
 
+@shared_docs
 def audit_one_run(
     scores: ArrayLike,
     included: ArrayLike,
@@ -73,10 +75,7 @@ def audit_one_run(
 
     Parameters
     ----------
-    scores : array-like of shape (n_canaries,)
-        Larger scores speak for the canary being in. Ties are decided by position.
-    included : array-like of bool of shape (n_canaries,)
-        Which canaries were in.
+    {canaries_of_one_run}
     delta : float
         The δ of the guarantee under audit, in [0, 1).
     confidence : float, default=0.95
@@ -90,14 +89,7 @@ def audit_one_run(
     OneRunAuditResult
         With the lower bound on ε.
 
-    Raises
-    ------
-    ValueError
-        Scores not a finite vector, ``included`` of another length or not of booleans, or a parameter out of range.
-
-    Notes
-    -----
-    The run that is audited is a release, and ``included`` is its secret: audit with canaries that may be shown.
+    {notes_of_one_run}
     For a guarantee under *replacing* a record, let the coin choose between two canaries.
 
     Examples

@@ -209,10 +209,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row, unless ``sensitive_columns`` names them.
 
-        Returns
-        -------
-        labels : ndarray of shape (n_rows,)
-            Predictions, or the reject label.
+        {returns_gated}
 
         Raises
         ------
@@ -245,10 +242,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame
             Group of each row.
 
-        Returns
-        -------
-        labels : ndarray of shape (n_rows,)
-            Predictions, or the reject label.
+        {returns_gated}
 
         Raises
         ------

@@ -396,21 +396,19 @@ def _canonical(event: DpEvent) -> DpEvent:
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
     """Plain JSON-ready description of an event tree; :func:`event_from_dict` gives an equal event back."""
     check_event(event)
-    return _described(event)
 
-
-def _described(event: DpEvent) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, DpEvent):
-            return _described(value)
+            fields = {field.name: plain(getattr(value, field.name)) for field in attr.fields(type(value))}
+            return {"type": type(value).__name__, **fields}
         if isinstance(value, list | tuple):
             return [plain(item) for item in value]
         if isinstance(value, np.generic):
             value = value.item()
         return "inf" if isinstance(value, float) and math.isinf(value) else value
 
-    fields = {field.name: plain(getattr(event, field.name)) for field in attr.fields(type(event))}
-    return {"type": type(event).__name__, **fields}
+    described: dict[str, Any] = plain(event)
+    return described
 
 
 def event_from_dict(description: dict[str, Any]) -> DpEvent:

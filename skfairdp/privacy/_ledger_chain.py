@@ -15,7 +15,7 @@ from typing import Any
 
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event, event_from_dict, event_to_dict
-from skfairdp.privacy._report import NeighboringRelation, Protects
+from skfairdp.privacy._report import unit_and_relation
 
 __all__ = ["FORMAT", "Chain", "LedgerEntry"]
 
@@ -52,25 +52,11 @@ class LedgerEntry:
             raise ValueError(f"label must be a str. Got {self.label!r} instead.")
         if isinstance(self.releases, str) or not all(isinstance(release, str) for release in self.releases):
             raise ValueError(f"releases must be a sequence of str. Got {self.releases!r} instead.")
-        protects = _member(Protects, "protects", self.protects)
-        relation = _member(NeighboringRelation, "neighboring_relation", self.neighboring_relation)
-        if relation.protects is not protects:
-            raise ValueError(
-                f"neighboring_relation='{relation}' protects one {relation.protects}, but protects='{protects}' was "
-                f"given. Pass protects='{relation.protects}', or another relation."
-            )
+        protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
         check_event(self.event)
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))
-
-
-def _member(kind: Any, name: str, value: object) -> Any:
-    try:
-        return kind(value)
-    except ValueError:
-        allowed = tuple(member.value for member in kind)
-        raise ValueError(f"{name} must be one of {allowed}. Got {value!r} instead.") from None
 
 
 @dataclass(frozen=True)

@@ -125,13 +125,10 @@ class GaussianMechanism(_Noise):
             if np.any(values != np.rint(values)):
                 raise ValueError("Discrete Gaussian noise needs integer values.")
             return values + self._draw(values.shape, source)
-        return self._rounded(values, source)
-
-    def _rounded(self, values: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
-        """The exact sum of values and Gaussian noise, on the grid."""
         grid = self.grid
-        # All of this is exact in floating point: the grid is a power of two. A value beyond 2^53 steps of it is a
-        # multiple of the grid already, and rounding it to whole steps changes nothing.
+        # The exact sum of values and noise, on the grid. All of this is exact in floating point: the grid is a power of
+        # two. A value beyond 2^53 steps of it is a multiple of the grid already, and rounding it to whole steps changes
+        # nothing.
         with np.errstate(over="ignore"):
             steps = values / grid
         if not np.all(np.isfinite(steps)):
@@ -344,25 +341,18 @@ def calibrate_noise(
     if math.isinf(epsilon):
         return 0.0
 
+    def excess(epsilon_at: Callable[[DpEvent, float], float], noise: float) -> float:
+        return (epsilon_at(event_at(noise), delta) - epsilon) / epsilon  # a quotient could round an excess to 0
+
     # Nearly all of the way on the cheaper bound; what is returned has been evaluated on the one that is reported.
     for epsilon_at, width in ((quick_epsilon_of, rtol / 4), (epsilon_of, rtol)):
-        guess = _search(partial(_excess, epsilon_at, event_at, epsilon, delta), guess, width, max_noise)
+        guess = _search(partial(excess, epsilon_at), guess, width, max_noise)
         if guess > max_noise:
             raise ValueError(
                 f"No noise up to {max_noise:g} brings epsilon down to {epsilon:g} at delta={delta:g}. "
                 "Plan fewer releases, or raise epsilon or delta."
             )
     return guess
-
-
-def _excess(
-    epsilon_at: Callable[[DpEvent, float], float],
-    event_at: Callable[[float], DpEvent],
-    epsilon: float,
-    delta: float,
-    noise: float,
-) -> float:
-    return (epsilon_at(event_at(noise), delta) - epsilon) / epsilon  # a quotient could round an excess to 0
 
 
 def _search(excess: Callable[[float], float], guess: float, rtol: float, max_noise: float) -> float:

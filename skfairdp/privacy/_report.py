@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
@@ -80,6 +80,23 @@ class NeighboringRelation(StrEnum):
     def number_is_public(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be used and printed."""
         return self is not NeighboringRelation.ADD_OR_REMOVE_ONE
+
+
+def unit_and_relation(protects: str, relation: str) -> tuple[Protects, NeighboringRelation]:
+    """Both as members of their enums; an error where they are none, or do not agree."""
+    members: list[Any] = []
+    kinds = (Protects, "protects", protects), (NeighboringRelation, "neighboring_relation", relation)
+    for kind, name, value in kinds:
+        try:
+            members.append(kind(value))
+        except ValueError:
+            raise ValueError(f"{name} must be one of {list(map(str, kind))}. Got {value!r} instead.") from None
+    if members[1].protects is not members[0]:
+        raise ValueError(
+            f"neighboring_relation='{members[1]}' protects one {members[1].protects}, not one {members[0]}. Pass "
+            f"protects='{members[1].protects}', or another relation."
+        )
+    return members[0], members[1]
 
 
 def relation_for(n_rows: int | None) -> NeighboringRelation:
@@ -179,11 +196,9 @@ class PrivacySpent:
     performed: tuple[PerformedRelease, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "protects", _member(Protects, self.protects, "protects"))
-        relation = _member(NeighboringRelation, self.neighboring_relation, "neighboring_relation")
+        protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
+        object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
-        if relation.protects is not self.protects:
-            raise ValueError(f"'{relation}' protects one {relation.protects}, not one {self.protects}.")
 
     @classmethod
     def of(
@@ -225,8 +240,8 @@ class PrivacySpent:
         return cls(
             epsilon=mechanism_epsilon if secret_noise else float("inf"),
             delta=delta,
-            protects=_member(Protects, protects, "protects"),
-            neighboring_relation=_member(NeighboringRelation, neighboring_relation, "neighboring_relation"),
+            protects=cast("Protects", protects),
+            neighboring_relation=cast("NeighboringRelation", neighboring_relation),
             event=event,
             mechanism_epsilon=mechanism_epsilon,
             public=tuple(public),
@@ -308,13 +323,6 @@ class PrivacySpent:
             f"epsilon={rounded_up(self.epsilon)} at delta={self.delta:g}, protecting one {self.protects} "
             f"({self.neighboring_relation}); certified by {how}{seeded}"
         )
-
-
-def _member(kind: Any, value: Any, name: str) -> Any:
-    try:
-        return kind(value)
-    except ValueError:
-        raise ValueError(f"{name} must be one of {[str(member) for member in kind]}. Got {value!r} instead.") from None
 
 
 class StatesPrivacy:

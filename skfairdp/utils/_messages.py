@@ -60,7 +60,7 @@ class _Muted:
         self.original = original
 
     def write(self, text: Any) -> Any:
-        return len(text) if _silence.depth else self.original.write(text)
+        return len(text) if _Silence.depth else self.original.write(text)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
@@ -75,39 +75,11 @@ class _Muted:
 
 
 class _Silence:
-    """Counts who asks for silence: filters and streams are one for the whole process, whatever its threads do.
+    """Counts who asks for silence: filters and streams are one for the whole process, whatever its threads do."""
 
-    The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
-    the wrong order where threads overlap.
-    """
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self._lock = threading.RLock()
-        self._undo = contextlib.ExitStack()
-
-    def begin(self) -> None:
-        with self._lock:
-            if self.depth == 0:
-                # A record of its own: what a learner lets through by filters of its own goes there, and is dropped.
-                self._undo.enter_context(warnings.catch_warnings(record=True))
-                warnings.simplefilter("ignore")
-                self._undo.callback(logging.disable, logging.root.manager.disable)
-                logging.disable(sys.maxsize)
-                for name in ("stdout", "stderr"):
-                    muted = _Muted(getattr(sys, name))
-                    setattr(sys, name, muted)
-                    self._undo.callback(_restore, name, muted)
-            self.depth += 1
-
-    def end(self) -> None:
-        with self._lock:
-            self.depth -= 1
-            if self.depth == 0:
-                self._undo.pop_all().close()
-
-
-_silence = _Silence()
+    depth = 0
+    lock = threading.RLock()
+    undo = contextlib.ExitStack()
 
 
 @contextlib.contextmanager
@@ -132,12 +104,35 @@ def silence() -> Iterator[None]:
     ...     print("133 private rows")
     ...     warnings.warn("lbfgs failed to converge")
     """
-    _silence.begin()
+    # The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
+    # the wrong order where threads overlap.
+    with _Silence.lock:
+        if _Silence.depth == 0:
+            # A record of its own: what a learner lets through by filters of its own goes there, and is dropped.
+            _Silence.undo.enter_context(warnings.catch_warnings(record=True))
+            warnings.simplefilter("ignore")
+            _Silence.undo.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(sys.maxsize)
+            for name in ("stdout", "stderr"):
+                _Silence.undo.enter_context(_muted(name))
+        _Silence.depth += 1
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
-        _silence.end()
+        with _Silence.lock:
+            _Silence.depth -= 1
+            if _Silence.depth == 0:
+                _Silence.undo.pop_all().close()
+
+
+@contextlib.contextmanager
+def _muted(name: str) -> Iterator[None]:
+    muted = _Muted(getattr(sys, name))
+    setattr(sys, name, muted)
+    yield
+    if getattr(sys, name) is muted:  # else somebody has redirected it since, and will restore it
+        setattr(sys, name, muted.original)
 
 
 def open_stream(stream: Any) -> Any:
@@ -145,11 +140,6 @@ def open_stream(stream: Any) -> Any:
     while isinstance(stream, _Muted):
         stream = stream.original
     return stream
-
-
-def _restore(name: str, muted: _Muted) -> None:
-    if getattr(sys, name) is muted:  # else somebody has redirected it since, and will restore it
-        setattr(sys, name, muted.original)
 
 
 def progress_bar(
