@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import binom
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import PerSampleLoss, clipped_gradient_sum
@@ -163,7 +164,10 @@ def released_mean(
 def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
     """Where the search starts: many sampled steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020)."""
     per_step = gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
-    return 1.02 / math.sqrt(math.log1p(per_step**2))
+    central = 1.02 / math.sqrt(math.log1p(per_step**2))
+    # Where ε is large, what counts is how often a record is sampled.
+    often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
+    return min(central, math.sqrt(often) / gdp_mu(epsilon, delta / 2))
 
 
 def _event(probability: float, noise_multiplier: float, steps: int) -> DpEvent:

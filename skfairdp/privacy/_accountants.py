@@ -42,6 +42,7 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
+from skfairdp.privacy._sampled_losses import inclusion_epsilon, losses_epsilon
 
 __all__ = ["RDP_ORDERS", "accountant_of", "epsilon_of", "rdp_of"]
 
@@ -55,7 +56,8 @@ _GRID = 1e-4  # privacy-loss grid of Laplace, and the coarsest for bits and rand
 _SAMPLED_GRIDS = (1e-5, 2e-3)  # finest and coarsest for Poisson-sampled Gaussians, whose own scale decides
 _SMALLEST = 2.0**-1022  # no release with a signal is taken for one without, however much noise there is
 _LEAST_NOISE, _MOST_NOISE = 1e-2, 1e9  # of sampled releases; more than that is taken for that, which costs no less
-_WIDEST = 5_000_000  # grid points of one release; with losses beyond them, no bound is computed
+_WIDEST = 2**16  # grid points of one release; larger losses take a coarser grid
+_SLOW = 2**15  # grid points from which on steps of sampled Gaussians are added up by our own transforms
 _STRIDE = 16  # orders per step of the coarse search: about the root of half their number
 _NEXT_TO_NOTHING = 1e-9  # a pure ε, over all its releases, that is added to a bound instead of put on a grid
 _UP = 1 + 2.0**-48  # above the roundings of a sum of products of a few factors each
@@ -241,14 +243,35 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
     if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
         return None
-    if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
-        return math.inf
     charged, leaves = _charged_as_pure(leaves)
     if all(isinstance(leaf, GaussianDpEvent) for leaf, _ in leaves):
         return _with(charged, _gdp_bound(leaves, delta) or 0.0)
-    grid = _grid(leaves, coarseness)
-    if max(map(_largest_loss, dict(leaves))) > _WIDEST * grid:
+    bounds = [_inclusion_bound(leaves, delta), _loss_bound(leaves, delta, coarseness)]
+    return _with(charged, min(bound for bound in bounds if bound is not None))
+
+
+def _inclusion_bound(leaves: Leaves, delta: float) -> float | None:
+    """From how often a record is sampled, and the Gaussians that are left then."""
+    sampled = [leaf for leaf, _ in leaves if _is_sampled(leaf)]
+    rest = _mu_squared(tuple((leaf, times) for leaf, times in leaves if leaf not in sampled))
+    if rest is None or not sampled or math.isinf(rest):
+        return None
+    reach = [leaf.difference if isinstance(leaf, ReplaceSampledGaussian) else 1.0 for leaf in sampled]
+    releases = [
+        (float(leaf.sampling_probability), far / _noise_of(leaf), int(times))
+        for far, (leaf, times) in zip(reach, ((leaf, n) for leaf, n in leaves if leaf in sampled), strict=True)
+    ]
+    return inclusion_epsilon(releases, delta, rest)
+
+
+def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
+    """From privacy loss distributions."""
+    if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
         return math.inf
+    grid = _grid(leaves, coarseness)
+    if _is_slow(leaves, grid):
+        return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, coarseness)
+    grid = max(grid, max(map(_largest_loss, dict(leaves))) / _WIDEST)
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
         return math.inf
@@ -266,7 +289,22 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     total = parts[0]
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
-    return _with(charged, dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves)))
+    return dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves))
+
+
+def _is_slow(leaves: Leaves, grid: float) -> bool:
+    """Whether sampled Gaussians, and Gaussians beside them, need many grid points: for one step, or for all of them."""
+    if not all(isinstance(leaf, GaussianDpEvent | PoissonSampledDpEvent) for leaf, _ in leaves):
+        return False
+    one = max(map(_largest_loss, dict(leaves)))
+    together = max(20 * math.sqrt(times) * _typical_loss(leaf) for leaf, times in leaves if _is_sampled(leaf))
+    return max(one, together) > _SLOW * grid
+
+
+def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
+    if isinstance(leaf, PoissonSampledDpEvent):
+        return float(leaf.sampling_probability), _noise_of(leaf), int(times)
+    return 1.0, float(leaf.noise_multiplier), int(times)
 
 
 def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
@@ -461,6 +499,12 @@ def _largest_loss(leaf: DpEvent) -> float:
     return 0.0  # Gaussians and bits: as wide as their accountant makes them
 
 
+def _typical_loss(leaf: DpEvent) -> float:
+    """Root of the mean square of the loss of one sampled Gaussian."""
+    exponent = min(_noise_of(leaf) ** -2, 700.0)
+    return float(leaf.sampling_probability) * math.sqrt(math.expm1(exponent))
+
+
 def _gaussian_loss(mu: float) -> float:
     return mu * mu / 2 + 9 * mu
 
@@ -479,10 +523,8 @@ def _grid(leaves: Leaves, coarseness: int = 1) -> float:
             typical = math.sqrt(float(divergence(leaf, np.array([2.0]))[0]))
             grids.append(min(max(typical / 40, 1e-6), _GRID))
         elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
-            exponent = min(_noise_of(leaf) ** -2, 700.0)
-            typical = leaf.sampling_probability * math.sqrt(math.expm1(exponent))
             finest, coarsest = _SAMPLED_GRIDS
-            grids.append(coarseness * min(max(typical / 40, finest), coarsest))
+            grids.append(coarseness * min(max(_typical_loss(leaf) / 40, finest), coarsest))
         elif not isinstance(leaf, GaussianDpEvent):
             grids.append(_GRID)
     return min(grids)

@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = ["NoiseSource", "PoissonSample", "SecretChoice", "SecretDraws", "open_
 _MARGIN = 2e-8  # of a cell; see NoiseSource.rounded_normal
 _DEEP_TAIL = float(ndtr(-6.0))
 _LARGEST_SCALE = 2048.0
+_RARE = 1 / 16  # rows that join no more often are found without a coin for each
 
 
 class NoiseSource:
@@ -175,6 +177,44 @@ class NoiseSource:
         chosen[undecided] = self._words(len(undecided)) >> np.uint64(8) < np.uint64(threshold & (2**56 - 1))
         return chosen
 
+    def joined(self, probability: float, n_rows: int) -> NDArray[np.int64]:
+        """Sorted positions of the rows whose coin of :meth:`bernoulli` comes up True, without a coin for each.
+
+        The number of heads among a block of rows is binomial, and given it every set of so many rows is as likely. So
+        time follows the number of heads. Rows that are likely to join have their coins tossed.
+        """
+        if probability > _RARE:
+            return np.flatnonzero(self.bernoulli(probability, n_rows))
+        if not probability >= 0:
+            raise ValueError(f"probability must lie in [0, 1]. Got {probability!r} instead.")
+        chance = int(probability * 2.0**53)
+        if chance == 0 or n_rows == 0:
+            return np.zeros(0, dtype=np.int64)
+        bits, numbers = _heads_of_a_block(chance)
+        counts = self._numbers(numbers, -(-n_rows >> bits))
+        blocks = np.repeat(np.arange(len(counts)), counts)
+        found = np.empty(len(blocks), dtype=np.int64)
+        drawn = np.ones(len(blocks), dtype=bool)
+        while drawn.any():  # a block that has a row twice is drawn anew, as a whole
+            places = (self._words(int(drawn.sum())) >> np.uint64(64 - bits)).astype(np.int64)
+            found[drawn] = (blocks[drawn] << bits) + places
+            found.sort()  # no row leaves its block
+            twice = blocks[1:][found[1:] == found[:-1]]
+            drawn = np.isin(blocks, twice)
+        return found[found < n_rows]
+
+    def _numbers(self, thresholds: list[int], size: int) -> NDArray[np.int64]:
+        """Independent numbers k with P(number > k) = 1 - thresholds[k] / 2^256."""
+        first = np.array([threshold >> 192 for threshold in thresholds], dtype=np.uint64)
+        words = self._words(size)
+        numbers = np.searchsorted(first, words, side="right")
+        for i in np.flatnonzero(numbers != np.searchsorted(first, words, side="left")).tolist():
+            value = int(words[i])  # 64 bits do not tell
+            for word in self._words(3).tolist():
+                value = value << 64 | word
+            numbers[i] = sum(value >= threshold for threshold in thresholds)
+        return numbers
+
     def below(self, n: int) -> int:
         """Draw one integer evenly from 0 to ``n - 1``: a choice that has to stay secret."""
         return self._below(n)
@@ -243,6 +283,26 @@ def _lower_quantile(digits: int, n_bits: int) -> Any:
     return -mpmath.sqrt(2) * mpmath.erfinv(1 - mpmath.ldexp(mpmath.mpf(digits), 1 - n_bits))
 
 
+@lru_cache(maxsize=64)
+def _heads_of_a_block(chance: int) -> tuple[int, list[int]]:
+    """Rows of a block, as a power of two, and the distribution of the heads among them, in 256 bits.
+
+    Each row's coin shows heads with probability ``chance / 2^53``; a block has about one.
+    """
+    bits = 53 - (chance - 1).bit_length()
+    with mpmath.workprec(400):
+        q = mpmath.ldexp(mpmath.mpf(chance), -53)
+        rows, k = 1 << bits, 0
+        term = total = mpmath.exp(rows * mpmath.log1p(-q))
+        thresholds: list[int] = []
+        while k < rows and (threshold := int(mpmath.floor(mpmath.ldexp(total, 256)))) < 2**256 - 1:
+            thresholds.append(threshold)
+            term *= q / (1 - q) * (rows - k) / (k + 1)
+            total += term
+            k += 1
+    return bits, thresholds
+
+
 def open_source(seed: int | None = None) -> NoiseSource:
     """Make a source of noise: the one place where sources come from, and where tests put a recording one."""
     return NoiseSource(seed)
@@ -270,7 +330,7 @@ class PoissonSample:
 
     def draw(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
         """Return the sorted positions of a fresh sample of 0..n_rows - 1."""
-        return np.flatnonzero(source.bernoulli(self.probability, n_rows))
+        return source.joined(self.probability, n_rows)
 
 
 class SecretChoice:

@@ -89,7 +89,14 @@ class SecondOpinion:
         if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _all_leaves(self.event)):
             return math.inf
         best = math.inf
-        for route in (self._pure, self._gaussian, self._losses_coarse, self._renyi, self._losses_fine):
+        for route in (
+            self._pure,
+            self._gaussian,
+            self._inclusions,
+            self._losses_coarse,
+            self._renyi,
+            self._losses_fine,
+        ):
             bound = route(delta)
             best = best if bound is None else min(best, bound)
             if best <= claim:
@@ -105,6 +112,13 @@ class SecondOpinion:
         if self.mu == 0 or math.isinf(self.mu):
             return self.mu
         return float(dp.get_epsilon_gaussian(1 / self.mu, delta, tol=1e-13))
+
+    def _inclusions(self, delta: float) -> float | None:
+        """All that was sampled at most so often is a plain Gaussian; more often happens with a share of δ."""
+        if delta == 0:
+            return None
+        bounds = [_inclusion_bound(branch, delta) for branch in _branches(self.releases)]
+        return None if any(b is None for b in bounds) else max((b for b in bounds if b is not None), default=0.0)
 
     def _renyi(self, delta: float) -> float | None:
         if delta == 0:
@@ -138,9 +152,7 @@ class SecondOpinion:
             losses = self._losses[j, fineness]
             if losses is None:
                 return None
-            with np.errstate(over="ignore"):
-                bound = float(losses.get_epsilon_for_delta(delta))
-            bounds.append(math.inf if math.isnan(bound) else bound)
+            bounds.append(_epsilon_of_losses(losses, delta))
         return max(bounds, default=0.0)
 
 
@@ -206,6 +218,28 @@ def _pure(releases: Releases) -> float | None:
             return None
         total.append(times * cost)
     return math.fsum(total)
+
+
+def _inclusion_bound(releases: Releases, delta: float) -> float | None:
+    sampled = [(leaf, n) for leaf, n in releases if isinstance(leaf, dp.PoissonSampledDpEvent | ReplaceSampledGaussian)]
+    rest = _mu_squared([pair for pair in releases if pair not in sampled])
+    if not sampled or rest is None or math.isinf(rest):
+        return None
+    bounds = []
+    for k in range(1, 40):  # shares of δ for the samplings, the rest for the noise
+        squared, left = rest, delta
+        for leaf, times in sampled:
+            law = stats.binom(times, leaf.sampling_probability)
+            most = max(1, int(law.isf(k / 40 * delta / len(sampled))))
+            left -= float(law.sf(most))
+            near = isinstance(leaf, ReplaceSampledGaussian)
+            far, noise = (leaf.difference, leaf.noise_multiplier) if near else (1.0, leaf.event.noise_multiplier)
+            if noise == 0:
+                return math.inf
+            squared += most * (far / noise) ** 2
+        if left > 0:
+            bounds.append(float(dp.get_epsilon_gaussian(squared**-0.5, left, tol=1e-13)))
+    return min(bounds, default=None)
 
 
 # ---- Rényi divergences -----------------------------------------------------------------------------------------------
@@ -406,7 +440,7 @@ def _typical(leaf: Any) -> float | None:
     if isinstance(leaf, dp.PoissonSampledDpEvent | ReplaceSampledGaussian):
         noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
         loss = leaf.sampling_probability * math.sqrt(math.expm1(min(noise**-2, 700.0)))
-        return min(max(loss, 4e-4), 0.08)
+        return min(max(loss, 4e-4), max(0.08, _largest(leaf) / 330))
     if isinstance(leaf, (*_CURVED, RandomizedResponseDpEvent)):
         return min(max(math.sqrt(_renyi_of(leaf, 2.0)), 4e-5), 4e-3)
     return 4e-3
@@ -430,6 +464,28 @@ def _loss_distribution(releases: Releases, fineness: float) -> Any:
         part = one if times == 1 else one.self_compose(times)
         total = part if total is None else total.compose(part)
     return total
+
+
+def _largest(leaf: Any) -> float:
+    """The largest loss of one sampled Gaussian, but for next to no mass."""
+    near = isinstance(leaf, ReplaceSampledGaussian)
+    mu = leaf.difference / leaf.noise_multiplier if near else 1 / max(leaf.event.noise_multiplier, 1e-150)
+    return float(min(mu * mu / 2 + 9 * mu, 1e300))
+
+
+def _epsilon_of_losses(losses: Any, delta: float) -> float:
+    with np.errstate(over="ignore"):
+        bound = float(losses.get_epsilon_for_delta(delta))
+        if math.isnan(bound):
+            return math.inf
+        if not 700 < bound < math.inf:
+            return bound
+        # Of losses that large dp-accounting leaves out a term, for their exp(-loss) is 0: its δ has it.
+        low, high = 0.0, bound
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if losses.get_delta_for_epsilon(middle) > delta else (low, middle)
+        return high
 
 
 def _losses_of(leaf: Any, grid: float) -> Any:

@@ -303,6 +303,9 @@ class ChosenNoise(RecordingNoise):
     def __init__(self, noise: Any = 0, **settings: Any) -> None:
         super().__init__(noise, exact=True, **settings)
 
+    def joined(self, probability: float, n_rows: int) -> Any:
+        return np.flatnonzero(self.bernoulli(probability, n_rows))  # a coin per row, for tests that choose the coins
+
 
 class ZeroNoise(ChosenNoise):
     """No noise."""

@@ -444,13 +444,12 @@ def test_normal_cdf_helpers_agree_with_scipy():
     )
 
 
-def test_releases_whose_losses_are_nearly_all_beyond_any_grid_have_no_finite_loss_and_no_traceback(monkeypatch):
+def test_releases_whose_losses_are_nearly_all_beyond_any_grid_cost_what_their_samplings_cost(monkeypatch):
     """Next to no noise: what is left of the distribution after many steps is no mass that could be composed."""
     monkeypatch.setattr(_accountants, "_SAMPLED_GRIDS", (1e-5, 0.5))  # coarse is quick, and still a bound
     sampled = repeat(ReplaceSampledGaussian(0.5, 0.02, difference=1.0), 200)
     for event in (sampled, compose(GaussianDpEvent(0.5), sampled)):
-        assert epsilon_of(event, 1e-5, accountant="pld") == math.inf
-        # Where losses prove nothing, Rényi divergences are asked; what they prove is no comfort.
+        # Where losses prove nothing, the number of samplings does; and that is no comfort.
         assert 1e5 < epsilon_of(event, 1e-5) < math.inf
     # ... and a search that starts there finds its way out of it
     noise = calibrate_noise(
