@@ -124,7 +124,7 @@ def _atoms(q: float, noise: float, grid: float, remove: bool) -> tuple[NDArray[n
     if not remove:
         lowest, highest = -far, -lowest
     cells = cells[(cells >= lowest / grid - 2) & (cells <= max(highest / grid + 2, 1))]
-    losses: Array = cells * grid
+    losses: Array = cells * np.float64(grid)
     places = _place(losses if remove else -losses, q, noise)
     places[0] = -math.inf if remove else math.inf  # what is lower still goes to the first cell
     start, end = (places[:-1], places[1:]) if remove else (places[1:], places[:-1])
