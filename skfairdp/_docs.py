@@ -259,6 +259,26 @@ sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
     "returns_self": """\
 self : object
     The fitted estimator.""",
+    "fits_shares": """\
+Parameters
+----------
+X : ndarray of shape (n_queries, n_features)
+    Public rows that were answered.
+shares : ndarray of shape (n_queries, n_classes)
+    Released vote shares, noise included; one-hot rows for released labels.
+noise_std : float, default=0.0
+    Standard deviation of the noise in a share (public).
+X_public : ndarray of shape (n_public, n_features), default=None
+    Rows on which disparity is measured; default ``X``.
+groups : ndarray of int of shape (n_public,), default=None
+    Group codes of those rows. Required where the student is held to parity.
+n_groups : int, default=None
+    Number of groups; default ``max + 1``.
+
+Returns
+-------
+self : object
+    The fitted student.""",
     "returns_gated": """\
 Returns
 -------

@@ -75,16 +75,7 @@ def test_the_search_for_private_modules_finds_every_way_to_import_one():
 # ---- functions -----------------------------------------------------------------------------------------------
 #: Functions longer than a screen, each with its lines of code and the reason. None may grow.
 LONGER_THAN_A_SCREEN: dict[str, tuple[int, str]] = {
-    "pate/_parity_penalty_student.py: ParityPenaltyStudent.fit": (
-        50,
-        "each step reads the ones before",
-    ),
-    "pate/_soft_label_student.py: SoftLabelStudent.fit": (
-        49,
-        "one path of solutions from shared arrays",
-    ),
     "privacy/_registry.py: registry_entry": (55, "one argument and one field for each of the registry's fields"),
-    "_networks/_fair_fit.py: fit_with_parity": (45, "eleven arguments, one a line, that the closure of L-BFGS reads"),
     "fairness/_gate_stream.py: run": (83, "the loop over the stream: numba compiles it, and calls would cost as much"),
 }
 

@@ -21,8 +21,6 @@ from skfairdp._networks._clipping import (
 )
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
-from skfairdp._networks._fair_fit import fit_with_parity
-from skfairdp._networks._fine_tune import fine_tune_for_parity, rows_read_by
 from skfairdp._networks._group_clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -37,10 +35,13 @@ from skfairdp._networks._parity import (
     ParityPenalty,
     demographic_disparity_penalty,
     disparity_and_slope,
+    fine_tune_for_parity,
+    fit_with_parity,
     group_contrasts,
+    rows_read_by,
 )
 from skfairdp._networks._row_isolation import check_network
-from skfairdp._networks._shorthands import CNN, MLP
+from skfairdp._networks._shorthands import CNN, MLP, build_mlp
 from skfairdp._networks._stacked import (
     StackedNet,
     batch_stream,
@@ -52,7 +53,6 @@ from skfairdp._networks._stacked import (
 from skfairdp._networks._training import (
     Network,
     PrivateRows,
-    build_mlp,
     predict_logits,
     prepare_network,
     train_privately,

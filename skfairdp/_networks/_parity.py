@@ -1,20 +1,32 @@
-"""Differentiable demographic disparity (DPFR), computed on public rows."""
+"""Differentiable demographic disparity (DPFR) of public rows: as a penalty, in a student, and to tune a network."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
+from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
+
+from skfairdp._networks._shorthands import build_mlp
 
 __all__ = [
     "ParityPenalty",
     "demographic_disparity_penalty",
     "disparity_and_slope",
     "disparity_of_contrasts",
+    "fine_tune_for_parity",
+    "fit_with_parity",
     "group_contrasts",
+    "rows_read_by",
 ]
+
+Array = NDArray[np.float64]
 
 
 def demographic_disparity_penalty(
@@ -143,6 +155,12 @@ class ParityPenalty:
     seed: int = 0
     per_sample: bool = False
 
+    @classmethod
+    def of_rows(cls, X: Array, groups: NDArray[np.int64], n_groups: int, lam: float, temperature: float) -> Self:
+        """The term on all of these rows, in double precision, with a soft maximum."""
+        rows, codes = torch.from_numpy(np.array(X)), torch.from_numpy(np.array(groups))
+        return cls(float(lam), rows, codes, n_groups, float(temperature), "soft")
+
     def of(self, module: nn.Module) -> Tensor:
         """The weighted penalty at the module's present parameters, on the next batch."""
         X, contrasts = next(self._turns)
@@ -183,3 +201,207 @@ class ParityPenalty:
             )
             for rows in parts
         ]
+
+
+# ---- a student with parity in its loss --------------------------------------------------------------------------
+def fit_with_parity(
+    X: Array,
+    targets: Array,
+    parity: ParityPenalty | None,
+    *,
+    alpha: float,
+    hidden: tuple[int, ...] = (),
+    max_iter: int = 300,
+    seed: int = 0,
+) -> list[tuple[Array, Array]]:
+    """Minimise cross-entropy + λ · DPFR + L2 by L-BFGS on all rows at once. Nothing here is private.
+
+    The loss is linear in its targets, which may be noisy shares outside [0, 1].
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Features on a common scale.
+    targets : ndarray of shape (n_rows, n_classes)
+        Shares, or one-hot labels; each row sums to 1.
+    parity : ParityPenalty or None
+        Beside the *mean* cross-entropy, on rows in double precision. None leaves it out.
+    alpha : float
+        L2 penalty on the weights, beside the *sum* of the cross-entropy, as scikit-learn's 1 / C.
+    hidden : tuple of int, default=()
+        Widths of hidden layers with tanh units; none is softmax regression, started at zero weights.
+    max_iter : int, default=300
+        Iterations of L-BFGS.
+    seed : int, default=0
+        Of the initial weights of hidden layers.
+
+    Returns
+    -------
+    list of (weights, biases)
+        One pair per layer, shapes (n_in, n_out) and (n_out,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._networks import fit_with_parity
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> targets = np.column_stack([X[:, 0] < 0, X[:, 0] >= 0]).astype(float)
+    >>> ((weights, biases),) = fit_with_parity(X, targets, None, alpha=1.0)
+    >>> weights.shape, bool(np.all(((X @ weights + biases).argmax(axis=1) == targets[:, 1])))
+    ((1, 2), True)
+    """
+    # doubles: the line search compares losses that differ in few digits
+    module = build_mlp(X.shape[1], hidden, targets.shape[1], torch.Generator().manual_seed(seed)).double()
+    rows, wanted = torch.from_numpy(np.array(X)), torch.from_numpy(np.array(targets))
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    optimizer = torch.optim.LBFGS(
+        module.parameters(),
+        max_iter=max_iter,
+        tolerance_grad=1e-6,
+        tolerance_change=1e-10,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> Tensor:
+        scores = module(rows)
+        value = (scores.logsumexp(1) - (wanted * scores).sum(1)).mean()
+        for layer in layers:
+            # a little on the biases keeps them finite when noise drives all shares past 0 or 1
+            value = value + alpha / (2 * len(rows)) * (layer.weight**2).sum() + 5e-7 * (layer.bias**2).sum()
+        return value if parity is None else value + parity.of(module)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    return [(layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy()) for layer in layers]
+
+
+# ---- a trained network, tuned on public rows ---------------------------------------------------------------------
+_BATCH = 8192
+_SMALL = 5e7
+
+#: Weights of the parity term, in the order in which the training passes through them. From the first, which hardly
+#: moves a network, to the last, which leaves little of the gap: the iterates on the way are the trade-off.
+_WEIGHTS = np.geomspace(0.05, 10.0, 10)
+
+
+def rows_read_by(module: nn.Module, predict: Callable[[], Any]) -> Tensor:
+    """Return the rows that a module reads during a call, whatever its owner does to them first.
+
+    Parameters
+    ----------
+    module : nn.Module
+    predict : callable
+        Makes the owner predict the rows in order, in one or several batches.
+
+    Returns
+    -------
+    Tensor of shape (n_rows, ...)
+
+    Raises
+    ------
+    ValueError
+        The module was not called with one tensor of rows.
+    """
+    batches: list[Any] = []
+    handle = module.register_forward_pre_hook(lambda _, arguments: batches.append(arguments))
+    try:
+        predict()
+    finally:
+        handle.remove()
+    if not batches or any(len(batch) != 1 or not isinstance(batch[0], Tensor) for batch in batches):
+        raise ValueError("The network is not called with one tensor of rows, so it cannot be fine-tuned.")
+    return torch.cat([batch[0].detach() for batch in batches])
+
+
+def fine_tune_for_parity(
+    module: nn.Module,
+    X: Tensor,
+    groups: NDArray[np.int64],
+    n_groups: int,
+    keep: Callable[[NDArray[np.int64]], bool],
+    *,
+    steps: int,
+    lr: float,
+    temperature: float,
+) -> nn.Module | None:
+    """Return a copy of the module at its best iterate, or None where no iterate is kept.
+
+    Minimises ``KL(softmax(before) || softmax(now)) + weight * DPFR`` over all rows by Adam, in evaluation mode (dropout
+    off, statistics as they are), with a weight that rises in ten equal parts of the steps. There is no randomness.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Maps rows to logits. It is not changed.
+    X : Tensor of shape (n_rows, ...)
+    groups : ndarray of int of shape (n_rows,)
+    n_groups : int
+    keep : callable
+        Gets the predicted class codes of an iterate and says whether it is the best so far.
+    steps : int
+    lr : float
+        Step size of Adam.
+    temperature : float
+        Softness of predictions and maximum in the parity term, see :func:`demographic_disparity_penalty`, in units of
+        the median lead of the largest logit: networks differ by far in how large their logits are.
+
+    Raises
+    ------
+    ValueError
+        Nothing in the module can be trained.
+    """
+    tuned = deepcopy(module).eval()
+    parameters = [p for p in tuned.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError("The network has no trainable parameter. Set requires_grad of those to fine-tune.")
+    small = len(X) * sum(p.numel() for p in parameters) < _SMALL
+    # Threads do not pay for products this small; on a busy machine their waiting took most of the time.
+    with threadpool_limits(limits=1 if small else None):
+        best = _best_iterate(tuned, torch.optim.Adam(parameters, lr=lr), X, groups, n_groups, keep, steps, temperature)
+    if best is None:
+        return None
+    tuned.load_state_dict(best)
+    tuned.zero_grad(set_to_none=True)
+    return tuned
+
+
+def _best_iterate(
+    tuned: nn.Module, optimizer: Any, X: Tensor, groups: NDArray[np.int64], n_groups: int,
+    keep: Callable[[NDArray[np.int64]], bool], steps: int, temperature: float,
+) -> dict[str, Tensor] | None:  # fmt: skip
+    batches = X.split(_BATCH)
+    before: Tensor | None = None
+    best: dict[str, Tensor] | None = None
+    for t in range(steps + 1):
+        with torch.no_grad():
+            logits = torch.cat([tuned(batch) for batch in batches])
+        if before is None:
+            before = torch.softmax(logits, dim=1)
+            temperature *= _median_lead(logits)
+            contrasts = group_contrasts(torch.from_numpy(groups).to(logits.device), n_groups, logits.dtype)
+        elif keep(logits.argmax(1).cpu().numpy()):
+            best = {name: value.clone() for name, value in tuned.state_dict().items()}
+        if t == steps:
+            break
+        weight = float(_WEIGHTS[t * len(_WEIGHTS) // steps])
+        _, slope = disparity_and_slope(logits, contrasts, temperature=temperature, maximum="soft")
+        slope = weight * slope + (torch.softmax(logits, dim=1) - before) / len(X)
+        # A second forward pass per batch keeps the memory of a step independent of the number of rows.
+        optimizer.zero_grad(set_to_none=True)
+        for batch, part in zip(batches, slope.split(_BATCH), strict=True):
+            torch.autograd.backward(tuned(batch), part)
+        optimizer.step()
+    return best
+
+
+def _median_lead(logits: Tensor) -> float:
+    """Median over rows of the largest logit minus the second; 1 where there is none."""
+    if logits.shape[1] < 2:
+        return 1.0
+    two = logits.topk(2, dim=1).values
+    return float((two[:, 0] - two[:, 1]).median()) or 1.0

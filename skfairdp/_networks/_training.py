@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,34 +23,12 @@ __all__ = [
     "PrivateRows",
     "PublicTerm",
     "RowLoss",
-    "build_mlp",
     "predict_logits",
     "prepare_network",
     "train_privately",
 ]
 
 Array = NDArray[np.floating[Any]]
-
-
-def build_mlp(n_features: int, hidden: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
-    """A plain network with tanh units (bounded activations lose least to clipping), initialised from ``generator``."""
-    layers: list[nn.Module] = []
-    sizes = (n_features, *hidden)
-    # A plain nn.Linear() would draw weights of its own from the global generator.
-    for size_in, size_out in pairwise(sizes):
-        layers += [nn.utils.skip_init(nn.Linear, size_in, size_out), nn.Tanh()]
-    layers.append(nn.utils.skip_init(nn.Linear, sizes[-1], n_classes))
-    module = nn.Sequential(*layers)
-    with torch.no_grad():
-        for layer in module:
-            if isinstance(layer, nn.Linear):
-                bound = layer.in_features**-0.5
-                layer.weight.copy_((torch.rand(layer.weight.shape, generator=generator) * 2 - 1) * bound)
-                layer.bias.zero_()
-        # start from equal logits: the first noisy steps then set the direction, not an accident of initialisation
-        assert isinstance(layers[-1], nn.Linear)
-        layers[-1].weight.zero_()
-    return module
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.pate._soft_label_student import on_simplex_plane, scale_and_alpha
+from skfairdp.pate._soft_label_student import ShareProblem
 from skfairdp.pate._vote_plan import check_numbers
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -131,66 +131,39 @@ class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
     ) -> "ParityPenaltyStudent":
         """Fit on released shares.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_queries, n_features)
-            Public rows that were answered.
-        shares : ndarray of shape (n_queries, n_classes)
-            Released vote shares, noise included; one-hot rows for released labels.
-        noise_std : float, default=0.0
-            Standard deviation of the noise in a share (public).
-        X_public : ndarray of shape (n_public, n_features), default=None
-            Rows on which disparity is measured; default ``X``.
-        groups : ndarray of int of shape (n_public,), default=None
-            Group codes of those rows. Required where ``penalty_weight`` is above 0.
-        n_groups : int, default=None
-            Number of groups; default ``max + 1``.
-
-        Returns
-        -------
-        {returns_self}
+        {fits_shares}
         """
-        from skfairdp._networks import fit_with_parity  # torch, on first use
+        from skfairdp._networks import ParityPenalty, fit_with_parity  # torch, on first use
 
         self.check_parameters()
         if self.penalty_weight > 0 and groups is None:
             raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set penalty_weight=0 to go without.")
-        X = np.asarray(X, dtype=float)
-        parity_rows = X if X_public is None else np.asarray(X_public, dtype=float)
-        n_classes = shares.shape[1]
-        self.n_features_in_ = X.shape[1]
-        self.classes_ = np.arange(n_classes)
-        targets = on_simplex_plane(shares)
-        center = parity_rows.mean(axis=0)
-        scored = targets[:, 1:] if n_classes == 2 else targets
-        scale, evidence_alpha = scale_and_alpha(X - center, parity_rows.std(axis=0), scored, noise_std)
-        self.alpha_ = evidence_alpha if self.alpha is None else float(self.alpha)
+        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha)
+        n_classes, parity = shares.shape[1], None
+        self.n_features_in_, self.classes_, self.alpha_ = problem.rows.shape[1], np.arange(n_classes), problem.alpha
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
+        if groups is not None and self.penalty_weight > 0:
+            parity = ParityPenalty.of_rows(problem.public, groups, n_groups, self.penalty_weight, self.temperature)
         with threadpool_limits(limits=1):  # threads do not pay for products this small
             layers = fit_with_parity(
-                (X - center) / scale,
-                targets,
-                (parity_rows - center) / scale,
-                groups,
-                n_groups,
-                lam=float(self.penalty_weight),
+                problem.rows,
+                problem.targets,
+                parity,
                 # two classes have two weight vectors here, whose difference is the one that alpha speaks of
                 alpha=2 * self.alpha_ if n_classes == 2 else self.alpha_,
                 hidden=tuple(int(width) for width in self.hidden),
-                temperature=float(self.temperature),
                 max_iter=int(self.max_iter),
                 seed=int(public_generator(self.random_state).integers(2**31 - 1)),
             )
         first, bias = layers[0]
-        first = first / scale[:, None]
-        layers[0] = first, bias - center @ first
+        first = first / problem.scale[:, None]
+        layers[0] = first, bias - problem.center @ first
         self.coefs_ = [weights for weights, _ in layers]
         self.intercepts_ = [biases for _, biases in layers]
         self.gap_ = None
         if groups is not None:
-            self.gap_ = largest_disparity(
-                tally(groups, self.predict(parity_rows), (n_groups, n_classes)), self.disparity
-            )
+            predicted = self.predict(X if X_public is None else X_public)
+            self.gap_ = largest_disparity(tally(groups, predicted, (n_groups, n_classes)), self.disparity)
         return self
 
     def _scores(self, X: Array) -> Array:

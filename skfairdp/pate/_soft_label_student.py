@@ -1,5 +1,6 @@
 """A student for noisy vote shares: unbiased under the noise, and held to demographic parity on public rows."""
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -12,16 +13,66 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
-from skfairdp.fairness import largest_disparity
+from skfairdp.fairness import largest_disparity, tally
 from skfairdp.utils import fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["SoftLabelStudent", "on_simplex_plane", "scale_and_alpha"]
+__all__ = ["ShareProblem", "SoftLabelStudent"]
 
 Array = NDArray[np.float64]
 
 #: Shares of the group-mean direction that are taken out, tried in this order until the gap is small enough.
 LEVELS = np.round(np.arange(0.0, 2.01, 0.1), 2)
+
+
+@dataclass(frozen=True)
+class ShareProblem:
+    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured.
+
+    Parameters
+    ----------
+    rows, public : ndarray of shape (n_rows, n_features)
+        About the mean of the public rows, on a scale that the shares choose.
+    targets : ndarray of shape (n_queries, n_classes)
+        Shares that sum to 1 again: the noise across the simplex plane says nothing.
+    scored : ndarray of shape (n_queries, n_outputs)
+        Targets with a score of their own: of two classes the second.
+    center, scale : ndarray of shape (n_features,)
+    alpha : float
+        L2 penalty: given, or the one with the largest evidence under the known noise.
+    """
+
+    rows: Array
+    public: Array
+    targets: Array
+    scored: Array
+    center: Array
+    scale: Array
+    alpha: float
+
+    @classmethod
+    def of(
+        cls, X: Array, shares: Array, X_public: Array | None, noise_std: float, alpha: float | None
+    ) -> "ShareProblem":
+        """Choose scale and penalty.
+
+        A common scale keeps rare one-hot columns small, where they belong; a scale per feature undoes the user's units.
+        The released shares themselves decide between the two and the half-way: post-processing.
+        """
+        X = np.asarray(X, dtype=float)
+        public = X if X_public is None else np.asarray(X_public, dtype=float)
+        targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
+        scored = targets[:, 1:] if shares.shape[1] == 2 else targets
+        center, std = public.mean(axis=0), public.std(axis=0)
+        std = np.where(std > 0, std, 1.0)
+        common = float(np.exp(np.log(std).mean()))
+        candidates = []
+        for power in (0.0, 0.5, 1.0):
+            scale = common * (std / common) ** power
+            candidates.append((*_evidence((X - center) / scale, scored, noise_std), scale))
+        _, likeliest, scale = max(candidates, key=lambda candidate: candidate[0])
+        penalty = likeliest if alpha is None else float(alpha)
+        return cls((X - center) / scale, (public - center) / scale, targets, scored, center, scale, penalty)
 
 
 @shared_docs
@@ -99,65 +150,38 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
     ) -> "SoftLabelStudent":
         """Fit on released shares.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_queries, n_features)
-            Public rows that were answered.
-        shares : ndarray of shape (n_queries, n_classes)
-            Released vote shares, noise included; one-hot rows for released labels.
-        noise_std : float, default=0.0
-            Standard deviation of the noise in a share (public).
-        X_public : ndarray of shape (n_public, n_features), default=None
-            Rows on which parity is required; default ``X``.
-        groups : ndarray of int of shape (n_public,), default=None
-            Group codes of those rows. Required with ``gamma``.
-        n_groups : int, default=None
-            Number of groups; default ``max + 1``.
-
-        Returns
-        -------
-        {returns_self}
+        {fits_shares}
         """
         self._validate_params()
         if self.gamma is not None and groups is None:
             raise ValueError("SoftLabelStudent needs 'groups' to hold its predictions to 'gamma'.")
-        X = np.asarray(X, dtype=float)
-        parity_rows = X if X_public is None else np.asarray(X_public, dtype=float)
-        n_classes = shares.shape[1]
-        self.n_features_in_ = X.shape[1]
-        self.classes_ = np.arange(n_classes)
-        targets = on_simplex_plane(shares)
-        if n_classes == 2:
-            targets = targets[:, 1:]
-        self._center = parity_rows.mean(axis=0)
-        self._scale, evidence_alpha = scale_and_alpha(X - self._center, parity_rows.std(axis=0), targets, noise_std)
-        self.alpha_ = evidence_alpha if self.alpha is None else float(self.alpha)
-        A = (X - self._center) / self._scale
-        public = (parity_rows - self._center) / self._scale
-        if groups is None:
-            basis, rank = np.eye(X.shape[1]), 0
-            counts = None
-        else:
-            counts = np.zeros((int(n_groups or groups.max() + 1), n_classes), dtype=np.int64)
-            basis, rank = _parity_basis(public, groups, len(counts))
-        B = A @ basis
-        free = _solve(B, targets, self.alpha_, None, 0, None)
-        self._path: list[tuple[float, Array, float | None]] = []
-        solution = free
-        # One path serves every gamma: the levels cost a few Newton steps each, and a sweep re-uses them all.
+        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha)
+        self.n_features_in_, self.classes_ = problem.rows.shape[1], np.arange(shares.shape[1])
+        self._center, self._scale, self.alpha_ = problem.center, problem.scale, problem.alpha
+        n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
+        self._path = self._solutions(problem, groups, n_groups)
+        return self._select()
+
+    def _solutions(
+        self, problem: "ShareProblem", groups: NDArray[np.int64] | None, n_groups: int
+    ) -> list[tuple[float, Array, float | None]]:
+        """Level, weights and gap of each step of the path. It serves every gamma: a sweep re-uses them all."""
+        basis, rank = np.eye(problem.rows.shape[1]), 0
+        if groups is not None:
+            basis, rank = _parity_basis(problem.public, groups, n_groups)
+        B, shape = problem.rows @ basis, (n_groups, len(self.classes_))
+        free = solution = _solve(B, problem.scored, problem.alpha, None, 0, None)
+        path: list[tuple[float, Array, float | None]] = []
         for level in LEVELS if rank else LEVELS[:1]:
-            solution = (
-                free if level == 0 else _solve(B, targets, self.alpha_, (1 - level) * free[:rank], rank, solution)
-            )
+            if level > 0:  # a few Newton steps from the level before
+                solution = _solve(B, problem.scored, problem.alpha, (1 - level) * free[:rank], rank, solution)
             weights = np.vstack([basis @ solution[:-1], solution[-1:]])
             gap = None
-            if counts is not None and groups is not None:
-                predicted = _decide(public @ weights[:-1] + weights[-1])
-                counts[:] = 0
-                np.add.at(counts, (groups, predicted), 1)
-                gap = largest_disparity(counts, self.disparity)
-            self._path.append((float(level), weights, gap))
-        return self._select()
+            if groups is not None:
+                predicted = _decide(problem.public @ weights[:-1] + weights[-1])
+                gap = largest_disparity(tally(groups, predicted, shape), self.disparity)
+            path.append((float(level), weights, gap))
+        return path
 
     def with_gamma(self, gamma: float | None) -> "SoftLabelStudent":
         """Return a student for another ``gamma`` from the same path, without fitting again.
@@ -219,27 +243,6 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
 
 def _decide(scores: Array) -> NDArray[np.int64]:
     return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-def on_simplex_plane(shares: Array) -> Array:
-    """Take out the noise across the simplex plane, which says nothing: each row sums to 1 again."""
-    return shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
-
-
-def scale_and_alpha(X: Array, std: Array, targets: Array, noise_std: float) -> tuple[Array, float]:
-    """Scale of each feature and L2 penalty with the largest evidence under the known noise.
-
-    A common scale keeps rare one-hot columns small, where they belong; a scale per feature undoes the user's units.
-    The released shares themselves decide between the two and the half-way: post-processing.
-    """
-    std = np.where(std > 0, std, 1.0)
-    common = float(np.exp(np.log(std).mean()))
-    candidates = []
-    for power in (0.0, 0.5, 1.0):
-        scale = common * (std / common) ** power
-        candidates.append((*_evidence(X / scale, targets, noise_std), scale))
-    _, alpha, scale = max(candidates, key=lambda candidate: candidate[0])
-    return scale, alpha
 
 
 def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[Array, int]:
