@@ -344,8 +344,8 @@ def shared_docs(documented: _Documented) -> _Documented:
 
 
 def _layers(member: Any) -> Iterator[Callable[..., Any]]:
-    """The functions that a method is made of: scikit-learn wraps some of them."""
-    layer = getattr(member, "fn", member)
+    """The functions that a method is made of: classmethods and scikit-learn wrap some of them."""
+    layer = getattr(member, "fn", getattr(member, "__func__", member))
     while inspect.isfunction(layer):
         yield layer
         layer = getattr(layer, "__wrapped__", None)
