@@ -1,6 +1,7 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
 from skfairdp.privacy._accountants import RDP_ORDERS, accountant_of, epsilon_of, rdp_of
+from skfairdp.privacy._common_values import CommonValues
 from skfairdp.privacy._divergences import bit_deltas, bit_rdp
 from skfairdp.privacy._dp_accounting import (
     ComposedDpEvent,
@@ -18,6 +19,7 @@ from skfairdp.privacy._dp_accounting import (
 from skfairdp.privacy._events import (
     ArgmaxBit,
     DiscreteGaussian,
+    RareDisclosure,
     ReplaceSampledGaussian,
     ThresholdBit,
     WorstOf,
@@ -51,6 +53,7 @@ __all__ = [
     "RDP_ORDERS",
     "ArgmaxBit",
     "Check",
+    "CommonValues",
     "ComposedDpEvent",
     "DiscreteGaussian",
     "DpEvent",
@@ -78,6 +81,7 @@ __all__ = [
     "PublicReads",
     "RandomizedResponse",
     "RandomizedResponseDpEvent",
+    "RareDisclosure",
     "ReleasePlan",
     "RepeatAndSelectDpEvent",
     "ReplaceSampledGaussian",

@@ -34,6 +34,7 @@ from skfairdp.privacy._dp_accounting import (
 from skfairdp.privacy._events import (
     ArgmaxBit,
     DiscreteGaussian,
+    RareDisclosure,
     ReplaceSampledGaussian,
     ThresholdBit,
     WorstOf,
@@ -99,6 +100,7 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
       counts of each kind of release are declared, so any adaptive order is a post-processing of independent draws
       from the dominating pairs.
     * ``"pure"``: the sum of the pure ε of randomised response and Laplace releases, whatever δ is.
+    * A :class:`RareDisclosure` is paid by δ before any of them is asked.
 
     Examples
     --------
@@ -143,6 +145,11 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
+    exposed, key = _apart(key)
+    if exposed:
+        delta = math.nextafter(delta - exposed, 0.0)
+        if delta <= 0:
+            return {"none": math.inf}
     if delta == 0:
         pure = _pure_bound(key, delta)
         if pure is None or "pure" not in kinds:
@@ -161,12 +168,38 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
     return bounds
 
 
+Leaves = tuple[tuple[DpEvent, int], ...]
+
+
+def _apart(leaves: Leaves) -> tuple[float, Leaves]:
+    """The probability of rare disclosures, rounded up, and the other releases.
+
+    A disclosure that happens with probability p is a mixture: with p anything, else the same for both neighbours. So
+    with probability P, at most the sum of all p, something is disclosed, and δ of the whole is at most
+    P + (1 - P) δ of the rest. Of a worst case each branch is charged the largest P of all branches.
+    """
+    exposed, rest = 0.0, []
+    for leaf, times in leaves:
+        if isinstance(leaf, RareDisclosure):
+            exposed += times * leaf.probability * _UP
+        elif isinstance(leaf, WorstOf):
+            branches = [_apart(_leaves_of(option)) for option in leaf.events]
+            worst = max(probability for probability, _ in branches)
+            if worst > 0:
+                exposed += times * worst * _UP
+                leaf = WorstOf(tuple(compose(*(repeat(one, n) for one, n in branch)) for _, branch in branches))
+            rest.append((leaf, times))
+        else:
+            rest.append((leaf, times))
+    if not exposed:
+        return 0.0, leaves
+    others = flatten(compose(*(repeat(leaf, times) for leaf, times in rest)))
+    return exposed * _UP, tuple(sorted(others.items(), key=repr))
+
+
 def _certain(value: float) -> float:
     """What is no number proves nothing: ``max(0, nan)`` is 0 in Python, and would be a release for free."""
     return math.inf if math.isnan(value) else max(0.0, float(value))
-
-
-Leaves = tuple[tuple[DpEvent, int], ...]
 
 
 def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:

@@ -30,6 +30,7 @@ from skfairdp.privacy._dp_accounting import (
 __all__ = [
     "ArgmaxBit",
     "DiscreteGaussian",
+    "RareDisclosure",
     "ReplaceSampledGaussian",
     "ThresholdBit",
     "WorstOf",
@@ -173,6 +174,28 @@ class ReplaceSampledGaussian(DpEvent):
     difference: float = attr.ib(default=2.0, validator=_at_most_two)
 
 
+@attr.s(frozen=True, auto_attribs=True)
+class RareDisclosure(DpEvent):
+    """With at most this probability something that only one record holds is shown; otherwise nothing at all.
+
+    A release that is (0, δ)-private with δ = ``probability``: its distance in total variation between neighbours. It
+    adds its probability to δ, however often anything else is released, and has no finite ε at a smaller δ.
+
+    Parameters
+    ----------
+    probability : float
+        In (0, 1].
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import RareDisclosure, epsilon_of
+    >>> epsilon_of(RareDisclosure(1e-6), 1e-5), epsilon_of(RareDisclosure(1e-6), 1e-7)
+    (0.0, inf)
+    """
+
+    probability: float = attr.ib(validator=_probability)
+
+
 def _event(instance: Any, attribute: Any, value: Any) -> None:
     if not isinstance(value, DpEvent):
         raise ValueError(f"{attribute.name} of {type(instance).__name__} must be an event. Got {value!r} instead.")
@@ -217,6 +240,7 @@ _EVENTS: dict[str, type[DpEvent]] = {
         NonPrivateDpEvent,
         PoissonSampledDpEvent,
         RandomizedResponseDpEvent,
+        RareDisclosure,
         RepeatAndSelectDpEvent,
         ReplaceSampledGaussian,
         SelfComposedDpEvent,

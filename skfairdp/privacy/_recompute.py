@@ -23,7 +23,14 @@ from scipy.integrate import simpson
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 
-from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ReplaceSampledGaussian, ThresholdBit, WorstOf
+from skfairdp.privacy._events import (
+    ArgmaxBit,
+    DiscreteGaussian,
+    RareDisclosure,
+    ReplaceSampledGaussian,
+    ThresholdBit,
+    WorstOf,
+)
 
 __all__ = ["SecondOpinion", "releases_of"]
 
@@ -74,13 +81,23 @@ class SecondOpinion:
     """
 
     def __init__(self, event: Any) -> None:
-        self.event = event
         self.releases = releases_of(event)
+        self.disclosed, hidden = _disclosed(self.releases)
+        if self.disclosed:
+            self.releases = hidden
+            event = _composed(hidden) if hidden else dp.NoOpDpEvent()
+        self.event = event
         self._losses: dict[tuple[int, float], Any] = {}
 
     @property
     def mu(self) -> float | None:
         """Root of summed squares of sensitivity over noise; None where a release is not made from Gaussian noise."""
+        if self.disclosed:
+            return None
+        return self._rest_mu
+
+    @property
+    def _rest_mu(self) -> float | None:
         squared = _mu_squared(self.releases)
         return None if squared is None else math.sqrt(squared)
 
@@ -88,6 +105,10 @@ class SecondOpinion:
         """Smallest proven ε at δ, looked for until it is no more than the claim."""
         if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _all_leaves(self.event)):
             return math.inf
+        if self.disclosed:
+            if delta <= self.disclosed:
+                return math.inf
+            delta = (delta - self.disclosed) / (1 - self.disclosed)  # δ = P + (1 - P) δ of the rest
         best = math.inf
         for route in (
             self._pure,
@@ -107,11 +128,12 @@ class SecondOpinion:
         return _pure(self.releases)
 
     def _gaussian(self, delta: float) -> float | None:
-        if self.mu is None or delta == 0:
+        mu = self._rest_mu
+        if mu is None or delta == 0:
             return None
-        if self.mu == 0 or math.isinf(self.mu):
-            return self.mu
-        return float(dp.get_epsilon_gaussian(1 / self.mu, delta, tol=1e-13))
+        if mu == 0 or math.isinf(mu):
+            return mu
+        return float(dp.get_epsilon_gaussian(1 / mu, delta, tol=1e-13))
 
     def _inclusions(self, delta: float) -> float | None:
         """All that was sampled at most so often is a plain Gaussian; more often happens with a share of δ."""
@@ -157,6 +179,24 @@ class SecondOpinion:
 
 
 Releases = list[tuple[Any, int]]
+
+
+def _disclosed(releases: Releases) -> tuple[float, Releases]:
+    """The chance that a rare disclosure happens, and the other releases; of a worst case the largest chance."""
+    log_not, rest = 0.0, []
+    for leaf, times in releases:
+        if isinstance(leaf, RareDisclosure):
+            log_not += times * (math.log1p(-leaf.probability) if leaf.probability < 1 else -math.inf)
+        elif isinstance(leaf, WorstOf):
+            parts = [_disclosed(releases_of(option)) for option in leaf.events]
+            most = max(chance for chance, _ in parts)
+            if most:
+                log_not += times * (math.log1p(-most) if most < 1 else -math.inf)
+                leaf = WorstOf(tuple(_composed(part) if part else dp.NoOpDpEvent() for _, part in parts))
+            rest.append((leaf, times))
+        else:
+            rest.append((leaf, times))
+    return -math.expm1(log_not), rest
 
 
 def _signature(event: Any) -> tuple[str, ...]:
@@ -329,6 +369,7 @@ def _sampled(q: float, noise: float, order: float, far: float) -> float:
 
 def _selected(leaf: Any, order: float) -> float:
     """The best of a random number of runs (Papernot & Steinke 2022, Theorems 2 and 6)."""
+    leaf = RepeatAndSelectDpEvent(_hashable(leaf.event), leaf.mean, leaf.shape)
     base = releases_of(leaf.event)
     mean: float = leaf.mean
     own = _renyi(base, order) + math.log(mean) / (order - 1)
@@ -336,6 +377,19 @@ def _selected(leaf: Any, order: float) -> float:
         epsilon = math.log1p(1 / (order - 1))
         return own + mean * _delta_of(leaf.event, epsilon)
     return own + _selection_constant(leaf)
+
+
+def _hashable(event: Any) -> Any:
+    """The same tree with tuples for lists, which the caches below take."""
+    if isinstance(event, dp.ComposedDpEvent):
+        return dp.ComposedDpEvent(tuple(map(_hashable, event.events)))
+    if isinstance(event, dp.SelfComposedDpEvent):
+        return dp.SelfComposedDpEvent(_hashable(event.event), event.count)
+    if isinstance(event, WorstOf):
+        return WorstOf(tuple(map(_hashable, event.events)))
+    if isinstance(event, RepeatAndSelectDpEvent):
+        return RepeatAndSelectDpEvent(_hashable(event.event), event.mean, event.shape)
+    return event
 
 
 @lru_cache(maxsize=64)

@@ -76,6 +76,7 @@ _NAMES = {
     "DiscreteGaussian": "discrete Gaussian noise",
     "LaplaceDpEvent": "Laplace noise",
     "RandomizedResponseDpEvent": "randomised response",
+    "RareDisclosure": "values that many records share, shown where a noisy count is large",
     "PoissonSampledDpEvent": "Gaussian noise on a Poisson sample",
     "ReplaceSampledGaussian": "Gaussian noise on a Poisson sample, a record replaced",
     "ThresholdBit": "one bit: noisy count of votes above a threshold",
@@ -120,6 +121,8 @@ def _noise(event: Mapping[str, Any]) -> str:
         return f"{event['noise'].replace('_', ' ')} scale {event['sigma']:.6g} votes, {event['n_teachers']} teachers"
     if kind == "RandomizedResponseDpEvent":
         return f"{event['num_buckets']} values, resampled with probability {event['noise_parameter']:.6g}"
+    if kind == "RareDisclosure":
+        return f"shows a value of one record only with probability at most {event['probability']:.6g}, part of δ"
     if kind == "RepeatAndSelectDpEvent":
         return f"{event['mean']:.6g} trials on average, the number secret"
     if kind == "WorstOf":

@@ -2,18 +2,20 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Boolean", "Category", "Column", "Date", "Number", "column_from_dict"]
+__all__ = ["Boolean", "Category", "Column", "Date", "Number", "column_from_dict", "remembered"]
 
 _EPOCH = date(1970, 1, 1)
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal)
 
 
 class Column(ABC):
@@ -296,25 +298,53 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
-    """Every cell as a number, NaN for what is none."""
+    """Every cell as a number, NaN for what is none. What one cell is must not follow from another, so no parser of
+    whole columns is asked: those of pandas change their mind about all cells where they meet one of another type."""
     cells = _cells(values)
-    try:
-        return np.asarray(pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
-    except Exception:  # a cell that pandas cannot look at: one by one
-        return np.array([_number_of(cell) for cell in cells], dtype=np.float64)
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        by_code: NDArray[np.float64] = np.append(_as_numbers(cells.cat.categories.to_series()), np.nan)
+        return np.asarray(by_code[cells.cat.codes.to_numpy()])
+    if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind != "c":
+        return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    known = remembered(_number_of)
+    return np.array([known(cell) if type(cell) is str else _number_of(cell) for cell in cells], dtype=np.float64)
 
 
 def _number_of(cell: Any) -> float:
     try:
-        return float(cell)
+        if isinstance(cell, str):
+            return float(cell) if cell.isascii() and "_" not in cell else math.nan
+        return float(cell) if isinstance(cell, _NUMBERS) else math.nan
     except Exception:
         return math.nan
+
+
+def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The same function of texts, asked once for each; in a column the same ones come again and again.
+
+    Parameters
+    ----------
+    read : callable
+        Of a text alone.
+
+    Returns
+    -------
+    callable
+    """
+    seen: dict[str, Any] = {}
+
+    def known(text: str) -> Any:
+        if text not in seen:
+            seen[text] = read(text)
+        return seen[text]
+
+    return known
 
 
 def _as_days(values: Any) -> NDArray[np.float64]:
     """Every cell as days since 1970, NaN for what is no day. A number counts as days."""
     cells = _cells(values)
-    if pd.api.types.is_numeric_dtype(cells.dtype):
+    if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
         return np.floor(_as_numbers(cells))
     return np.array([_day_of(cell) for cell in cells], dtype=np.float64)
 
@@ -322,7 +352,7 @@ def _as_days(values: Any) -> NDArray[np.float64]:
 def _day_of(cell: Any) -> float:
     try:
         if _is_number(cell):
-            return float(math.floor(cell))
+            return float(np.floor(float(cell)))
         if isinstance(cell, str):
             return float((date.fromisoformat(cell.strip()[:10]) - _EPOCH).days)
         if isinstance(cell, np.datetime64):

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp.privacy import PrivacyLedger, PrivacySpent
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict
 from skfairdp.schema._frames import as_dataframe, column_names
+from skfairdp.schema._release import released_columns
 
 __all__ = ["Schema", "SchemaRows"]
 
@@ -62,6 +64,8 @@ class Schema:
         Values of the label.
     group_values : tuple or None
         Values of the groups: of one column, or tuples of several.
+    privacy_ : PrivacySpent or None
+        What :meth:`release` paid for it; None for a schema that was written.
 
     Raises
     ------
@@ -92,6 +96,7 @@ class Schema:
         self.label = label
         self.groups: tuple[str, ...] = (groups,) if isinstance(groups, str) else tuple(groups)
         self.n_rows = n_rows
+        self.privacy_: PrivacySpent | None = None
         self._check()
 
     def _check(self) -> None:
@@ -140,7 +145,7 @@ class Schema:
         return hash(json.dumps(self.to_dict(), sort_keys=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Schema.from_dict, (self.to_dict(),)
+        return Schema.from_dict, (self.to_dict(),), {"privacy_": self.privacy_}
 
     def __sklearn_clone__(self) -> "Schema":
         return self
@@ -308,6 +313,84 @@ class Schema:
             str(name): _described(frame[name], str(name), name in roles, max_categories) for name in frame.columns
         }
         return cls(columns, label=label, groups=groups)
+
+    @classmethod
+    def release(
+        cls,
+        table: Any,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        label: str | None = None,
+        groups: str | Sequence[str] = (),
+        known: Mapping[str, Column | str | None] | None = None,
+        ledger: PrivacyLedger | None = None,
+        noise_seed: int | None = None,
+    ) -> "Schema":
+        """Describe private rows at a price: kinds, bounds and values from noisy counts.
+
+        **Guarantee.** (ε, δ)-differential privacy for one record, of which the values may be replaced by any others.
+        The names of the columns, the number of rows and what ``known`` says are public; neither dtypes nor the order of
+        the rows have any influence. A value that one record alone holds is in the schema with probability at most a
+        tenth of δ, over all columns.
+
+        Parameters
+        ----------
+        table : DataFrame of pandas, polars, pyarrow or another library that narwhals knows
+            Private rows.
+        epsilon : float
+            The price. Half of what you would spend on a model finds more than most models need; a tenth will do from
+            some ten thousand rows on.
+        delta : float, default=1e-5
+            A tenth of it is for values of one record, the rest for the noise.
+        label : str, default=None
+            The column to predict; a category unless ``known`` says otherwise.
+        groups : str or sequence of str, default=()
+            The columns that are the sensitive attribute; likewise.
+        known : mapping of str to Column, str or None, default=None
+            What is public about a column and costs nothing: a :class:`Number`, :class:`Category`, :class:`Boolean` or
+            :class:`Date`; or its kind ("number", "whole", "category", "boolean", "date"), so that only bounds or values
+            are paid for; or None for a column to leave out. Of other columns the kind is found as well.
+        ledger : PrivacyLedger, default=None
+            Is charged before anything is released.
+        noise_seed : int, default=None
+            For research and tests only: voids the guarantee.
+
+        Returns
+        -------
+        Schema
+            With ``privacy_``. Columns in which nothing is common enough, such as names and identifiers, are left out
+            with a warning.
+
+        Raises
+        ------
+        BudgetExceededError
+            The ledger cannot afford it. Nothing was released.
+        ValueError
+            A parameter is wrong, and nothing was spent; or no value of the label, of a group or of any feature is
+            common enough, which follows from the release, and the budget is spent.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from skfairdp.schema import Schema
+        >>> rng = np.random.default_rng(0)
+        >>> table = pd.DataFrame({"age": rng.integers(18, 91, 20000), "sex": rng.choice(["Female", "Male"], 20000)})
+        >>> schema = Schema.release(table, epsilon=1.0, groups="sex")
+        >>> schema.group_values, schema.columns["age"]
+        (('Female', 'Male'), Number(low=18, high=90, step=1, missing=False))
+        >>> round(schema.privacy_.epsilon, 3)
+        1.0
+        """
+        roles = ((label,) if label is not None else ()) + ((groups,) if isinstance(groups, str) else tuple(groups))
+        columns, spent = released_columns(
+            table, epsilon=epsilon, delta=delta, roles=roles, known=dict(known or {}), ledger=ledger,
+            noise_seed=noise_seed,
+        )  # fmt: skip
+        schema = cls(columns, label=label, groups=groups)
+        schema.privacy_ = spent
+        return schema
 
     @staticmethod
     def template(table: Any, *, label: str | None = None, groups: str | Sequence[str] = ()) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 estimator, or an option that touches private rows, gets an entry.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import ConfidentVoting, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
+from skfairdp.schema import Schema
 from skfairdp.utils import public_generator
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
@@ -501,6 +503,40 @@ def _with_all_groups(search: Any, rows: Rows) -> Any:
     return search.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=rows.public)
 
 
+class SchemaRelease:
+    """``Schema.release`` as a fit: of one table with the label and the group among its columns."""
+
+    def __init__(self, noise_seed: int | None = None, ledger: Any = None, **options: Any) -> None:
+        self.noise_seed, self.ledger, self.options = noise_seed, ledger, options
+
+    def fit(self, rows: Rows) -> "SchemaRelease":
+        X = rows.X if isinstance(rows.X, pd.DataFrame) else pd.DataFrame(np.asarray(rows.X), columns=list("abcd"))
+        table = X.assign(label=rows.y, group=np.asarray(rows.groups))
+        self.schema_ = Schema.release(
+            table, epsilon=12.0, label="label", groups="group", noise_seed=self.noise_seed, ledger=self.ledger,
+            **self.options,
+        )  # fmt: skip
+        self.privacy_ = self.schema_.privacy_
+        return self
+
+    def privacy_statement(self) -> Any:
+        return self.privacy_.statement(subject="Schema.release", ledger=self.ledger)
+
+    def __repr__(self) -> str:
+        return f"SchemaRelease({vars(self).get('schema_')!r})"
+
+
+def _described(fitted: Any, rows: Rows) -> dict[str, Any]:
+    text = json.dumps(fitted.schema_.to_dict(), sort_keys=True)
+    return {"schema": np.frombuffer(text.encode(), dtype=np.uint8)}
+
+
+def _schema_fits() -> list[Fit]:
+    private = ("X", "y", "groups")
+    make = partial(SchemaRelease, known={"town": "category", "count": "whole"})
+    return [Fit("Schema-release", make, lambda made, rows: made.fit(rows), _described, RECORD, private, make_tables)]
+
+
 GAMMAS = {"gamma": [0.02, 0.2]}
 
 
@@ -541,6 +577,7 @@ CATALOGUE: tuple[Fit, ...] = tuple(
         *_generator_fits(),
         *_plain_fits(),
         *_search_fits(),
+        *_schema_fits(),
     )
 )
 

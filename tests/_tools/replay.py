@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp import PrivacyLedger
-from skfairdp.privacy import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, RandomizedResponse
+from skfairdp.privacy import CommonValues, GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, RandomizedResponse
 from tests._tools.observing import Seen, observed
 from tests._tools.sources import Record, Release, recording_noise
 
@@ -131,6 +131,11 @@ def replay(
 def distance(mine: Release, theirs: Release) -> tuple[float, float]:
     """How far apart the true values of two releases are, and how far their mechanism says they can be."""
     mechanism = mine.mechanism
+    if type(mechanism) is not type(theirs.mechanism):
+        return math.inf, 0.0
+    if isinstance(mechanism, CommonValues):
+        one, other = mine.private[0], theirs.private[0]
+        return math.hypot(*(one.get(v, 0) - other.get(v, 0) for v in {*one, *other})), mechanism.sensitivity
     a, b = (np.asarray(release.private[0]) for release in (mine, theirs))
     if isinstance(mechanism, RandomizedResponse):
         return float(np.count_nonzero(a != b)) if a.shape == b.shape else math.inf, 1.0

@@ -51,6 +51,8 @@ LEDGER_FAILURES = tests_in("privacy.test_ledger_failures")
 PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
 ROUNDING = tests_in("privacy.test_rounding")
+RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
+SCHEMA_RELEASE = tests_in("schema.test_release")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
 GENERATOR_ENSEMBLES = tests_in("statistical.test_generator_ensembles")
 NOISE_SCALE = tests_in("statistical.test_noise_scale")
@@ -787,6 +789,38 @@ NOTICED: dict[str, Noticed] = {
         )
     ),
     # ---- searched_rows.py ---------------------------------------------------------------------------------------
+    "schemas.threshold_for_an_absent_value": also(
+        RARE_DISCLOSURE("test_one_record_reaches_the_threshold_with_at_most_the_probability_that_is_paid"),
+        RARE_DISCLOSURE("test_a_value_of_one_record_is_shown_as_often_as_is_paid"),
+    ),
+    "schemas.threshold_at_a_tenth_of_the_quantile": also(
+        RARE_DISCLOSURE("test_one_record_reaches_the_threshold_with_at_most_the_probability_that_is_paid"),
+    ),
+    "schemas.sensitivity_of_one_count": also(
+        RARE_DISCLOSURE("test_a_replaced_record_moves_the_counts_by_no_more_than_is_declared"),
+        SCHEMA_RELEASE("test_tables_of_counts_move_by_no_more_than_is_declared"),
+    ),
+    "schemas.values_in_order_of_appearance": also(
+        RARE_DISCLOSURE("test_the_order_of_appearance_does_not_show"),
+        SCHEMA_RELEASE("test_the_order_of_the_rows_does_not_show", seed=0),
+    ),
+    "schemas.missing_is_counted_only_where_it_occurs": also(
+        MUTANTS_REPLAY("schemas_look_the_same", what="missing"),
+    ),
+    "schemas.kinds_from_dtypes": also(MUTANTS_REPLAY("schemas_look_the_same", what="texts")),
+    "schemas.range_of_the_known_cells": also(MUTANTS_REPLAY("schemas_look_the_same", what="extreme")),
+    "schemas.a_parser_of_whole_columns": also(
+        SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_that_cell_alone"),
+    ),
+    "schemas.all_of_mu_in_every_step": also(
+        SCHEMA_RELEASE("test_the_event_costs_what_was_asked_for_and_every_path_of_a_column_is_covered"),
+    ),
+    "schemas.failures_are_not_charged": also(
+        SCHEMA_RELEASE("test_a_released_schema_charges_what_its_mechanisms_declare"),
+    ),
+    "schemas.disclosures_do_not_add_up": also(
+        RARE_DISCLOSURE("test_there_is_no_epsilon_at_a_delta_that_the_disclosure_uses_up"),
+    ),
     "searched_rows.private_rows_predicted_in_one_call": trap(
         35,
         SEARCH_ROWS(

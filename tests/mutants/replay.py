@@ -33,6 +33,18 @@ def neighbours_look_the_same(entry, pair, same_secrets=True):
     assert not seen.differences(times=chosen.times if same_secrets else None)
 
 
+def schemas_look_the_same(what):
+    """As in tests/schema: a release of a schema, and its replay where one record holds something else."""
+    from tests.schema import test_release as schemas
+
+    neighbour = schemas.with_record(schemas.NASTY[what], 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seen = Recording(schemas.Made, schemas.released, schemas.TABLE, schemas.probe).on(neighbour)
+    assert seen.original.error is None
+    assert not seen.differences()
+
+
 def refusals_are_constant(entry, cause):
     """As in tests/replay: two data sets that must be refused are refused in the same words."""
     fit = by_name(entry)

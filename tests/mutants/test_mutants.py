@@ -13,6 +13,7 @@ from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     partition,
     randomized,
     replay,
+    schemas,
     searched_rows,
     searching,
 )

@@ -19,6 +19,7 @@ from skfairdp.privacy import (
     PrivacyLedger,
     PrivacySpent,
     RandomizedResponseDpEvent,
+    RareDisclosure,
     RepeatAndSelectDpEvent,
     ReplaceSampledGaussian,
     ThresholdBit,
@@ -51,6 +52,9 @@ EVENTS = {
     "the worst of unlike": (compose(WorstOf((repeat(SAMPLED, 60), GAUSSIAN)), GaussianDpEvent(4.0)), GUEST),
     "selection": (RepeatAndSelectDpEvent(repeat(GaussianDpEvent(6.0), 2), 10.0, 0.0), RECORD),
     "Poisson selection": (RepeatAndSelectDpEvent(GaussianDpEvent(6.0), 5.0, math.inf), RECORD),
+    "rare disclosures": (compose(repeat(GAUSSIAN, 3), repeat(RareDisclosure(2e-12), 12)), RECORD),
+    "the worst of rare": (WorstOf((compose(GAUSSIAN, RareDisclosure(1e-11)), LaplaceDpEvent(2.0))), RECORD),
+    "selection of composed": (RepeatAndSelectDpEvent(compose(GAUSSIAN, GaussianDpEvent(6.0)), 5.0, 0.5), RECORD),
     "selection of the worst": (RepeatAndSelectDpEvent(WorstOf((GAUSSIAN, ArgmaxBit(9, 3.0))), 5.0, 0.5), RECORD),
 }
 

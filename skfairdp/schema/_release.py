@@ -1,0 +1,447 @@
+"""A schema from private rows, at a price: kinds, bounds and values of columns found by noisy counts."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import (
+    CommonValues,
+    DpEvent,
+    GaussianDpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    NoOpDpEvent,
+    PrivacySpent,
+    PublicReads,
+    RareDisclosure,
+    Spending,
+    compose,
+    gdp_mu,
+    public_facts,
+    repeat,
+)
+from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, _as_days, _as_numbers, remembered
+from skfairdp.schema._frames import as_dataframe, column_names
+from skfairdp.utils import warn_caller
+
+__all__ = ["ColumnRelease", "SchemaPlan", "plan_release", "released_columns"]
+
+#: What a column may be said to be, where its bounds or values are to be found.
+_KINDS = ("number", "whole", "category", "boolean", "date")
+
+_RELATION = NeighboringRelation.REPLACE_ONE
+_APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
+_FAILURES = 0.1  # of δ, for values that one record alone holds
+_KIND_SHARE, _COARSE_SHARE = 0.1, 0.3  # of the μ² of a column whose kind has to be found; of one of numbers
+_BEYOND = 0.005  # of the rows may lie beyond either bound
+_FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as if it held rows
+_N_CELLS = 128  # of the fine table, or a few more
+
+_MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT = range(6)
+
+
+# ---------------------------------------------------------------------- what is released of one column
+
+
+@dataclass(frozen=True)
+class ColumnRelease:
+    """The budget of one column, and how it is spent: first on its kind, where nobody said it, then on its values.
+
+    Every step is a table of counts in which a record fills exactly one cell, so that it moves by √2 where a record is
+    replaced. The steps of a column cost at most ``mu`` together, whichever kind is found.
+
+    Parameters
+    ----------
+    kind : str or None
+        "number", "whole", "category" or "date"; None is to be found.
+    mu : float
+        Of Gaussian differential privacy.
+    failure : float
+        The largest probability with which a value of one record only is shown.
+    """
+
+    kind: str | None
+    mu: float
+    failure: float
+
+    def found(self, column: "pd.Series[Any]", noise: NoiseSource) -> Column | None:
+        """The description of a column, or None where nothing in it is common enough.
+
+        Parameters
+        ----------
+        column : Series of shape (n_rows,)
+            Private. Any cells at all.
+        noise : NoiseSource
+            Of the Spending that pays.
+
+        Returns
+        -------
+        Column or None
+            It follows from the released counts.
+        """
+        kind, share = self.kind, 1.0
+        if kind is None:
+            counts = np.bincount(_kinds_of_cells(column), minlength=_TEXT + 1)
+            noisy = self._gaussian(_KIND_SHARE).release(counts, noise)
+            kind, share = _likeliest(noisy, self._gaussian(_KIND_SHARE).sigma), 1 - _KIND_SHARE
+        if kind == "boolean":
+            return Boolean(missing=True)
+        if kind == "category":
+            return self._values(column, share, noise)
+        return self._bounds(column, kind, share, noise)
+
+    def _gaussian(self, share: float) -> GaussianMechanism:
+        return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=_RELATION)
+
+    def _values(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> Column | None:
+        mechanism = CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION)
+        counts = Counter(_plain_values(column))
+        # That a value may be missing is public: its cell is there, whether or not one is.
+        found = mechanism.release({None: 0, **counts}, noise)
+        values = tuple(value for value in found if value is not None)
+        return Category(values, missing=None in found) if values else None
+
+    def _bounds(self, column: "pd.Series[Any]", kind: str, share: float, noise: NoiseSource) -> Column | None:
+        scale: _Magnitudes | _Blocks = _Blocks() if kind == "date" else _Magnitudes()
+        numbers = _as_days(column) if kind == "date" else _as_numbers(column)
+        known = numbers[~np.isnan(numbers)]
+
+        coarse = self._gaussian(share * _COARSE_SHARE)
+        cells = np.bincount(scale.cells(known), minlength=scale.n_cells)
+        noisy = coarse.release(np.append(cells, len(numbers) - len(known)), noise)
+        held = noisy >= -coarse.sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
+        if not held[:-1].any():
+            return None
+        low, high = scale.range_of(np.flatnonzero(held[:-1]))
+
+        fine = self._gaussian(share * (1 - _COARSE_SHARE))
+        step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
+        first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
+        at = np.floor(np.clip(known, first * step, last * step) / step) - first
+        counts = np.bincount(np.clip(at, 0, last - first - 1).astype(np.int64), minlength=last - first)
+        inner = _without_tails(fine.release(counts, noise), len(numbers), fine.sigma)
+        low, high = (first + inner[0]) * step, (first + inner[1] + 1) * step
+        return _described(kind, low, high, bool(held[-1]))
+
+
+def _described(kind: str, low: float, high: float, missing: bool) -> Column:
+    """The bounds as a column; where whole numbers lie in cells, the last one of the last cell is the bound."""
+    if kind == "number":
+        return Number(low, high, missing=missing)
+    last = max(high - 1, low + 1)
+    if kind == "whole":
+        return Number(int(low), int(last), step=1, missing=missing)
+    days = [date(1970, 1, 1) + timedelta(days=int(day)) for day in (low, last)]
+    return Date(days[0], days[1], missing=missing)
+
+
+def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tuple[int, int]:
+    """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone."""
+
+    def passed(counts: NDArray[np.float64]) -> int:
+        noise = 2.5 * sigma * np.sqrt(np.arange(1, len(counts) + 1))
+        enough = np.cumsum(counts) >= np.maximum(_BEYOND * n_rows, noise)
+        return int(np.argmax(enough)) if enough.any() else 0
+
+    first, last = passed(noisy), len(noisy) - 1 - passed(noisy[::-1])
+    return (first, last) if first <= last else (0, len(noisy) - 1)
+
+
+class _Magnitudes:
+    """Cells of numbers: the sign and the power of two below the size; between -2^-30 and 2^-30 everything is 0."""
+
+    least, most = -30, 61
+    n_cells = 2 * (most - least + 1) + 1
+
+    def cells(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        size = np.clip(np.abs(numbers), 0.0, 2.0**self.most)
+        power = np.frexp(size)[1].astype(np.int64) - 1 - self.least
+        power = np.where(size < 2.0**self.least, -1, power)
+        return np.asarray((self.n_cells // 2 + np.sign(numbers) * (power + 1)).astype(np.int64))
+
+    def range_of(self, held: NDArray[np.int64]) -> tuple[float, float]:
+        low, high = (int(cell) - self.n_cells // 2 for cell in (held[0], held[-1]))
+        # Cell k > 0 holds the numbers from 2^(k + least - 1), which is its lower edge, to the next power.
+        inner = [0.0 if k == 0 else math.copysign(2.0 ** (abs(k) - 1 + self.least), k) for k in (low, high)]
+        outer = [0.0 if k == 0 else math.copysign(2.0 ** (abs(k) + self.least), k) for k in (low, high)]
+        bounds = inner[0] if low > 0 else outer[0], outer[1] if high > 0 else inner[1]
+        return bounds if bounds[0] < bounds[1] else (bounds[0], bounds[0] + 1.0)
+
+
+class _Blocks:
+    """Cells of days: blocks of 512 from 1790 to 2149, days before and after in the outermost ones."""
+
+    width, half = 512, 128
+    n_cells = 2 * half
+
+    def cells(self, days: NDArray[np.float64]) -> NDArray[np.int64]:
+        block = np.clip(np.floor(days / self.width), -self.half, self.half - 1)
+        return np.asarray(block.astype(np.int64) + self.half)
+
+    def range_of(self, held: NDArray[np.int64]) -> tuple[float, float]:
+        return (float(held[0]) - self.half) * self.width, (float(held[-1]) + 1 - self.half) * self.width
+
+
+# ---------------------------------------------------------------------- total readers of cells
+
+
+def _likeliest(noisy: NDArray[np.float64], sigma: float) -> str:
+    """The kind of a column, from the noisy numbers of its cells of each kind."""
+    numbers = noisy[_WHOLE] + noisy[_FRACTION]
+    largest = max(numbers, noisy[_BOOLEAN], noisy[_DAY], noisy[_TEXT])
+    if largest == noisy[_TEXT]:
+        return "category"
+    if largest in (noisy[_BOOLEAN], noisy[_DAY]):
+        return "boolean" if largest == noisy[_BOOLEAN] else "date"
+    return "whole" if noisy[_FRACTION] <= max(_BEYOND * numbers, 4 * sigma) else "number"
+
+
+def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
+    """What each cell is, by itself: neither the dtype of its column nor another cell matters."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return np.where(column.isna().to_numpy(), _MISSING, _DAY)
+    if pd.api.types.is_bool_dtype(column.dtype) and column.dtype != object:
+        return np.where(column.isna().to_numpy(), _MISSING, _BOOLEAN)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _kinds_of_numbers(_as_numbers(column))
+    known = remembered(_kind_of_text)
+    kinds = np.array([known(cell) if type(cell) is str else _kind_of_object(cell) for cell in column], dtype=np.int64)
+    unsaid = kinds < 0
+    kinds[unsaid] = _kinds_of_numbers(_as_numbers(column)[unsaid])
+    return kinds
+
+
+def _kinds_of_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.where(np.isnan(numbers), _MISSING, np.where(numbers == np.rint(numbers), _WHOLE, _FRACTION))
+
+
+def _kind_of_text(cell: str) -> int:
+    text = cell.strip()
+    if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return _BOOLEAN
+    try:
+        float(text)
+        return -1 if "_" not in text else _TEXT
+    except ValueError:
+        pass
+    return _MISSING if not text else _TEXT if np.isnan(_as_days(np.array([text], dtype=object))[0]) else _DAY
+
+
+def _kind_of_object(cell: Any) -> int:
+    """-1 where it is a number, or nothing."""
+    try:
+        if isinstance(cell, bool | np.bool_):
+            return _BOOLEAN
+        if cell is None or cell is pd.NA or cell is pd.NaT or isinstance(cell, int | float | np.number | Decimal):
+            return -1
+        return _TEXT if isinstance(cell, str) or not hasattr(cell, "year") else _DAY
+    except Exception:
+        return _TEXT
+
+
+def _plain_values(column: "pd.Series[Any]") -> list[Any]:
+    """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type."""
+    known = remembered(_plain)
+    return [known(cell) if type(cell) is str else _plain(cell) for cell in column]
+
+
+def _plain(cell: Any) -> Any:
+    try:
+        if isinstance(cell, str):
+            return str(cell)
+        if isinstance(cell, bool | np.bool_):
+            return int(cell)
+        if isinstance(cell, int | float | np.integer | np.floating):
+            number = float(cell)
+            if not abs(number) < 2.0**53:
+                return None
+            return int(number) if number.is_integer() else number
+    except Exception:  # a cell that cannot be looked at
+        return None
+    return None
+
+
+# ---------------------------------------------------------------------- the plan, and the whole
+
+
+@dataclass(frozen=True)
+class SchemaPlan:
+    """What a release of a schema will let out: the same for every table with these columns.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column or ColumnRelease
+        What was said of each, or how it will be found.
+    event : DpEvent
+    relation : NeighboringRelation
+    releases : tuple of str
+    """
+
+    columns: Mapping[str, Column | ColumnRelease]
+    event: DpEvent
+    relation: NeighboringRelation
+    releases: tuple[str, ...]
+
+
+def plan_release(columns: Mapping[str, Column | str | None], epsilon: float, delta: float) -> SchemaPlan:
+    """Share the budget evenly among the columns that are to be found.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column, str or None
+        A description, a kind, or None where the kind has to be found as well.
+    epsilon, delta : float
+        Of the whole.
+
+    Returns
+    -------
+    SchemaPlan
+    """
+    kinds = {name: said for name, said in columns.items() if not isinstance(said, Column) and said != "boolean"}
+    if not kinds:
+        told = {name: Boolean(missing=True) if said == "boolean" else said for name, said in columns.items()}
+        return SchemaPlan(told, NoOpDpEvent(), _RELATION, ())  # type: ignore[arg-type]
+    listed = [name for name, kind in kinds.items() if kind in (None, "category")]
+    failures = _FAILURES * delta if listed else 0.0
+    mu = gdp_mu(epsilon, delta - failures) / math.sqrt(len(kinds)) * (1 - 1e-9)
+    share = failures / max(len(listed), 1) * (1 - 1e-9)
+    gaussian = GaussianDpEvent((1 - 1e-12) / mu)  # the steps of a column add up to mu but for a rounding
+    event = compose(repeat(gaussian, len(kinds)), *([repeat(RareDisclosure(share), len(listed))] if listed else []))
+    plan: dict[str, Column | ColumnRelease] = {}
+    for name, said in columns.items():
+        if isinstance(said, Column):
+            plan[name] = said
+        else:
+            plan[name] = Boolean(missing=True) if said == "boolean" else ColumnRelease(said, mu, share)
+    return SchemaPlan(plan, event, _RELATION, (f"noisy counts of the values of {len(kinds)} columns",))
+
+
+def released_columns(
+    table: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    roles: Sequence[str],
+    known: Mapping[str, Any],
+    ledger: Any,
+    noise_seed: int | None,
+) -> tuple[dict[str, Column], PrivacySpent]:
+    """What ``Schema.release`` finds, and what it cost.
+
+    Parameters
+    ----------
+    table : DataFrame
+    epsilon, delta : float
+    roles : sequence of str
+        The label and the groups.
+    known : mapping of str to Column, str, or None for a column that is left out
+    ledger : PrivacyLedger or None
+    noise_seed : int or None
+
+    Returns
+    -------
+    columns : dict of str to Column
+        Without those in which nothing is common enough.
+    spent : PrivacySpent
+    """
+    names = column_names(table)
+    _check(names, epsilon, delta, roles, known, ledger, noise_seed)
+    said = {
+        name: known.get(name, "category" if name in roles else None)
+        for name in names
+        if name not in known or known[name] is not None
+    }
+    plan = plan_release(said, epsilon, delta)
+    frame = as_dataframe(table, list(said))
+    if not len(frame):
+        raise ValueError("Schema.release needs rows. Got a table without any.")
+    reads = PublicReads()
+    reads.note_number_of_rows(len(frame))
+    reads.note("names of columns", "read", names, "public")
+    given = [name for name in said if name in known]
+    reads.note("what was said of columns", "given", given or None, "public")
+
+    spent: list[PrivacySpent] = []
+    with Spending(
+        plan.event, delta, plan.relation, label="Schema.release", ledger=ledger, noise_seed=noise_seed,
+        releases=plan.releases, public=public_facts(reads, plan.relation), report_to=spent.append,
+    ) as noise:  # fmt: skip
+        found = {
+            name: column.found(frame[name], noise) if isinstance(column, ColumnRelease) else column
+            for name, column in plan.columns.items()
+        }
+    return _kept(found, roles), spent[0]
+
+
+def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str, Column]:
+    columns = {name: column for name, column in found.items() if column is not None}
+    absent = [name for name in found if name not in columns]
+    needed = [name for name in absent if name in roles]
+    if needed or not set(columns) - set(roles):
+        raise ValueError(
+            f"Schema.release found no value that enough records share in {needed or absent}. What was spent is spent. "
+            "Raise epsilon, or say what you know: known={'name': Category([...])}."
+        )
+    if absent:
+        warn_caller(
+            f"Schema.release leaves out {absent}: no value or range in them is shared by enough records at this "
+            "epsilon. Free text and identifiers belong out; for others raise epsilon or use 'known'."
+        )
+    return columns
+
+
+def _check(
+    names: Sequence[Any],
+    epsilon: float,
+    delta: float,
+    roles: Sequence[str],
+    known: Mapping[str, Any],
+    ledger: Any,
+    noise_seed: int | None,
+) -> None:
+    """Everything that can be wrong, before anything is spent."""
+    for parameter, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < most:
+            raise ValueError(
+                f"The {parameter!r} parameter of Schema.release must be a float in the range (0.0, {most}). "
+                f"Got {value!r} instead."
+            )
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError("Schema.release needs a table whose columns have different names, all of them texts.")
+    unknown = [name for name in (*roles, *known) if name not in names]
+    if unknown:
+        raise ValueError(f"Schema.release got names that the table does not have: {unknown}. It has {names[:20]}.")
+    for name, said in known.items():
+        if not (said is None or isinstance(said, Column) or said in _KINDS):
+            raise ValueError(
+                f"The 'known' parameter of Schema.release must say of a column a Number, Category, Boolean or Date, "
+                f"one of {list(_KINDS)}, or None to leave it out. Got {said!r} for {name!r} instead."
+            )
+        fits = isinstance(said, Category | Boolean) or said in ("category", "boolean")
+        if name in roles and not fits:
+            raise ValueError(
+                f"The label and the groups of a Schema are categories or booleans. Got {said!r} for {name!r}. Say "
+                "'category', or leave it out of 'known'."
+            )
+    if noise_seed is not None:
+        if ledger is not None:
+            raise ValueError(
+                "Schema.release got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may "
+                "count it. Leave one of them out."
+            )
+        warn_caller(
+            "Schema.release draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
+            "privacy_.epsilon will be inf; use this for research and tests only.",
+            PrivacyLeakWarning,
+        )

@@ -1,0 +1,117 @@
+"""Mistakes in the release of a schema: thresholds, sensitivities, orders and readings that give a record away."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from skfairdp.privacy import CommonValues, _accountants, _common_values
+from skfairdp.schema import _columns, _release
+from tests.mutants.harness import mutant
+from tests.schema import test_release
+
+
+@mutant
+def threshold_for_an_absent_value(patch):
+    """Often the threshold is set for a count of 0, and the record that is there once has a count of 1."""
+    honest = CommonValues.threshold.fget
+    patch.setattr(CommonValues, "threshold", property(lambda self: honest(self) - 1))
+
+
+@mutant
+def threshold_at_a_tenth_of_the_quantile(patch):
+    """A fixed threshold, such as "at least ten records": the noise carries single records over it."""
+    patch.setattr(CommonValues, "threshold", property(lambda self: 10.0))
+
+
+@mutant
+def sensitivity_of_one_count(patch):
+    """A replaced record moves two counts by one each, which is √2 and not 1."""
+    patch.setattr(_release, "_APART", 1.0)
+    patch.setattr(CommonValues, "sensitivity", 1.0)
+
+
+@mutant
+def values_in_order_of_appearance(patch):
+    """Values come out in the order in which the rows bring them."""
+    patch.setattr(_common_values, "_place", lambda value: 0)
+
+
+@mutant
+def missing_is_counted_only_where_it_occurs(patch):
+    """The cell of missing values has to be there for everybody: without it the only missing one is a disclosure."""
+
+    def values(self, column, share, noise):
+        mechanism = CommonValues(self._gaussian(share).sigma, self.failure, relation=_release._RELATION)
+        counts = {value: n for value, n in Counter(_release._plain_values(column)).items() if n > 1}
+        found = mechanism.release(counts, noise)
+        values = tuple(value for value in found if value is not None)
+        return _release.Category(values, missing=column.isna().any()) if values else None
+
+    patch.setattr(_release.ColumnRelease, "_values", values)
+
+
+@mutant
+def kinds_from_dtypes(patch):
+    """One text among numbers makes a column of objects: a dtype belongs to the private rows."""
+    honest = _release.ColumnRelease.found
+
+    def found(self, column, noise):
+        if self.kind is None and pd.api.types.is_float_dtype(column.dtype):
+            return _release.ColumnRelease("number", self.mu, self.failure).found(column, noise)
+        return honest(self, column, noise)
+
+    patch.setattr(_release.ColumnRelease, "found", found)
+
+
+@mutant
+def range_of_the_known_cells(patch):
+    """The finer table between the smallest and the largest value that occur."""
+    honest = _release.ColumnRelease._bounds
+
+    def bounds(self, column, kind, share, noise):
+        numbers = _columns._as_numbers(column)
+        patch.setattr(_release._Magnitudes, "range_of",
+                      lambda scale, held: (float(np.nanmin(numbers)), float(np.nanmax(numbers))))  # fmt: skip
+        return honest(self, column, kind, share, noise)
+
+    patch.setattr(_release.ColumnRelease, "_bounds", bounds)
+
+
+@mutant
+def a_parser_of_whole_columns(patch):
+    """pandas reads a column of mixed types another way where one cell has a type of its own."""
+
+    def numbers(values):
+        try:
+            return np.asarray(pd.to_numeric(_columns._cells(values), errors="coerce").to_numpy(dtype=float))
+        except Exception:
+            return np.array([_columns._number_of(cell) for cell in values], dtype=float)
+
+    patch.setattr(_columns, "_as_numbers", numbers)
+    patch.setattr(_release, "_as_numbers", numbers)
+    patch.setattr(test_release, "_as_numbers", numbers)
+
+
+@mutant
+def all_of_mu_in_every_step(patch):
+    """Each step of a column takes the whole budget of the column."""
+    honest = _release.ColumnRelease._gaussian
+    patch.setattr(_release.ColumnRelease, "_gaussian", lambda self, share: honest(self, 1.0))
+
+
+@mutant
+def failures_are_not_charged(patch):
+    """Noisy counts are charged, and that a value of one record may slip through is not."""
+    patch.setattr(_release, "RareDisclosure", lambda probability: _release.GaussianDpEvent(1e9))
+
+
+@mutant
+def disclosures_do_not_add_up(patch):
+    """δ pays for one disclosure, however many there are."""
+    honest = _accountants._apart
+
+    def apart(leaves):
+        return honest(tuple((leaf, 1 if isinstance(leaf, _accountants.RareDisclosure) else n) for leaf, n in leaves))
+
+    patch.setattr(_accountants, "_apart", apart)

@@ -1,0 +1,406 @@
+"""A schema from private rows: what it finds, what it costs, and that nothing else shows."""
+
+import copy
+import datetime
+import json
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from skfairdp import PrivacyLedger
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.privacy import (
+    CommonValues,
+    GaussianDpEvent,
+    GaussianMechanism,
+    RareDisclosure,
+    compose,
+    epsilon_of,
+    flatten,
+    verify_file,
+)
+from skfairdp.schema import Boolean, Category, Date, Number, Schema
+from skfairdp.schema._columns import _as_days, _as_numbers
+from skfairdp.schema._release import _BEYOND, _kinds_of_cells, _plain_values, plan_release
+from tests._tools.replay import Recording, distance
+from tests._tools.sources import RecordingNoise, recording_noise
+from tests.schema.test_schema import CELLS, Hostile
+
+N = 3000
+
+
+def table(n=N, seed=0):
+    """Every kind of column; names and identifiers that one record alone holds."""
+    rng = np.random.default_rng(seed)
+    days = np.datetime64("2001-03-01") + rng.integers(0, 3000, n).astype("timedelta64[D]")
+    wage = rng.lognormal(10, 0.5, n)
+    return pd.DataFrame({
+        "age": rng.integers(17, 91, n),
+        "wage": np.where(rng.random(n) < 0.2, np.nan, wage),
+        "gain": np.where(rng.random(n) < 0.6, 0, -rng.integers(100, 5000, n)),
+        "job": rng.choice(np.array(["nurse", "clerk", None], dtype=object), n, p=[0.5, 0.3, 0.2]),
+        "level": rng.integers(1, 4, n),
+        "citizen": rng.random(n) < 0.9,
+        "hired": days,
+        "name": [f"person {i}" for i in range(n)],
+        "sex": rng.choice(["Male", "Female"], n),
+        "income": rng.choice([">50K", "<=50K"], n, p=[0.3, 0.7]),
+    })  # fmt: skip
+
+
+TABLE = table()
+ROLES = {"label": "income", "groups": "sex"}
+
+
+def quiet_release(rows, **given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Schema.release(rows, **{"epsilon": 3.0, **ROLES, **given})
+
+
+# ---------------------------------------------------------------------- what it finds
+
+
+def test_it_finds_kinds_ranges_and_values():
+    with recording_noise(entropy=0), pytest.warns(UserWarning, match=r"leaves out \['name'\]"):
+        schema = Schema.release(TABLE, epsilon=3.0, known={"level": "category"}, **ROLES)
+    columns = dict(schema.columns)
+    assert columns["job"] == Category(["clerk", "nurse"], missing=True)
+    assert columns["level"] == Category([1, 2, 3])
+    assert columns["citizen"] == Boolean(missing=True)
+    assert (schema.classes, schema.group_values) == (("<=50K", ">50K"), ("Female", "Male"))
+    age, wage, gain, hired = (columns[name] for name in ("age", "wage", "gain", "hired"))
+    assert age.step == 1 and not age.missing and 16 <= age.low <= 22 and 84 <= age.high <= 95
+    assert wage.step is None and wage.missing and 0 < wage.low < 15000 and 40000 < wage.high < 140000
+    assert gain.step == 1 and gain.low < -4000 and gain.high == 63
+    assert isinstance(hired, Date) and hired.first.year in (2000, 2001) and 2008 <= hired.last.year <= 2010
+    assert list(schema.columns) == [name for name in TABLE if name != "name"]
+
+
+def test_a_table_of_texts_gives_the_same_description_of_its_numbers():
+    """As a CSV file read without guessing types."""
+    texts = TABLE.astype(object).where(TABLE.notna(), None).map(lambda cell: None if cell is None else str(cell))
+    with recording_noise(entropy=0):
+        one = quiet_release(TABLE, known={"level": "whole"})
+    with recording_noise(entropy=0):
+        other = quiet_release(texts, known={"level": "whole"})
+    assert one == other
+
+
+def test_what_is_known_costs_nothing():
+    known = {
+        "age": Number(17, 90, step=1), "wage": None, "gain": None, "job": Category(["clerk", "nurse"], missing=True),
+        "level": None, "citizen": "boolean", "hired": None, "name": None, "sex": Category(["Female", "Male"]),
+        "income": Category(["<=50K", ">50K"]),
+    }  # fmt: skip
+    with recording_noise() as record:
+        free = quiet_release(TABLE, known=known)
+    assert free.privacy_.epsilon == 0 and not record.releases
+    assert free.columns["citizen"] == Boolean(missing=True) and list(free.columns) == ["age", "job", "citizen", "sex",
+                                                                                      "income"]  # fmt: skip
+    paid = quiet_release(TABLE, known={**known, "age": "whole"})
+    assert paid.privacy_.epsilon == pytest.approx(3.0, rel=1e-6) and paid.columns["age"].high > 80
+
+
+def test_it_is_a_schema_as_any_other_and_keeps_its_report():
+    schema = quiet_release(TABLE)
+    for copied in (copy.deepcopy(schema), pickle.loads(pickle.dumps(schema)), clone(schema)):
+        assert copied == schema and copied.privacy_ == schema.privacy_
+    written = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
+    assert written == schema and written.privacy_ is None
+    rows = schema.read(TABLE)
+    assert len(rows.X) == N and set(rows.y) == {"<=50K", ">50K"}
+
+
+def test_more_noise_finds_less_and_the_middle_of_the_rows_stays_inside():
+    found = []
+    for epsilon in (0.2, 1.0, 8.0):
+        with recording_noise(entropy=4):
+            columns = quiet_release(table(20000), epsilon=epsilon, known={"name": None}).columns
+        ages = columns["age"]
+        assert ages.low <= 35 and ages.high >= 70
+        found.append((ages.high - ages.low, len(columns)))
+    assert found[-1][0] >= 72
+
+
+def test_without_noise_the_bounds_hold_all_but_the_tails():
+    rows = pd.DataFrame({"x": np.arange(10000) / 100.0, "y": np.arange(10000) - 5000})
+    with recording_noise(0):
+        columns = Schema.release(rows, epsilon=100.0, known={"x": "number", "y": "whole"}).columns
+    for name, width in (("x", 1.0), ("y", 128.0)):
+        low, high = rows[name].quantile([_BEYOND, 1 - _BEYOND])
+        column = columns[name]
+        assert low - width - 1 <= column.low <= low + 1e-9 + 1 and high - 1 <= column.high <= high + width + 1
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[0.0] * 50, [5] * 50, [-3.5] * 50, [1e300, -1e300] * 25, [1e-300] * 50, [math.inf] * 50, [2**61] * 50, [-1] * 50],
+    ids=["zeros", "one value", "a negative fraction", "huge", "tiny", "infinite", "a large power", "minus one"],
+)
+def test_odd_numbers_have_finite_bounds(cells):
+    rows = pd.DataFrame({"x": cells})
+    for kind in ("number", "whole"):
+        column = Schema.release(rows, epsilon=200.0, known={"x": kind}).columns["x"]
+        assert math.isfinite(column.low) and column.low < column.high
+        value = np.clip(cells[0], -(2.0**61), 2.0**61)
+        assert column.low - 2.0**-29 <= max(value, column.low) and column.high >= min(value, 2.0**60)
+
+
+# ---------------------------------------------------------------------- what it costs
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from([None, "category", "number", "whole", "date", "boolean"]), min_size=1, max_size=30),
+    st.floats(0.01, 20.0), st.sampled_from([1e-3, 1e-5, 1e-9]),
+)  # fmt: skip
+def test_the_event_costs_what_was_asked_for_and_every_path_of_a_column_is_covered(kinds, epsilon, delta):
+    plan = plan_release({f"c{i}": kind for i, kind in enumerate(kinds)}, epsilon, delta)
+    spent = epsilon_of(plan.event, delta)
+    assert spent <= epsilon
+    paying = [column for column in plan.columns.values() if not isinstance(column, Boolean)]
+    if paying:
+        assert spent >= epsilon * 0.999
+    for column in paying:
+        for path in ([0.1, 0.9 * 0.3, 0.9 * 0.7], [0.1, 0.9], [0.3, 0.7], [1.0]):
+            assert sum((math.sqrt(2) / column._gaussian(share).sigma) ** 2 for share in path) <= column.mu**2 * (
+                1 + 1e-12
+            )
+    failures = sum(column.failure for column in paying if column.kind in (None, "category"))
+    assert failures <= delta / 10
+
+
+def test_a_released_schema_charges_what_its_mechanisms_declare():
+    """The noise and the failures that were used, composed, cost no more than what the report says."""
+    with recording_noise() as record:
+        schema = quiet_release(TABLE, known={"level": "category"})
+    squared, failures = 0.0, 0.0
+    for release in record.releases:
+        squared += (release.sensitivity / release.sigma) ** 2
+        failures += release.mechanism.failure if isinstance(release.mechanism, CommonValues) else 0.0
+    made = compose(GaussianDpEvent(squared**-0.5), RareDisclosure(failures))
+    assert epsilon_of(made, 1e-5) <= schema.privacy_.epsilon * (1 + 1e-9)
+    charged = flatten(schema.privacy_.event).items()
+    assert failures <= sum(leaf.probability * n for leaf, n in charged if isinstance(leaf, RareDisclosure))
+    assert schema.privacy_.epsilon <= 3.0
+
+
+def test_its_statement_holds_by_the_second_opinion(tmp_path):
+    schema = quiet_release(TABLE, known={"name": None})
+    path = tmp_path / "statement.json"
+    path.write_text(schema.privacy_.statement(subject="a schema").to_json())
+    assert all(check.holds for check in verify_file(path))
+
+
+def test_a_ledger_is_charged_once_and_refuses_before_any_noise():
+    ledger = PrivacyLedger(epsilon=3.5, delta=1e-5)
+    quiet_release(TABLE, ledger=ledger)
+    assert [entry.label for entry in ledger.entries] == ["Schema.release"]
+    with recording_noise() as record, pytest.raises(BudgetExceededError):
+        quiet_release(TABLE, ledger=ledger)
+    assert not record.releases and len(ledger.entries) == 1
+
+
+def test_the_report_lists_what_is_public_and_no_dtype_is_among_it():
+    spent = quiet_release(TABLE, known={"name": None}).privacy_
+    names = [fact.name for fact in spent.public]
+    assert names[:3] == ["number of private rows", "names of columns", "what was said of columns"]
+    assert not any("type" in str(fact) for fact in spent.public)
+    assert str(spent.neighboring_relation) == "replace one record"
+
+
+def test_seeded_noise_has_no_guarantee_and_no_ledger():
+    with pytest.warns(PrivacyLeakWarning, match="Schema.release draws its noise from 'noise_seed'"):
+        schema = Schema.release(TABLE[["age", "sex"]], epsilon=3.0, noise_seed=1)
+    assert schema.privacy_.epsilon == math.inf
+    with pytest.raises(ValueError, match="both 'noise_seed' and 'ledger'"):
+        Schema.release(TABLE, epsilon=3.0, noise_seed=1, ledger=PrivacyLedger())
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"epsilon": 0.0}, "'epsilon' parameter of Schema.release must be a float in the range"),
+        ({"epsilon": math.inf}, "'epsilon' parameter"),
+        ({"epsilon": True}, "'epsilon' parameter"),
+        ({"delta": 1.0}, "'delta' parameter"),
+        ({"label": "wages"}, r"names that the table does not have: \['wages'\]"),
+        ({"known": {"town": "category"}}, r"does not have: \['town'\]"),
+        ({"known": {"age": "text"}}, "one of .*'whole'.* Got 'text' for 'age'"),
+        ({"known": {"age": (17, 90)}}, "Got .17, 90. for 'age'"),
+        ({"known": {"sex": "number"}}, "label and the groups of a Schema are categories"),
+        ({"known": {"income": None}}, "label and the groups of a Schema are categories"),
+        ({"rows": [1, 2]}, "reads a DataFrame"),
+        ({"rows": TABLE.iloc[:0]}, "needs rows"),
+        ({"rows": TABLE.rename(columns={"age": 3})}, "different names, all of them texts"),
+        ({"rows": pd.concat([TABLE, TABLE], axis=1)}, "different names, all of them texts"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named_before_anything_is_spent(given, says):
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=says):
+        quiet_release(given.pop("rows", TABLE), ledger=ledger, **given)
+    assert not ledger.entries
+
+
+def test_a_label_that_nobody_shares_is_an_error_that_follows_from_the_release():
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=r"no value that enough records share in \['name'\].*spent is spent"):
+        Schema.release(TABLE[["age", "name"]], epsilon=3.0, label="name", ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
+# ---------------------------------------------------------------------- that nothing else shows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_rows_does_not_show(seed):
+    columns = ["income", "sex", "job"]
+    schemas = []
+    for rows in (TABLE.sort_values(columns), TABLE.sort_values(columns, ascending=False)):
+        with recording_noise(entropy=seed):
+            schemas.append(quiet_release(rows))
+    assert json.dumps(schemas[0].to_dict()) == json.dumps(schemas[1].to_dict())
+
+
+class Made:
+    """``Schema.release`` in the shape of an estimator, for the replay."""
+
+    def __init__(self, ledger=None):
+        self.ledger = ledger
+
+    def __repr__(self):
+        return f"Made({vars(self).get('schema_')!r})"
+
+
+def released(made, rows):
+    made.schema_ = Schema.release(rows, epsilon=8.0, ledger=made.ledger, known={"level": "category"}, **ROLES)
+    return made
+
+
+def probe(made):
+    return {"text": np.frombuffer(json.dumps(made.schema_.to_dict()).encode(), dtype=np.uint8)}
+
+
+NASTY = {
+    "extreme": dict.fromkeys(TABLE, 1e308),
+    "negative": dict.fromkeys(TABLE, -math.inf),
+    "missing": dict.fromkeys(TABLE),
+    "texts": dict.fromkeys(TABLE, "nan"),
+    "hostile": {name: Hostile() for name in TABLE},
+    "large integers": dict.fromkeys(TABLE, 2**64 + 1),
+    "lists": {name: [1, 2] for name in TABLE},
+    "dates": dict.fromkeys(TABLE, datetime.date(1, 1, 1)),
+    "truths": dict.fromkeys(TABLE, True),
+    "another person": dict(TABLE.iloc[1]),
+}
+
+
+def with_record(cells, at):
+    """The table with one other record, as columns of objects."""
+    neighbour = TABLE.astype(object)
+    for j, name in enumerate(TABLE):
+        column = neighbour[name].to_numpy(copy=True)
+        column[at] = cells[name]
+        neighbour.isetitem(j, pd.Series(column, dtype=object))
+    return neighbour
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return Recording(Made, released, TABLE, probe)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("what", NASTY)
+@pytest.mark.parametrize("at", [0, N - 1])
+def test_whatever_one_record_holds_the_releases_are_all_that_shows(recording, what, at):
+    assert not recording.on(with_record(NASTY[what], at)).differences()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_record_of_the_same_types_does_not_show_either(recording):
+    neighbour = TABLE.copy()
+    neighbour.iloc[7] = TABLE.iloc[8]
+    assert not recording.on(neighbour).differences()
+
+
+ODD = st.one_of(
+    CELLS, st.sampled_from(["1_000", " 12 ", "١٢", "1e3", "inf", "-0.0", "0x1f", "2020-01-31", "true", "", "9" * 30]),
+    st.integers(2**62, 2**66), st.integers(-(2**66), -(2**62)), st.decimals(), st.complex_numbers(),
+    st.binary(max_size=3),
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(ODD, min_size=1, max_size=8))
+@example([2**64 - 1, -1, None, "x"])
+@example(["1_000", Hostile()])
+@example([True, "x"])
+def test_what_a_cell_is_read_as_follows_from_that_cell_alone(cells):
+    """Or one record would move more than one cell of a table of counts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = pd.Series([None] * len(cells), dtype=object)
+        for i, cell in enumerate(cells):
+            whole.iat[i] = cell
+        for read in (
+            _as_numbers,
+            _as_days,
+            _kinds_of_cells,
+            lambda column: np.array(_plain_values(column), dtype=object),
+        ):
+            together = read(whole)
+            for i in range(len(cells)):
+                (alone,) = read(whole.iloc[[i]])
+                assert type(together[i]) is type(alone) and (together[i] == alone or together[i] != together[i])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-5, 300), min_size=3, max_size=12),
+    st.integers(0, 11),
+    st.sampled_from([None, "number", "date"]),
+)
+def test_tables_of_counts_move_by_no_more_than_is_declared(values, at, kind):
+    """The steps after the first are chosen from what was released, which is the same for both."""
+    changed = [*values]
+    changed[at % len(values)] = "no number at all"
+    (column,) = plan_release({"x": kind}, 5.0, 1e-5).columns.values()
+    source = RecordingNoise(entropy=0)
+    column.found(pd.Series(values), source)
+    other = RecordingNoise(entropy=0, replay=source.record)
+    column.found(pd.Series(changed, dtype=object), other)
+    assert len(source.releases) == len(other.releases)
+    for mine, theirs in zip(source.releases, other.releases, strict=True):
+        assert mine.declared == theirs.declared
+        moved, allowed = distance(mine, theirs)
+        assert moved <= allowed * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_tables_of_other_libraries_are_read_alike(library):
+    module = pytest.importorskip(library)
+    rows = TABLE.drop(columns="hired")
+    other = module.from_pandas(rows) if library == "polars" else module.Table.from_pandas(rows)
+    schemas = []
+    for one in (rows, other):
+        with recording_noise(entropy=0):
+            schemas.append(quiet_release(one))
+    assert schemas[0] == schemas[1]
+
+
+def test_every_mechanism_was_made_for_the_relation_that_is_certified():
+    with recording_noise() as record:
+        quiet_release(TABLE)
+    assert {type(release.mechanism) for release in record.releases} == {GaussianMechanism, CommonValues}
+    assert {str(release.mechanism.relation) for release in record.releases} == {"replace one record"}
