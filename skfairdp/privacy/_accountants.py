@@ -145,8 +145,8 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
-    exposed, key = _apart(key)
-    if exposed:
+    if any(isinstance(leaf, RareDisclosure) for leaf in _elementary(leaves)):
+        exposed, key = _apart(key)
         delta = math.nextafter(delta - exposed, 0.0)
         if delta <= 0:
             return {"none": math.inf}
@@ -191,8 +191,6 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
             rest.append((leaf, times))
         else:
             rest.append((leaf, times))
-    if not exposed:
-        return 0.0, leaves
     others = flatten(compose(*(repeat(leaf, times) for leaf, times in rest)))
     return exposed * _UP, tuple(sorted(others.items(), key=repr))
 

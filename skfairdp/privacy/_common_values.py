@@ -12,7 +12,7 @@ from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import RareDisclosure, compose
 from skfairdp.privacy._mechanisms import GaussianMechanism
 from skfairdp.privacy._noise import NoiseSource
-from skfairdp.privacy._relations import NeighboringRelation
+from skfairdp.privacy._report import NeighboringRelation
 
 __all__ = ["CommonValues"]
 
@@ -94,7 +94,20 @@ class CommonValues:
         return found
 
     def noisy(self, source: NoiseSource, counts: Mapping[Any, int]) -> tuple[Any, ...]:
-        """What ``source.release`` lets out."""
+        """What ``source.release`` lets out.
+
+        Parameters
+        ----------
+        source : NoiseSource
+            Of the Spending that pays.
+        counts : mapping
+            As :meth:`release` takes it.
+
+        Returns
+        -------
+        tuple
+            As :meth:`release` returns it.
+        """
         values = sorted(counts, key=_place)
         noisy = self._counts.noisy(source, np.array([counts[value] for value in values], dtype=np.float64))
         return tuple(value for value, count in zip(values, noisy, strict=True) if count >= self.threshold)

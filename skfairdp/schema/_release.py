@@ -356,7 +356,8 @@ def released_columns(
     spent : PrivacySpent
     """
     names = column_names(table)
-    _check(names, epsilon, delta, roles, known, ledger, noise_seed)
+    _check(names, epsilon, delta, roles, known)
+    _check_seed(noise_seed, ledger)
     said = {
         name: known.get(name, "category" if name in roles else None)
         for name in names
@@ -407,8 +408,6 @@ def _check(
     delta: float,
     roles: Sequence[str],
     known: Mapping[str, Any],
-    ledger: Any,
-    noise_seed: int | None,
 ) -> None:
     """Everything that can be wrong, before anything is spent."""
     for parameter, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
@@ -434,14 +433,18 @@ def _check(
                 f"The label and the groups of a Schema are categories or booleans. Got {said!r} for {name!r}. Say "
                 "'category', or leave it out of 'known'."
             )
-    if noise_seed is not None:
-        if ledger is not None:
-            raise ValueError(
-                "Schema.release got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may "
-                "count it. Leave one of them out."
-            )
-        warn_caller(
-            "Schema.release draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
-            "privacy_.epsilon will be inf; use this for research and tests only.",
-            PrivacyLeakWarning,
+
+
+def _check_seed(noise_seed: int | None, ledger: Any) -> None:
+    if noise_seed is None:
+        return
+    if ledger is not None:
+        raise ValueError(
+            "Schema.release got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
+            "it. Leave one of them out."
         )
+    warn_caller(
+        "Schema.release draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
+        "privacy_.epsilon will be inf; use this for research and tests only.",
+        PrivacyLeakWarning,
+    )
