@@ -150,7 +150,7 @@ def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tup
     """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone."""
 
     def passed(counts: NDArray[np.float64]) -> int:
-        noise = 2.5 * sigma * np.sqrt(np.arange(1, len(counts) + 1))
+        noise = 3 * sigma * np.sqrt(np.arange(1, len(counts) + 1))
         enough = np.cumsum(counts) >= np.maximum(_BEYOND * n_rows, noise)
         return int(np.argmax(enough)) if enough.any() else 0
 
