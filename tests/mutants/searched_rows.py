@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 
-from skfairdp._teachers import _classifiers, _tasks
+from skfairdp._teachers import _classifiers, run_tasks
 from skfairdp.model_selection import _composed_epsilon as _totals
 from skfairdp.model_selection import _frame, _frontier, _private_search, _row_wise, _scores, _search_data, _transfer
 from skfairdp.model_selection import _search_run as _run
@@ -104,7 +104,7 @@ def silent_typos(patch):
 @mutant
 def bar_over_parts_with_two_classes(patch):
     """A bar that leaves constant teachers out counts the parts with two classes, exactly."""
-    real = _tasks.run_tasks
+    real = run_tasks
 
     def trained_only(function, tasks, n_tasks, **keywords):
         tasks = list(tasks)
