@@ -1,6 +1,7 @@
 """What every estimator that spends privacy shares: its plan, its budget, its report, its score."""
 
 import warnings
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from skfairdp.privacy import (
     Plan,
     PrivacyLedger,
     PrivacySpent,
+    PublicFact,
     PublicReads,
     Spending,
     StatesPrivacy,
@@ -26,6 +28,9 @@ from skfairdp.privacy import (
 from skfairdp.utils import check_same_index, warn_caller, without_values
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy"]
+
+#: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
+WEAK_EPSILON = 20
 
 
 class SpendsPrivacy(StatesPrivacy, BaseEstimator):
@@ -59,6 +64,9 @@ class SpendsPrivacy(StatesPrivacy, BaseEstimator):
                 "privacy_.epsilon will be inf; use this for research and tests only.",
                 PrivacyLeakWarning,
             )
+        public = public_facts(reads, plan.relation, declared_rows=getattr(self, "public_n_rows", None))
+        if self.noise_seed is None:
+            _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
         return Spending(
             plan.event,
             self.delta,
@@ -67,9 +75,27 @@ class SpendsPrivacy(StatesPrivacy, BaseEstimator):
             ledger=self.ledger,
             noise_seed=self.noise_seed,
             releases=plan.releases,
-            public=public_facts(reads, plan.relation, declared_rows=getattr(self, "public_n_rows", None)),
+            public=public,
             report_to=partial(setattr, self, "privacy_"),
         )
+
+
+def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[PublicFact]) -> None:
+    """Where a guarantee is proven and worth next to nothing. Everything it is told from is public."""
+    if epsilon is not None and epsilon >= WEAK_EPSILON:
+        warn_caller(
+            f"epsilon={epsilon:g} of {owner} is next to no privacy: from {WEAK_EPSILON} on, whoever gave it one chance "
+            "in a hundred million that you are among the rows may end up with four in five. Choose a few units at "
+            "most; 1 is usual.",
+            PrivacyLeakWarning,
+        )
+    for fact in public:
+        if fact.name in ("number of private rows", "declared number of rows") and delta * (fact.value or 0) > 1:
+            warn_caller(
+                f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of rows: publishing a row "
+                "drawn at random keeps such a guarantee. Choose delta well below that; 1e-5 is usual.",
+                PrivacyLeakWarning,
+            )
 
 
 class PrivateEstimator(SpendsPrivacy):

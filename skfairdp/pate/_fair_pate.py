@@ -67,7 +67,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     {epsilon}
     {delta}
     gamma : float or None, default=0.05
-        Largest demographic disparity that is let through. None is no constraint: plain PATE.
+        Largest demographic disparity that is let through, from 0 to 1. None is no constraint: plain PATE.
     gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
         What holds the labels to ``gamma``: "votes" is :class:`VoteGate`, "labels" is :class:`LabelGate`. With None
         nothing is held to ``gamma``, and a FairnessWarning says where the student's gap on the public rows is larger.
@@ -169,7 +169,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     _parameter_constraints: dict[str, Any] = {
         **PATEClassifier._parameter_constraints,
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "gate": "no_validation",
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],

@@ -126,7 +126,7 @@ class SoftLabelStudent(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "disparity": [StrOptions({"others", "overall", "between"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
     }

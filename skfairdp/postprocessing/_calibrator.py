@@ -135,7 +135,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"])],
         "method": [StrOptions({"auto", "fine_tune", "threshold"}), FineTuning, Thresholds],
         "gap_weight": [Interval(Real, 0, None, closed="left"), None],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],

@@ -61,7 +61,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
         Fitted by ``fit``; wrap one that is fitted already in ``sklearn.frozen.FrozenEstimator``. None makes a
         post-processor of predictions from elsewhere, with ``transform`` in place of ``predict``.
     gamma : float or None, default=0.05
-        γ >= 0, the largest demographic disparity let through. None or ``inf`` answers everything.
+        γ, from 0 to 1: the largest demographic disparity let through. None answers everything.
     min_count : int, default=50
         M, the answers each group gets unconditionally. Keep γ(M + 1) above 2, or above 1/2 for two classes: below, the
         counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when).
@@ -125,7 +125,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "gamma": [Interval(Real, 0, np.inf, closed="both"), None],
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "disparity": [StrOptions({"others", "overall", "between"})],
         "gate": [StrOptions({"excess", "local"})],
@@ -359,7 +359,7 @@ class IDP3(ClassifierMixin, BaseEstimator):
     @property
     def predicts_rows_alone(self) -> bool:
         """Whether each answer follows from its own row, so that a search may score it on private rows."""
-        return self.gamma is None or bool(np.isinf(self.gamma))
+        return self.gamma is None
 
     def _handed_on(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""

@@ -57,7 +57,7 @@ class DemographicParityFilter(BaseEstimator):
     Parameters
     ----------
     gamma : float or None, default=0.05
-        γ >= 0, the largest demographic disparity of the kept labels. None or ``inf`` keeps everything.
+        γ, from 0 to 1: the largest demographic disparity of the kept labels. None keeps everything.
     min_count : int, default=50
         M, the rows that each group keeps unconditionally.
     disparity : {"others", "overall", "between"}, default="others"
@@ -120,7 +120,7 @@ class DemographicParityFilter(BaseEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "gamma": [Interval(Real, 0, np.inf, closed="both"), None],
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "disparity": [StrOptions({"others", "overall", "between"})],
         "gate": [StrOptions({"excess", "local"})],

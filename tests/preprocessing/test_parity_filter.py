@@ -76,7 +76,7 @@ def test_the_kept_rows_are_within_gamma_and_the_attributes_say_what_they_are(gap
     assert parity.classes_.tolist() == [0, 1] and parity.groups_.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("gamma", [None, np.inf, 1.5])
+@pytest.mark.parametrize("gamma", [None, 1.0])
 def test_without_a_bound_everything_is_kept(gamma):
     z, y = stream(200)
     parity, _, y_kept = resample(y, z, gamma=gamma)
