@@ -21,6 +21,7 @@ from skfairdp._networks._clipping import (
 )
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._dp_step import DPStep
+from skfairdp._networks._generator import own_generator
 from skfairdp._networks._group_clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -101,6 +102,7 @@ __all__ = [
     "looped_gradients",
     "module_of",
     "outputs_where_it_can",
+    "own_generator",
     "predict_logits",
     "predict_stacked",
     "predict_stacked_proba",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
+from skfairdp._networks._generator import own_generator
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import child_seeds
@@ -76,8 +77,7 @@ class GeneratorNet(nn.Module):
         layers.append(nn.Linear(fan_in, width))
         self.layers = nn.Sequential(*layers)
         self.register_buffer("forbidden", torch.as_tensor(~allowed))
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with torch.no_grad(), own_generator(seed):
             for layer in self.layers:
                 if isinstance(layer, nn.Linear):
                     layer.reset_parameters()
@@ -118,8 +118,7 @@ class StudentDiscriminator(nn.Module):
 
     def __init__(self, n_features: int, hidden: Sequence[int], seed: int) -> None:
         super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with own_generator(seed):
             layers: list[nn.Module] = []
             for size in hidden:
                 layers += [nn.Linear(n_features, size), nn.LeakyReLU(0.2)]

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
+from skfairdp._networks._generator import own_generator
+
 __all__ = ["StackedModule"]
 
 _REDRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -52,7 +54,7 @@ class StackedModule:
     ) -> None:
         if not isinstance(module, nn.Module):
             # A factory draws its own initial weights from the global generator; leave that as it was.
-            with torch.random.fork_rng(devices=[]):
+            with own_generator():
                 module = module()
         if not isinstance(module, nn.Module):
             raise ValueError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from skorch import NeuralNetClassifier
 from torch import nn
 
+from skfairdp._networks._generator import own_generator
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
@@ -73,7 +74,7 @@ class Net:
         """
         if self.module is not MLP:
             return None
-        with torch.random.fork_rng(devices=[]):
+        with own_generator():
             MLP(1, 1, **self.module_options)  # refuses what is no list of sizes
         return tuple(int(size) for size in self.module_options.get("hidden", (64,)))
 
@@ -103,8 +104,7 @@ class Net:
         options = {name: size for name, size in sizes.items() if name in _argument_names(make)} | dict(
             self.module_options
         )
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+        with own_generator(seed):
             try:
                 module = make(**options)
             except Exception as error:

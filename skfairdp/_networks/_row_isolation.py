@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp._networks._generator import own_generator
 from skfairdp._networks._hooked_gradients import has_hooks
 
 __all__ = ["check_network", "hooks_agree", "vectorizes"]
@@ -57,8 +58,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
         raise ValueError(
             f"The module of 'net' of {owner} has no trainable parameter. Set requires_grad of those to train."
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with own_generator(0):
         # Weights that start at zero would hide what the layers before them do.
         copy = deepcopy(module).cpu()
         with torch.no_grad():
@@ -78,8 +78,7 @@ def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
 
     For a module that passed :func:`check_network`. Where it has no rule, torch.func forms the gradients.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with own_generator(0):
         copy = deepcopy(module).cpu().eval()
         for layer in copy.modules():  # opacus listens to layers in training mode; dropout would hide what they say
             layer.training = any(p.requires_grad for p in layer.parameters(recurse=False))
@@ -89,7 +88,7 @@ def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
 
 def vectorizes(module: nn.Module, n_features: int) -> bool:
     """Whether torch.func forms the per-sample gradients of a module that passed :func:`check_network`."""
-    with torch.random.fork_rng(devices=[]):
+    with own_generator():
         copy = deepcopy(module).cpu().train()
         X = torch.randint(0, 2, (_SIZES[0], n_features)).to(input_dtype(copy))
         try:

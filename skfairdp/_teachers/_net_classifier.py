@@ -2,8 +2,6 @@
 
 import contextlib
 import sys
-import threading
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +12,6 @@ from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, public_generator
 
 __all__ = ["NetClassifier", "as_classifiers"]
-
-# torch has one generator for a whole process, so that two nets which draw at the same time would read one stream.
-_ONE_AT_A_TIME = threading.RLock()
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
@@ -47,19 +42,19 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: ArrayLike, **arguments: Any) -> Self:
         """Train a clone of the net; further arguments are handed to it."""
         rows, net = _rows(X), clone(self.net)
-        with _own_generator(self.random_state):
+        with _own_generator(net, self.random_state):
             self.net_ = net.fit(rows, _labels(y, net), **arguments)
             self.classes_ = np.arange(net.predict_proba(rows[:1]).shape[1])
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class codes."""
-        with _own_generator(0):  # skorch's loader draws a number even where nothing is shuffled
+        with _own_generator(self.net_, 0):  # skorch's loader draws a number even where nothing is shuffled
             return np.asarray(self.net_.predict(_rows(X)))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return one probability per class code."""
-        with _own_generator(0):
+        with _own_generator(self.net_, 0):
             return np.asarray(self.net_.predict_proba(_rows(X)))
 
 
@@ -117,11 +112,7 @@ def _labels(y: ArrayLike, net: Any) -> NDArray[Any]:
     return np.asarray(y, dtype=np.float32 if isinstance(net, NeuralNetBinaryClassifier) else np.int64)
 
 
-@contextlib.contextmanager
-def _own_generator(random_state: RandomStateLike) -> Iterator[None]:
-    """Seed torch for a while, and give its generators back as they were."""
-    import torch
+def _own_generator(net: Any, random_state: RandomStateLike) -> "contextlib.AbstractContextManager[None]":
+    from skfairdp._networks import own_generator
 
-    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.random.manual_seed(int(public_generator(random_state).integers(2**31)))
-        yield
+    return own_generator(int(public_generator(random_state).integers(2**31)), getattr(net, "device", None) or "cpu")

@@ -192,9 +192,9 @@ class ModuleTeachers(_StackedTeachers):
 
     def _rehearse(self, X: Any, n_classes: int) -> None:
         """As of every network teacher; a module may be a function that draws its weights from torch's generator."""
-        import torch
+        from skfairdp._networks import own_generator
 
-        with torch.random.fork_rng(devices=[]):
+        with own_generator():
             super()._rehearse(X, n_classes)
 
 

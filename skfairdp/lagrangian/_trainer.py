@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import Net, Network, StackedMLP
+from skfairdp._networks import Net, Network, StackedMLP, own_generator
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
@@ -126,11 +126,9 @@ def train_lagrangian(
     ((2, 1, 1), True)
     """
     module = deepcopy(network.module).to(network.device)
-    devices = [network.device] if network.device.type == "cuda" else []
     codes = torch.from_numpy(np.array(y)).to(network.device)
     ascent = DualAscent(training, constraints, violations, sizes, dual_noise)
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+    with own_generator(seed, network.device):
         learner = OneNetwork(
             module,
             X if isinstance(X, Tensor) else network.tensor(X),

@@ -1,5 +1,7 @@
 """IDP3: refuse the predictions that would break γ-demographic parity at inference time."""
 
+import os
+import threading
 from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -33,6 +35,18 @@ from skfairdp.utils import check_same_index, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["IDP3"]
+
+#: Threads of a service commit in turn; one lock for all, which no copy or pickle has to carry along.
+_COMMITS = threading.Lock()
+
+
+def _forked() -> None:
+    """The thread that held the lock does not exist in the child."""
+    global _COMMITS
+    _COMMITS = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 @shared_docs
@@ -293,14 +307,15 @@ class IDP3(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "counts_")
         labels, groups = self._codes(y_answered, sensitive_features, "y_answered")
         answers = tally(groups, labels, (len(self.groups_), len(self.classes_) + 1))  # the last column is refusals
-        self.counts_ = self.counts_ + answers[:, :-1]
-        self.rejected_counts_ = self.rejected_counts_ + answers[:, -1]
-        rows = self.counts_.sum(axis=1) + self.rejected_counts_
-        self.coverage_ = float(self.counts_.sum() / rows.sum())
-        self.rejection_rate_by_group_ = {
-            group: float(refused / n) if n else float("nan")
-            for group, refused, n in zip(self.groups_.tolist(), self.rejected_counts_, rows, strict=True)
-        }
+        with _COMMITS:
+            self.counts_ = self.counts_ + answers[:, :-1]
+            self.rejected_counts_ = self.rejected_counts_ + answers[:, -1]
+            rows = self.counts_.sum(axis=1) + self.rejected_counts_
+            self.coverage_ = float(self.counts_.sum() / rows.sum())
+            self.rejection_rate_by_group_ = {
+                group: float(refused / n) if n else float("nan")
+                for group, refused, n in zip(self.groups_.tolist(), self.rejected_counts_, rows, strict=True)
+            }
         return self
 
     def score(
