@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from skfairdp.privacy import PrivacyLedger, PrivacySpent
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict
 from skfairdp.schema._frames import as_dataframe, column_names
+from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns
 
 __all__ = ["Schema", "SchemaRows"]
@@ -315,6 +316,94 @@ class Schema:
         return cls(columns, label=label, groups=groups)
 
     @classmethod
+    def from_pandera(
+        cls,
+        schema: Any,
+        *,
+        label: str | None = None,
+        groups: str | Sequence[str] = (),
+        columns: Mapping[str, Column | None] | None = None,
+    ) -> "Schema":
+        """Take what a pandera schema says: dtypes, ``isin``, ``in_range`` and the other bounds, ``nullable``.
+
+        Parameters
+        ----------
+        schema : DataFrameSchema or subclass of DataFrameModel
+            Written without looking at the private rows. A schema that pandera inferred from them is no public
+            description.
+        label : str, default=None
+            The column to predict.
+        groups : str or sequence of str, default=()
+            The columns that are the sensitive attribute.
+        columns : mapping of str to Column or None, default=None
+            What it does not say, such as the values of a text; None leaves a column out.
+
+        Returns
+        -------
+        Schema
+            The description.
+
+        Raises
+        ------
+        ValueError
+            Bounds or values are missing. The message lists them.
+        """
+        roles = _roles(label, groups)
+        return cls(
+            completed(pandera_columns(schema), dict(columns or {}), roles, "Schema.from_pandera"),
+            label=label,
+            groups=groups,
+        )
+
+    @classmethod
+    def from_sdv(
+        cls,
+        metadata: Any,
+        *,
+        columns: Mapping[str, Column | None],
+        label: str | None = None,
+        groups: str | Sequence[str] = (),
+        table: str | None = None,
+    ) -> "Schema":
+        """Take the kinds of columns from SDV's metadata. They know neither bounds nor values: ``columns`` adds these.
+
+        Parameters
+        ----------
+        metadata : Metadata, dict, path or str
+            Of SDV: an object with ``to_dict``, that dict, or its JSON. Identifiers, personal data and free text are
+            left out.
+        columns : mapping of str to Column or None
+            Every number, date and category; None leaves a column out.
+        label : str, default=None
+            The column to predict.
+        groups : str or sequence of str, default=()
+            The columns that are the sensitive attribute.
+        table : str, default=None
+            Which one, where the metadata describe several.
+
+        Returns
+        -------
+        Schema
+            The description.
+
+        Raises
+        ------
+        ValueError
+            Bounds or values are missing. The message lists them.
+
+        Examples
+        --------
+        >>> from skfairdp.schema import Number, Schema
+        >>> metadata = {"columns": {"id": {"sdtype": "id"}, "age": {"sdtype": "numerical"}}}
+        >>> Schema.from_sdv(metadata, columns={"age": Number(17, 90)}).features
+        ('age',)
+        """
+        roles = _roles(label, groups)
+        return cls(
+            completed(sdv_columns(metadata, table), dict(columns), roles, "Schema.from_sdv"), label=label, groups=groups
+        )
+
+    @classmethod
     def release(
         cls,
         table: Any,
@@ -383,7 +472,7 @@ class Schema:
         >>> round(schema.privacy_.epsilon, 3)
         1.0
         """
-        roles = ((label,) if label is not None else ()) + ((groups,) if isinstance(groups, str) else tuple(groups))
+        roles = _roles(label, groups)
         columns, spent = released_columns(
             table, epsilon=epsilon, delta=delta, roles=roles, known=dict(known or {}), ledger=ledger,
             noise_seed=noise_seed,
@@ -422,6 +511,10 @@ class Schema:
         roles = {label, *((groups,) if isinstance(groups, str) else groups)}
         columns = {str(name): _skeleton(frame[name].dtype, name in roles) for name in names}
         return {"columns": columns, "label": label, "groups": [groups] if isinstance(groups, str) else list(groups)}
+
+
+def _roles(label: str | None, groups: str | Sequence[str]) -> tuple[str, ...]:
+    return (*(() if label is None else (label,)), *((groups,) if isinstance(groups, str) else groups))
 
 
 def _values_of(column: Column) -> tuple[Any, ...]:

@@ -1,0 +1,182 @@
+"""What other libraries' descriptions of a table say of its columns: pandera's schemas and SDV's metadata."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
+
+__all__ = ["completed", "pandera_columns", "sdv_columns"]
+
+#: A column in full; or its kind, where bounds or values are not said; or None, where it is of no use.
+Said = dict[str, Column | str | None]
+
+
+def pandera_columns(schema: Any) -> Said:
+    """What a pandera schema says of each column, by its dtype and its checks.
+
+    Parameters
+    ----------
+    schema : DataFrameSchema or subclass of DataFrameModel
+
+    Returns
+    -------
+    dict
+    """
+    schema = schema.to_schema() if isinstance(schema, type) and hasattr(schema, "to_schema") else schema
+    described = getattr(schema, "columns", None)
+    if not isinstance(described, Mapping) or not all(hasattr(column, "checks") for column in described.values()):
+        raise ValueError(
+            f"Schema.from_pandera takes a DataFrameSchema or a DataFrameModel of pandera. Got {type(schema).__name__}."
+        )
+    return {str(name): _from_checks(column) for name, column in described.items()}
+
+
+def _from_checks(column: Any) -> Column | str:
+    dtype, missing = str(column.dtype).lower(), bool(column.nullable)
+    checks = [(check.name, check.statistics or {}) for check in column.checks]
+    listed = [said["allowed_values"] for name, said in checks if name == "isin"]
+    listed += [[said["value"]] for name, said in checks if name == "equal_to"]
+    if dtype in ("bool", "boolean"):
+        return Boolean(missing=missing)
+    values = listed[0] if listed else getattr(column.dtype, "categories", None)
+    if values is not None and len(values):
+        return Category(tuple(values), missing=missing)
+    if dtype.startswith(("datetime", "date", "timestamp")):
+        return _bounded("date", checks, missing)
+    if dtype.startswith(("int", "uint")):
+        return _bounded("whole", checks, missing)
+    if dtype.startswith(("float", "decimal")):
+        return _bounded("number", checks, missing)
+    return "category"
+
+
+_LEAST = {"greater_than_or_equal_to": True, "greater_than": False}  # whether the bound itself is allowed
+_MOST = {"less_than_or_equal_to": True, "less_than": False}
+
+
+def _bounded(kind: str, checks: list[tuple[str, Mapping[str, Any]]], missing: bool) -> Column | str:
+    low = [(said["min_value"], _LEAST[name]) for name, said in checks if name in _LEAST]
+    high = [(said["max_value"], _MOST[name]) for name, said in checks if name in _MOST]
+    for name, said in checks:
+        if name == "in_range":
+            low.append((said["min_value"], said.get("include_min", True)))
+            high.append((said["max_value"], said.get("include_max", True)))
+    if not low or not high:
+        return kind
+    least, most = max(value for value, _ in low), min(value for value, _ in high)
+    if kind == "date":
+        first, last = (getattr(day, "date", lambda day=day: day)() for day in (least, most))
+        return Date(first, last, missing=missing)
+    if kind == "number":
+        return Number(float(least), float(most), missing=missing)
+    # A whole number above 0 is at least 1.
+    least = max(math.ceil(value) + (0 if allowed or math.ceil(value) > value else 1) for value, allowed in low)
+    most = min(math.floor(value) - (0 if allowed or math.floor(value) < value else 1) for value, allowed in high)
+    return Number(least, most, step=1, missing=missing)
+
+
+_SDTYPES: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
+    "numerical": lambda said: "whole" if "int" in str(said.get("computer_representation", "")).lower() else "number",
+    "categorical": lambda said: "category",
+    "boolean": lambda said: "boolean",
+    "datetime": lambda said: "date",
+}
+
+
+def sdv_columns(metadata: Any, table: str | None) -> Said:
+    """What SDV's metadata say of each column: its kind, never its bounds or values.
+
+    Parameters
+    ----------
+    metadata : dict, Metadata, SingleTableMetadata, path or str
+        A str is a path, or the text of a JSON file.
+    table : str or None
+        Which one, where the metadata describe several.
+
+    Returns
+    -------
+    dict
+        Identifiers, personal data and free text are None.
+    """
+    content = _content_of(metadata)
+    tables = content.get("tables")
+    if isinstance(tables, Mapping):
+        if table is None and len(tables) != 1:
+            raise ValueError(f"The metadata describe several tables. Name one of {sorted(tables)} in 'table'.")
+        name = next(iter(tables)) if table is None else table
+        if name not in tables:
+            raise ValueError(f"The metadata have no table {name!r}. Name one of {sorted(tables)} in 'table'.")
+        content = tables[name]
+    columns = content.get("columns") if isinstance(content, Mapping) else None
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(said, Mapping) and "sdtype" in said for said in columns.values()
+    ):
+        raise ValueError("Schema.from_sdv takes metadata in which 'columns' maps each name to its 'sdtype'.")
+    return {
+        str(name): None if said.get("pii") else _SDTYPES.get(said["sdtype"], lambda said: None)(said)
+        for name, said in columns.items()
+    }
+
+
+def _content_of(metadata: Any) -> Mapping[str, Any]:
+    if hasattr(metadata, "to_dict"):
+        metadata = metadata.to_dict()
+    if isinstance(metadata, str | Path):
+        text = str(metadata)
+        if not text.lstrip().startswith("{"):
+            text = Path(metadata).read_text(encoding="utf-8")
+        try:
+            metadata = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"Schema.from_sdv cannot read the metadata as JSON: {error}.") from None
+    if not isinstance(metadata, Mapping):
+        raise ValueError(f"Schema.from_sdv takes metadata of SDV, a dict or JSON. Got {type(metadata).__name__}.")
+    return metadata
+
+
+def completed(
+    said: Said, columns: Mapping[str, Column | None], roles: tuple[str, ...], maker: str
+) -> dict[str, Column]:
+    """What was said, and what the user adds; what nobody said is asked for.
+
+    Parameters
+    ----------
+    said : dict
+    columns : mapping of str to Column or None
+        None leaves a column out.
+    roles : tuple of str
+        The label and the groups.
+    maker : str
+        For messages.
+
+    Returns
+    -------
+    dict
+    """
+    absent = [name for name in (*columns, *roles) if name not in said]
+    if absent:
+        raise ValueError(f"{maker} got names that the description does not have: {absent}. It has {list(said)[:20]}.")
+    merged: Said = {**said, **columns}
+    merged = {name: Boolean(missing=name not in roles) if told == "boolean" else told for name, told in merged.items()}
+    asked = {name: "category" if name in roles else told for name, told in merged.items()
+             if isinstance(told, str) or (told is None and name in roles)}  # fmt: skip
+    if asked:
+        wanted = "; ".join(f"{name}: {_WANTED[str(kind)]}" for name, kind in asked.items())
+        raise ValueError(
+            f"{maker} needs what the description does not say ({wanted}). Add it in 'columns', for example "
+            f"columns={{{next(iter(asked))!r}: {_EXAMPLES[str(next(iter(asked.values())))]}}}, or pay for it with "
+            f"Schema.release(table, epsilon=..., known={asked})."
+        )
+    return {name: told for name, told in merged.items() if isinstance(told, Column)}
+
+
+_WANTED = {"number": "bounds", "whole": "bounds", "date": "first and last day", "category": "values"}
+_EXAMPLES = {
+    "number": "Number(0, 100)",
+    "whole": "Number(0, 100, step=1)",
+    "date": "Date('2000-01-01', '2030-01-01')",
+    "category": "Category(['a', 'b'])",
+}
