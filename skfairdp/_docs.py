@@ -49,6 +49,16 @@ groups : list, default=None
     "sensitive_columns": """\
 sensitive_columns : str, int or list of them, default=None
     Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.""",
+    "schema": """\
+schema : Schema, default=None
+    All that is public about a raw table. With it, X is a DataFrame (pandas, polars, pyarrow) as it comes, with texts,
+    dates and missing values; the label and the groups are taken from its columns where ``y`` and ``sensitive_features``
+    are left out; and no ``classes``, ``groups`` or ``sensitive_columns`` may be given. What the schema does not foresee
+    in private cells counts as a bound, as missing, or as the first class or group; in public ones it is an error.""",
+    "public_data": """\
+public_data : PublicData, default=None
+    Public rows, as ``X_public`` of ``fit``, for where nothing can be passed to ``fit``, as in a StackingClassifier.
+    ``clone`` shares it. Not together with ``X_public``.""",
     "public_size": """\
 public_size : float, default={default}
     Share of X, in (0, 1), that is declared public where no ``X_public`` is given: *nothing protects these rows*. Their

@@ -155,6 +155,8 @@ class PrivateEstimator(SpendsPrivacy):
         tags: Tags = super().__sklearn_tags__()
         tags.non_deterministic = self.noise_seed is None
         tags.input_tags.sparse = True  # written out
+        if getattr(self, "schema", None) is not None:
+            tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
 
@@ -166,7 +168,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def score(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -177,8 +179,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows with the columns seen in ``fit``.
-        y : array-like of shape (n_rows,)
-            Their labels.
+        y : array-like of shape (n_rows,), default=None
+            Their labels. None takes those of X, where a schema says which column holds them.
         sensitive_features : ignored
             Accepted so that it can be routed; predictions do not use the group.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -192,7 +194,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         owner = type(self).__name__
         check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         predicted = np.asarray(self.predict(X))
-        labels = read_labels(self, y, len(predicted))
+        labels = read_labels(self, y, len(predicted), X)
+        if getattr(self, "schema", None) is not None:  # labels that it does not list are None
+            labels, predicted = labels == predicted.astype(object), np.ones(len(predicted), dtype=bool)
         try:
             return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
         except (ValueError, TypeError) as error:

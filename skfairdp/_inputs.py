@@ -1,7 +1,8 @@
 """The arguments of ``fit``, read and checked: private rows, public rows, domains, and the list of what is public.
 
-An estimator is asked here for its constructor parameters (``classes``, ``groups``, ``sensitive_columns``,
-``public_size``, ``random_state``) and its name, and gets the attributes that scikit-learn's validation sets.
+An estimator is asked here for its constructor parameters (``schema``, or ``classes``, ``groups`` and
+``sensitive_columns``; ``public_data``, ``public_size``, ``random_state``) and its name, and gets the attributes that
+scikit-learn's validation sets.
 """
 
 import math
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
+from skfairdp.schema import SAID_BY_SCHEMA, RawTable, schema_of
 from skfairdp.utils import (
     PublicData,
     as_dense,
@@ -38,6 +40,7 @@ __all__ = [
     "Table",
     "TrainingData",
     "check_public_columns",
+    "public_arguments",
     "read_classes",
     "read_features",
     "read_labels",
@@ -83,11 +86,14 @@ class Table:
     ----------
     X : ndarray of shape (n_rows, n_features)
     groups : ndarray of shape (n_rows,) or None
-        What ``sensitive_columns`` names, where it was asked for.
+        What ``sensitive_columns`` or a schema names, where it was asked for.
+    raw : RawTable or None
+        The table with its label and groups, where a schema reads it.
     """
 
     X: NDArray[np.float64]
     groups: NDArray[np.object_] | None
+    raw: RawTable | None = None
 
 
 @dataclass(frozen=True)
@@ -156,20 +162,23 @@ def read_training(
     ValueError
         On unusable input. No message holds a private value or count.
     """
-    _check_rows(estimator, X, y, sensitive_features, X_public, sensitive_features_public)
-    reads = PublicReads()
+    reads, owner = PublicReads(), _name(estimator)
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
+    check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     holds_out = public_rows != "none" and X_public is None and _parameter(estimator, "public_size") is not None
     table = read_table(estimator, X, reads, with_groups=groups == "private" or holds_out)
     only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
     if only_groups:
-        _refuse_large(table.X, f"X of {_name(estimator)} holds")
-    classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups)
+        _check_public_table(table, owner, label=y is None)
+    classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
     if groups == "private":
-        group_codes, domain = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads)
+        group_codes, domain = read_private_groups(
+            estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw
+        )
         return TrainingData(table.X, codes, classes, group_codes, domain, None, reads)
     if public_rows == "none" or (public_rows == "optional" and X_public is None and not holds_out):
         return TrainingData(table.X, codes, classes, None, None, None, reads)
-    X_public, sensitive_features_public = _unpacked(estimator, X_public, sensitive_features_public)
     _refuse_groups_twice(estimator, sensitive_features, sensitive_features_public)
     kept: Any = slice(None)
     if X_public is not None:
@@ -178,18 +187,9 @@ def read_training(
         features, names, kept = _held_out_rows(
             estimator, table, sensitive_features, sensitive_features_public, reads, needed=groups == "public"
         )
-    _refuse_large(features, f"The public rows of {_name(estimator)} hold")
+    _refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
     return TrainingData(table.X[kept], codes[kept], classes, None, public.domain, public, reads)
-
-
-def _check_rows(estimator: BaseEstimator, X: Any, y: Any, groups: Any, X_public: Any, groups_public: Any) -> None:
-    """Refuse pandas objects that do not name the same rows."""
-    owner = _name(estimator)
-    check_same_index(owner, X=X, y=y, sensitive_features=groups)
-    public, inside = (X_public.X, X_public.sensitive_features) if isinstance(X_public, PublicData) else (X_public, None)
-    given = groups_public if inside is None else inside
-    check_same_index(owner, X_public=public, sensitive_features_public=given)
 
 
 # ---------------------------------------------------------------------- X and y
@@ -214,7 +214,10 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     table = _table(estimator, X, reset=True, with_groups=with_groups)
     names = getattr(estimator, "feature_names_in_", None)
     shape = getattr(estimator, "n_features_in_", None) if names is None else names
-    reads.note("columns of X", "read", shape, "their number and names are public")
+    if table.raw is None:
+        reads.note("columns of X", "read", shape, "their number and names are public")
+    else:
+        reads.note("columns of X", "given", shape, "by the schema, with all values that they may hold")
     reads.note_number_of_rows(len(table.X))
     return table
 
@@ -248,6 +251,12 @@ def read_unprotected(
     return features, classes, codes
 
 
+def _check_public_table(table: Table, owner: str, *, label: bool) -> None:
+    _refuse_large(table.X, f"X of {owner} holds")
+    if table.raw is not None:
+        table.raw.check("X", label=label)
+
+
 def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
     """Read the X of a prediction, which has the columns of the fit's.
 
@@ -265,6 +274,8 @@ def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
 
 
 def _table(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: bool, name: str = "X") -> Table:
+    if getattr(estimator, "schema", None) is not None:
+        return _raw_table(estimator, X, reset=reset, with_groups=with_groups, name=name)
     columns, owner = _parameter(estimator, "sensitive_columns"), _name(estimator)
     X = as_dense(X, owner=owner, name=name)
     features, groups, problem = X, None, None
@@ -318,8 +329,19 @@ def _few(names: list[Any]) -> str:
     return f"[{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}]"
 
 
-def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> NDArray[Any]:
-    """Read one label per row.
+def _raw_table(estimator: Any, X: Any, *, reset: bool, with_groups: bool, name: str) -> Table:
+    """A DataFrame read by a schema, which says what its features are."""
+    schema: Any = schema_of(estimator)
+    raw = RawTable.read(schema, X, owner=_name(estimator), name=name)
+    if reset:
+        estimator.n_features_in_ = len(schema.features)
+        estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
+    groups = raw.domain[raw.groups()] if with_groups and raw.has_groups else None
+    return Table(raw.features, groups, raw)
+
+
+def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> NDArray[Any]:
+    """Read one label per row, to compare predictions with.
 
     Parameters
     ----------
@@ -327,16 +349,28 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int) -> NDArray[Any]:
         Given ``classes`` settle what is a label; without them the kind of y is read along with its classes.
     y : array-like of shape (n_rows,)
     n_rows : int
+    X : DataFrame, default=None
+        Holds the labels where y is None and a schema reads them.
 
     Returns
     -------
     ndarray of shape (n_rows,)
+        With a schema: objects, None for a label that it does not list.
     """
+    if getattr(estimator, "schema", None) is not None:
+        schema: Any = schema_of(estimator)
+        return RawTable.read(schema, X, owner=_name(estimator)).known_labels(y)
     return as_labels(y, n_rows, owner=_name(estimator), check_kind=_parameter(estimator, "classes") is None)
 
 
 def read_classes(
-    estimator: BaseEstimator, y: Any, n_rows: int, reads: PublicReads, *, public: bool = False
+    estimator: BaseEstimator,
+    y: Any,
+    n_rows: int,
+    reads: PublicReads,
+    *,
+    public: bool = False,
+    raw: RawTable | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Read the labels and what classes there are.
 
@@ -349,12 +383,18 @@ def read_classes(
     reads : PublicReads
     public : bool, default=False
         Whether labels are public.
+    raw : RawTable or None, default=None
+        X with a schema, which names the classes; it may hold the labels.
 
     Returns
     -------
     classes : ndarray of shape (n_classes,), sorted
     codes : ndarray of int of shape (n_rows,)
     """
+    if raw is not None:
+        classes, codes = raw.classes, raw.labels(y, public=public)
+        reads.note("classes", "given", classes)
+        return classes, codes
     owner, given, labels = _name(estimator), _parameter(estimator, "classes"), read_labels(estimator, y, n_rows)
     if given is not None:
         classes = _declared_classes(given, owner)
@@ -390,7 +430,13 @@ def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
 
 
 def read_private_groups(
-    estimator: BaseEstimator, groups_in_X: Any, sensitive_features: Any, n_rows: int, reads: PublicReads
+    estimator: BaseEstimator,
+    groups_in_X: Any,
+    sensitive_features: Any,
+    n_rows: int,
+    reads: PublicReads,
+    *,
+    raw: RawTable | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """Read the group of every private row.
 
@@ -403,12 +449,20 @@ def read_private_groups(
     sensitive_features : array-like of shape (n_rows,), DataFrame or None
     n_rows : int
     reads : PublicReads
+    raw : RawTable or None, default=None
+        X with a schema, which names the groups; it may hold them.
 
     Returns
     -------
     codes : ndarray of int of shape (n_rows,)
     domain : ndarray of shape (n_groups,)
     """
+    if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
+        schema: Any = schema_of(estimator)
+        raw = RawTable(schema, _name(estimator), None, {}, n_rows)
+    if raw is not None:
+        reads.note("names of the groups", "given", raw.domain)
+        return raw.groups(sensitive_features), raw.domain
     owner, given = _name(estimator), _parameter(estimator, "groups")
     if groups_in_X is not None and sensitive_features is not None:
         raise _groups_twice(owner)
@@ -448,14 +502,34 @@ def _groups_twice(owner: str) -> ValueError:
 # ---------------------------------------------------------------------- public rows
 
 
-def _unpacked(estimator: BaseEstimator, X_public: Any, groups: Any) -> tuple[Any, Any]:
-    """Public features and groups, which may come together as PublicData."""
+def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tuple[Any, Any]:
+    """Public features and groups, as ``fit`` or the constructor got them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``public_data`` is taken where ``fit`` got none.
+    X_public : array-like, PublicData or None
+    groups : array-like or None
+
+    Returns
+    -------
+    X_public, groups
+        Out of their PublicData.
+    """
+    owner, kept = _name(estimator), _parameter(estimator, "public_data")
+    if kept is not None:
+        if X_public is not None or groups is not None:
+            raise ValueError(
+                f"{owner} got public rows twice: by its 'public_data' parameter and as an argument of fit. Leave one "
+                "of them out."
+            )
+        X_public = kept
     if not isinstance(X_public, PublicData):
         return X_public, groups
     if groups is not None and X_public.sensitive_features is not None:
         raise ValueError(
-            f"{_name(estimator)} got public groups twice: inside X_public (PublicData) and as "
-            "sensitive_features_public."
+            f"{owner} got public groups twice: inside X_public (PublicData) and as sensitive_features_public."
         )
     return X_public.X, X_public.sensitive_features if groups is None else groups
 
@@ -464,10 +538,13 @@ def _given_rows(
     estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, *, needed: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     owner = _name(estimator)
-    check_public_columns(estimator, X_public)
+    if getattr(estimator, "schema", None) is None:
+        check_public_columns(estimator, X_public)
     table = _table(estimator, X_public, reset=False, with_groups=True, name="X_public")
     public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
-    if sensitive_features_public is not None:
+    if table.raw is not None:
+        groups = _raw_public_groups(table.raw, sensitive_features_public, groups)
+    elif sensitive_features_public is not None:
         groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
     if needed and groups is None:
         raise ValueError(
@@ -476,6 +553,16 @@ def _given_rows(
         )
     reads.note("public rows", "given", len(public), f"{'without' if groups is None else 'with'} their groups")
     return public, groups
+
+
+def _raw_public_groups(raw: RawTable, given: Any, groups: NDArray[np.object_] | None) -> NDArray[np.object_] | None:
+    """Groups of public rows that a schema reads, after a check that it foresees them."""
+    own = given is None and groups is not None
+    raw.check("X_public", groups=own)
+    if given is None:
+        return groups
+    domain = raw.domain
+    return domain[raw.groups(given, public=True, name="sensitive_features_public")]
 
 
 def _held_out_rows(
@@ -497,7 +584,9 @@ def _held_out_rows(
     if sensitive_features_public is not None:
         raise ValueError(f"{owner} got sensitive_features_public without X_public.")
     groups, n_rows = table.groups, len(table.X)
-    if sensitive_features is not None:
+    if sensitive_features is not None and table.raw is not None:
+        groups = table.raw.domain[table.raw.groups(sensitive_features)]
+    elif sensitive_features is not None:
         groups = as_groups(sensitive_features, n_rows, owner=owner)
     if needed and groups is None:
         raise ValueError(
@@ -551,8 +640,11 @@ def _refuse_large(public: NDArray[np.float64], whose: str) -> None:
 
 
 def _parameter(estimator: BaseEstimator, name: str) -> Any:
-    """A constructor parameter, None where the estimator has none of that name."""
-    return getattr(estimator, name, None)
+    """What a constructor parameter says, or a schema in its place; None where neither does."""
+    if name not in SAID_BY_SCHEMA or getattr(estimator, "schema", None) is None:
+        return getattr(estimator, name, None)
+    schema: Any = schema_of(estimator)
+    return {"classes": schema.classes, "groups": schema.group_values}.get(name)
 
 
 def _name(estimator: BaseEstimator) -> str:

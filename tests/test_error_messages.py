@@ -137,6 +137,8 @@ threshold = number(0.5, 1, 0.5000001)
 domain = st.lists(st.sampled_from([0, 1, 2, "a", "b", None, (0, 1), 0.5, True]), max_size=4)
 #: For each parameter, values that mostly get past its own check: what then meets the others is what is tried.
 PLAUSIBLE = {
+    "schema": st.none(),
+    "public_data": st.none(),
     "epsilon": number(1e-2, 50, 1e-300, 1e-9, 1e-5, 1e3, 1e9, 1e10),
     "delta": number(1e-9, 0.5, 1e-320, 1e-100, 0.999999),
     "gamma": st.one_of(st.none(), number(0, 1, 1e-320, 1e300)),

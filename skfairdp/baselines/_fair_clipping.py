@@ -23,6 +23,7 @@ from skfairdp.privacy import (
     gdp_mu,
     relation_for,
 )
+from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -221,6 +222,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     {classes}
     {groups}
     {sensitive_columns}
+    {schema}
     {random_state}
     {noise_seed}
     {ledger}
@@ -277,6 +279,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
+        "schema": [Schema, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -297,6 +300,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -313,13 +317,14 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
     ) -> "FairClippingClassifier":
         """Train the network.
 

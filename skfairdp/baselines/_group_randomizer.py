@@ -15,6 +15,7 @@ from skfairdp._estimator import SpendsPrivacy
 from skfairdp._inputs import read_private_groups
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
+from skfairdp.schema import Schema
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -73,6 +74,7 @@ class GroupRandomizer(SpendsPrivacy):
     epsilon : float, default=1.0
         In [1e-9, 1e9].
     {groups}
+    {schema}
     {noise_seed}
     ledger : PrivacyLedger, default=None
         Charged before each release.
@@ -102,6 +104,7 @@ class GroupRandomizer(SpendsPrivacy):
     _parameter_constraints: dict[str, Any] = {
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "groups": ["array-like", None],
+        "schema": [Schema, None],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
     }
@@ -113,11 +116,13 @@ class GroupRandomizer(SpendsPrivacy):
         *,
         epsilon: float = 1.0,
         groups: Sequence[Any] | None = None,
+        schema: Schema | None = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.groups = groups
+        self.schema = schema
         self.noise_seed = noise_seed
         self.ledger = ledger
 

@@ -22,6 +22,7 @@ from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.privacy import PrivacyLedger, Protects
+from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -60,6 +61,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     {public_classes}
     {groups}
     {sensitive_columns}
+    {schema}
     random_state : int, RandomState, Generator or None, default=None
         Public randomness: the predictions of a learner that randomises them. Never the released groups.
     {noise_seed}
@@ -104,6 +106,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
+        "schema": [Schema, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -120,6 +123,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -130,12 +134,13 @@ class RandomizedResponseClassifier(PrivateClassifier):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
     ) -> "RandomizedResponseClassifier":
         """Release the groups and fit the learner on them.
 

@@ -22,10 +22,12 @@ from skfairdp.generative._inputs import GeneratorData, read_generator_data
 from skfairdp.generative._marginals import MarginalsBackend
 from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
 from skfairdp.generative._samplers import drawn_cells, restricted
+from skfairdp.generative._schema_columns import raw_features, raw_table
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._vector_codec import UnitCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
-from skfairdp.utils import public_generator, warn_caller
+from skfairdp.schema import Schema
+from skfairdp.utils import PublicData, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["PFGuardGenerator"]
@@ -101,6 +103,8 @@ class PFGuardGenerator(PrivateEstimator):
         type that these lists have.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that are the group. They are among the columns that are sampled.
+    {schema}
+    {public_data}
     {random_state}
     {noise_seed}
     {ledger}
@@ -140,6 +144,9 @@ class PFGuardGenerator(PrivateEstimator):
     ((1000, 10), True, 500)
     """
 
+    #: Whether rows without labels are refused; set by whoever trains on what is sampled.
+    _needs_labels: bool = False
+
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
     _parameter_constraints: dict[str, Any] = {
@@ -155,6 +162,8 @@ class PFGuardGenerator(PrivateEstimator):
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
+        "schema": [Schema, None],
+        "public_data": [PublicData, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -175,6 +184,8 @@ class PFGuardGenerator(PrivateEstimator):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
+        public_data: PublicData | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -191,6 +202,8 @@ class PFGuardGenerator(PrivateEstimator):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
+        self.public_data = public_data
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
@@ -237,7 +250,7 @@ class PFGuardGenerator(PrivateEstimator):
         if self.label_rates == "fair" and data.balance == "group_and_label":
             rates = target_rates(observed, data.balance, fair_label_rates(model, observed, rng))
         self.observed_rates_, self.rates_ = observed, rates
-        self._codec, self._form = encoder, data.form
+        self._codec, self._form, self._schema = encoder, data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         return self
 
@@ -283,6 +296,9 @@ class PFGuardGenerator(PrivateEstimator):
     ) -> Any:
         """Draw synthetic rows in the container and columns of X. Costs no privacy, however many.
 
+        With a schema these are whole rows: a DataFrame with all its columns, the label and the groups among them.
+        Without one they are rows of X and nothing else: :meth:`sample_labels` returns their labels as well.
+
         Parameters
         ----------
         n_samples : int
@@ -302,7 +318,12 @@ class PFGuardGenerator(PrivateEstimator):
         sensitive_features : Series, DataFrame or ndarray
             Their groups, only with ``return_sensitive``.
         """
-        X, _, groups = self._draw(n_samples, conditions, random_state)
+        X, labels, groups = self._draw(n_samples, conditions, random_state)
+        if self._schema is not None:
+            X = raw_table(
+                self._schema, X, None if self.classes_ is None else self._form.labels_of(labels),
+                None if self.groups_ is None else self._form.groups_of(groups),
+            )  # fmt: skip
         return (X, self._form.groups_of(groups)) if return_sensitive else X
 
     def sample_labels(
@@ -338,6 +359,8 @@ class PFGuardGenerator(PrivateEstimator):
         if self.classes_ is None:
             raise ValueError(f"{type(self).__name__} was fitted without y, so it has no labels to sample.")
         X, labels, groups = self._draw(n_samples, conditions, random_state)
+        if self._schema is not None:
+            X = raw_features(self._schema, X)
         y = self._form.labels_of(labels)
         return (X, y, self._form.groups_of(groups)) if return_sensitive else (X, y)
 

@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skfairdp._inputs import check_public_columns, read_classes, read_private_groups
+from skfairdp._inputs import check_public_columns, public_arguments, read_classes, read_private_groups
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._backend import Layout, Rows
 from skfairdp.generative._dataframes import Table, as_container, as_entries, codes_of_entries, read_table
 from skfairdp.generative._declared import Declarations, Form, SampleForm, array_of, type_of
 from skfairdp.generative._group_rates import given_label_rates
+from skfairdp.generative._schema_columns import declarations_of, numbers_of
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
 from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
+from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
-    PublicData,
     as_dense,
     check_same_index,
     given_domain,
@@ -99,6 +100,7 @@ class _Features:
     public: Any = None
     groups: Table | None = None
     group_columns: tuple[tuple[int, Any, Any], ...] = ()
+    raw: RawTable | None = None
 
 
 def read_generator_data(
@@ -126,16 +128,15 @@ def read_generator_data(
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
         refuse_masked(given, owner=owner, name=name)
-    public = X_public.X if isinstance(X_public, PublicData) else X_public
+    public, _ = public_arguments(estimator, X_public, None)
     features = _read_features(estimator, X, public, reads)
-    n_rows = len(features.rows)
-    labels, classes, labels_form = _read_labels(estimator, y, n_rows, reads)
+    labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
     n_classes = 1 if classes is None else len(classes)
     shape = features.rows.shape[1:] if isinstance(features.encoder, UnitEncoder) else (len(features.encoder.columns),)
     layout = Layout(
         kind="units" if isinstance(features.encoder, UnitEncoder) else "codes",
-        n_rows=n_rows,
+        n_rows=len(features.rows),
         n_columns=math.prod(shape),
         n_groups=1 if domain is None else len(domain),
         n_classes=n_classes,
@@ -157,6 +158,9 @@ def read_generator_data(
 # ---- X -----------------------------------------------------------------------------------------------------------
 def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _Features:
     """X and public rows, from their shape, their names and declarations."""
+    schema = schema_of(estimator)
+    if schema is not None:
+        return _raw_columns(estimator, schema, X, public, reads)
     codec = _codec_of(estimator.codec, X)
     units = isinstance(codec, UnitCodec)
     X = read_container(estimator, X, units, reset=True)
@@ -215,6 +219,26 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
     return _Features(table, encoder, public, groups if taken else None, group_columns)
 
 
+def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: PublicReads) -> _Features:
+    owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
+    if isinstance(codec, UnitCodec):
+        raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
+    raw = RawTable.read(schema, X, owner=owner)
+    estimator.n_features_in_ = len(schema.features)
+    estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
+    reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
+    reads.note_number_of_rows(raw.n_rows)
+    known = None
+    if public is not None:
+        shown = RawTable.read(schema, public, owner=owner, name="X_public")
+        shown.check("X_public")
+        known = read_table(numbers_of(shown))
+        reads.note("public rows X_public", "given", shown.n_rows)
+    table = read_table(numbers_of(raw))
+    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, owner=owner)
+    return _Features(table, encoder, known, raw=raw)
+
+
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
@@ -257,9 +281,13 @@ def _positions(wanted: Any, table: Table, owner: str) -> list[int]:
 
 # ---- labels ------------------------------------------------------------------------------------------------------
 def _read_labels(
-    estimator: Any, y: Any, n_rows: int, reads: PublicReads
+    estimator: Any, features: _Features, y: Any, reads: PublicReads
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None, Form | None]:
     """Codes of the private labels, the classes, and how labels are handed out."""
+    n_rows, raw = len(features.rows), features.raw
+    if raw is not None and (y is not None or raw.schema.label in raw.numbers or estimator._needs_labels):
+        classes, codes = read_classes(estimator, y, n_rows, reads, raw=raw)
+        return codes, classes, Form("series", (raw.schema.label,))
     if y is None:
         return np.zeros(n_rows, dtype=np.int64), None, None
     if estimator.classes is None:
@@ -313,7 +341,10 @@ def _read_groups(
     estimator: Any, features: _Features, sensitive_features: Any, reads: PublicReads
 ) -> tuple[NDArray[np.int64], NDArray[np.object_] | None, Form | None]:
     """Codes of the private groups, their domain, and how groups are handed out."""
-    owner, n_rows = type(estimator).__name__, len(features.rows)
+    owner, n_rows, raw = type(estimator).__name__, len(features.rows), features.raw
+    if raw is not None and (sensitive_features is not None or raw.has_groups):
+        codes, names = read_private_groups(estimator, None, sensitive_features, n_rows, reads, raw=raw)
+        return codes, names, Form("series" if len(raw.schema.groups) == 1 else "frame", raw.schema.groups)
     if features.groups is None and sensitive_features is None:
         if estimator.balance is not None and features.public is None:
             raise ValueError(

@@ -24,7 +24,7 @@ from skfairdp.generative._backend import GeneratorBackend
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import read_container
 from skfairdp.privacy import Plan, PrivacyLedger
-from skfairdp.schema import Schema, SchemaEncoder
+from skfairdp.schema import Schema, SchemaEncoder, schema_of
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -70,6 +70,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         Public domains of the label and of the group.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that are the group. The learner does not get them as features.
+    {schema}
     {random_state}
     {noise_seed}
     {ledger}
@@ -114,7 +115,7 @@ class SyntheticDataClassifier(PrivateClassifier):
             name: PFGuardGenerator._parameter_constraints[name]
             for name in (
                 "epsilon", "delta", "backend", "bounds", "categories", "dtypes", "classes", "groups",
-                "sensitive_columns", "random_state", "noise_seed", "ledger",
+                "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
             )
         },
     }  # fmt: skip
@@ -135,6 +136,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -150,12 +152,17 @@ class SyntheticDataClassifier(PrivateClassifier):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
 
     def fit(
-        self, X: ArrayLike | pd.DataFrame, y: ArrayLike, *, sensitive_features: ArrayLike | pd.DataFrame | None = None
+        self,
+        X: ArrayLike | pd.DataFrame,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | pd.DataFrame | None = None,
     ) -> "SyntheticDataClassifier":
         """Learn a generator, draw rows from it, and train the learner on them.
 
@@ -163,8 +170,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         ----------
         X : DataFrame or array-like of shape (n_rows, n_columns)
             Private. Numbers, categories, booleans, missing values.
-        y : array-like of shape (n_rows,)
-            Private labels.
+        y : array-like of shape (n_rows,), default=None
+            Private labels. None takes those of X, where a schema says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups, for a learner that takes them.
 
@@ -173,7 +180,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         {returns_self}
         """
         self._validate_params()
-        if y is None:
+        schema_of(self)
+        if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         learner, takes_groups = self._learner()
         generator = self._generator().fit(X, y, sensitive_features=sensitive_features)
@@ -187,7 +195,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         n_samples = max(len(cast(Sized, X)), LEAST_SAMPLES) if self.n_samples is None else self.n_samples
         rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=takes_groups, random_state=rng)
         table = self._features(rows)
-        self.encoder_ = SchemaEncoder(Schema.from_public(table, max_categories=n_samples))
+        self.encoder_ = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=n_samples))
         given = {"sensitive_features": groups[0]} if takes_groups else {}
         codes = np.searchsorted(self.classes_, np.asarray(labels))  # fairlearn's reductions read 0 and 1 only
         if len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
@@ -236,7 +244,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
         # As in the private rows: fairness is the learner's part here.
         generator = PFGuardGenerator(**{name: getattr(self, name) for name in shared}, balance=None, label_rates=None)
-        generator._spends_as = type(self).__name__
+        generator._spends_as, generator._needs_labels = type(self).__name__, True
         return generator
 
     def _learner(self) -> tuple[Any, bool]:
@@ -252,6 +260,8 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def _features(self, rows: Any) -> pd.DataFrame:
         """Rows as a table with names, without the columns of the group."""
+        if self.schema is not None:
+            return rows
         table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
         wanted = self.sensitive_columns
         taken: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
@@ -260,6 +270,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
     def _encoded(self, X: Any) -> NDArray[np.float64]:
+        if self.schema is not None:
+            return self.encoder_.transform(X)
         return self.encoder_.transform(self._features(read_container(self, X, units=False, reset=False)))
 
     def __sklearn_tags__(self) -> Tags:

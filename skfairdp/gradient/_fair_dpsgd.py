@@ -11,6 +11,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity
 from skfairdp.privacy import PrivacyLedger, epsilon_of, relation_for
+from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -73,6 +74,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         All groups (tuples for intersections). None takes those of the public rows; for a signed loss, those of the
         private ones, which is a release.
     {sensitive_columns}
+    {schema}
+    {public_data}
     {random_state}
     {noise_seed}
     {ledger}
@@ -130,6 +133,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
+        "schema": [Schema, None],
+        "public_data": [PublicData, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -152,6 +157,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
+        public_data: PublicData | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -170,6 +177,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
+        self.public_data = public_data
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
@@ -178,7 +187,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,
@@ -240,7 +249,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     ) -> TrainingData:
         self._validate_params()
         parity = as_parity(self.parity, type(self).__name__)
-        given = X_public is not None or sensitive_features_public is not None or self.public_size is not None
+        named = (X_public, sensitive_features_public, self.public_data, self.public_size)
+        given = any(rows is not None for rows in named)
         self._check_public_rows(parity, given)
         return read_training(
             self,
@@ -301,7 +311,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         if given and isinstance(parity, SignedLoss):
             raise ValueError(
                 f"{owner} got public rows together with parity='signed_loss'. Leave out X_public, "
-                "sensitive_features_public and 'public_size', or set parity='public_penalty', which costs nothing."
+                "sensitive_features_public, 'public_data' and 'public_size', or set parity='public_penalty', which "
+                "costs nothing."
             )
 
     def _check_noise(self, plan: DPSGDPlan) -> None:

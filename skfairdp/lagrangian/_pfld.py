@@ -15,6 +15,7 @@ from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.privacy import PrivacyLedger, Protects
+from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -83,6 +84,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     {public_classes}
     {groups}
     {sensitive_columns}
+    {schema}
     {random_state}
     {noise_seed}
     {ledger}
@@ -139,6 +141,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "classes": ["array-like", None],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
+        "schema": [Schema, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -163,6 +166,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -182,12 +186,15 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> "PFLDClassifier":
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+    ) -> "PFLDClassifier":
         """Train the network.
 
         Parameters

@@ -33,6 +33,7 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._vote_plan import UNANSWERED, VotePlan, check_numbers
 from skfairdp.pate._votes import SoftVoting, as_voting
 from skfairdp.privacy import PrivacyLedger
+from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -98,6 +99,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     {classes}
     {public_groups}
     {sensitive_columns}
+    {schema}
+    {public_data}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
@@ -195,6 +198,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
+        public_data: PublicData | None = None,
         memory: str | joblib.Memory | None = None,
         n_jobs: int | None = None,
         random_state: RandomStateLike = None,
@@ -217,6 +222,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
+        self.public_data = public_data
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -227,7 +234,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,

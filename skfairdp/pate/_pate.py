@@ -18,6 +18,7 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._vote_plan import VotePlan, check_numbers
 from skfairdp.pate._votes import SoftVoting, as_voting
 from skfairdp.privacy import PrivacyLedger
+from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -63,6 +64,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         The discrete Gaussian is sampled exactly, in integer arithmetic.
     {public_size}
     {classes}
+    {schema}
+    {public_data}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
@@ -125,6 +128,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "classes": ["array-like", None],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
+        "schema": [Schema, None],
+        "public_data": [PublicData, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -150,6 +155,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         noise: str = "gaussian",
         public_size: float | None = None,
         classes: ArrayLike | None = None,
+        schema: Schema | None = None,
+        public_data: PublicData | None = None,
         memory: str | joblib.Memory | None = None,
         n_jobs: int | None = None,
         random_state: RandomStateLike = None,
@@ -167,6 +174,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.noise = noise
         self.public_size = public_size
         self.classes = classes
+        self.schema = schema
+        self.public_data = public_data
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -174,7 +183,9 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.ledger = ledger
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, X_public: ArrayLike | PublicData | None = None) -> "PATEClassifier":
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, X_public: ArrayLike | PublicData | None = None
+    ) -> "PATEClassifier":
         """Train teachers, release their noisy votes on public rows, train the student.
 
         Parameters

@@ -23,6 +23,7 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._vote_plan import VotePlan
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
+from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -97,6 +98,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     {sensitive_columns}
     n_jobs : int, default=None
         Processes that train teachers which are not batched (through joblib, and so dask or ray).
+    {schema}
     {random_state}
     {noise_seed}
     {ledger}
@@ -172,6 +174,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
         "n_jobs": [Integral, None],
+        "schema": [Schema, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -203,6 +206,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
         n_jobs: int | None = None,
+        schema: Schema | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -225,12 +229,15 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.groups = groups
         self.sensitive_columns = sensitive_columns
         self.n_jobs = n_jobs
+        self.schema = schema
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.ledger = ledger
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> "SFPATEClassifier":
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+    ) -> "SFPATEClassifier":
         """Train teachers, release their noisy votes, train the student.
 
         Parameters

@@ -2,6 +2,19 @@
 
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._encoder import SchemaEncoder
+from skfairdp.schema._raw_table import SAID_BY_SCHEMA, RawTable, schema_of
 from skfairdp.schema._schema import Schema, SchemaRows
 
-__all__ = ["Boolean", "Category", "Column", "Date", "Number", "Schema", "SchemaEncoder", "SchemaRows"]
+__all__ = [
+    "SAID_BY_SCHEMA",
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "Number",
+    "RawTable",
+    "Schema",
+    "SchemaEncoder",
+    "SchemaRows",
+    "schema_of",
+]

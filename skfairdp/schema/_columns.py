@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Boolean", "Category", "Column", "Date", "Number", "column_from_dict", "remembered"]
+__all__ = ["Boolean", "Category", "Column", "Date", "Number", "column_from_dict", "remembered", "spells_number"]
 
 _EPOCH = date(1970, 1, 1)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal)
@@ -43,6 +43,22 @@ class Column(ABC):
         """
         return self._read(values)
 
+    def fits(self, values: Any) -> NDArray[np.bool_]:
+        """Tell which cells are what the declaration allows. The answer is as private as the cells.
+
+        Parameters
+        ----------
+        values : Series or array-like of shape (n_rows,)
+            Anything at all.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_rows,)
+            False where :meth:`read` has to guess: a number beyond the bounds, a value that is not listed, and one that
+            is missing where none may be.
+        """
+        return self._fits(values)
+
     def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         """Make a column again, in the one dtype that the declaration gives.
 
@@ -70,6 +86,9 @@ class Column(ABC):
 
     @abstractmethod
     def _read(self, values: Any) -> NDArray[np.float64]: ...
+
+    def _fits(self, values: Any) -> NDArray[np.bool_]:
+        return ~np.isnan(self._read(values)) | self.missing
 
     @abstractmethod
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]": ...
@@ -113,9 +132,14 @@ class Number(Column):
 
     def _read(self, values: Any) -> NDArray[np.float64]:
         numbers = np.clip(_as_numbers(values), self.low, self.high)
+        if not self.missing:
+            numbers = np.where(np.isnan(numbers), (self.low + self.high) / 2, numbers)
         if self.step is not None:
             numbers = np.clip(self.low + self.step * np.round((numbers - self.low) / self.step), self.low, self.high)
-        return numbers if self.missing else np.where(np.isnan(numbers), (self.low + self.high) / 2, numbers)
+        return numbers
+
+    def _fits(self, values: Any) -> NDArray[np.bool_]:
+        return _within(_as_numbers(values), self.low, self.high, self.missing)
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of whole numbers where step and bounds are whole, else of floats.
@@ -163,7 +187,9 @@ class Category(Column):
         object.__setattr__(self, "values", values)
 
     def _read(self, values: Any) -> NDArray[np.float64]:
-        return _positions(values, {value: j for j, value in enumerate(self.values)})
+        # What reads a file calls a column of 1, 2, 3 numbers, and texts once one cell is none. That is no news here.
+        spelled = {other: j for j, value in enumerate(self.values) for other in _spellings(value)}
+        return _positions(values, spelled | {value: j for j, value in enumerate(self.values)})
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A categorical column with exactly these categories.
@@ -195,7 +221,7 @@ class Boolean(Column):
 
     def _read(self, values: Any) -> NDArray[np.float64]:
         spelled = {f(text): j for j, text in enumerate(("false", "true")) for f in (str, str.upper, str.capitalize)}
-        return _positions(values, {False: 0, True: 1, **spelled})
+        return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **spelled})
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of pandas' booleans, which may be missing.
@@ -244,9 +270,15 @@ class Date(Column):
         object.__setattr__(self, "last", last)
 
     def _read(self, values: Any) -> NDArray[np.float64]:
-        low, high = ((day - _EPOCH).days for day in (self.first, self.last))
+        low, high = self._days()
         days = np.clip(_as_days(values), low, high)
         return days if self.missing else np.where(np.isnan(days), (low + high) // 2, days)
+
+    def _fits(self, values: Any) -> NDArray[np.bool_]:
+        return _within(_as_days(values), *self._days(), self.missing)
+
+    def _days(self) -> tuple[int, int]:
+        return (self.first - _EPOCH).days, (self.last - _EPOCH).days
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of timestamps.
@@ -295,6 +327,11 @@ def column_from_dict(declared: Any, name: str) -> Column:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _within(numbers: NDArray[np.float64], low: float, high: float, missing: bool) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        return ((low <= numbers) & (numbers <= high)) | (np.isnan(numbers) & missing)
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
@@ -360,6 +397,30 @@ def _day_of(cell: Any) -> float:
         return float((date(cell.year, cell.month, cell.day) - _EPOCH).days)
     except Exception:
         return math.nan
+
+
+def spells_number(text: str) -> bool:
+    """Tell whether a text is how a number is written.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    bool
+    """
+    return text.strip() == text and math.isfinite(_number_of(text))
+
+
+def _spellings(value: Any) -> list[Any]:
+    """The number that a text spells, or texts that spell a number."""
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, str):
+        return [float(value)] if spells_number(value) else []
+    whole = [str(int(value))] if float(value).is_integer() else []
+    return [str(value), *whole]
 
 
 def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:

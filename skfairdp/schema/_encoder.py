@@ -1,5 +1,6 @@
 """A table as numbers, by its schema alone: the first step of a pipeline that needs no public rows."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from skfairdp._docs import shared_docs
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema
 
-__all__ = ["SchemaEncoder"]
+__all__ = ["SchemaEncoder", "encoded_features"]
 
 
 @shared_docs
@@ -77,10 +78,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             Or another container, where ``set_output`` asks for it.
         """
         self._check()
-        rows = self.schema.read(X)
-        columns = self.schema.columns
-        blocks = [_encoded(columns[name], columns[name].read(rows.X[name])) for name in self.schema.features]
-        return np.hstack(blocks)
+        return encoded_features(self.schema, self.schema.numbers(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the encoded columns.
@@ -127,6 +125,23 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def encoded_features(schema: Schema, numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """What SchemaEncoder makes of a table that was read as numbers.
+
+    Parameters
+    ----------
+    schema : Schema
+        Public.
+    numbers : dict of str to ndarray of shape (n_rows,)
+        As ``schema.numbers`` returns them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_encoded)
+    """
+    return np.hstack([_encoded(schema.columns[name], numbers[name]) for name in schema.features])
 
 
 def _suffixes(column: Column) -> list[str]:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import pandas as pd
 
-__all__ = ["as_dataframe", "column_names"]
+__all__ = ["as_columns", "as_dataframe", "column_names"]
 
 
 def column_names(table: Any) -> list[Any]:
@@ -28,6 +29,36 @@ def column_names(table: Any) -> list[Any]:
     if isinstance(table, pd.DataFrame):
         return list(table.columns)
     return list(_opened(table).columns)
+
+
+def as_columns(values: Any) -> list[Any]:
+    """One column, or several side by side, whatever they come in. Cells stay as they are.
+
+    Parameters
+    ----------
+    values : DataFrame, Series, array or sequence
+        Of any dataframe library. A sequence is one column.
+
+    Returns
+    -------
+    list of Series
+    """
+    if isinstance(values, pd.DataFrame):
+        return [values.iloc[:, j] for j in range(values.shape[1])]
+    opened = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(opened, nw.DataFrame):
+        return [_as_series(opened[name]) for name in opened.columns]
+    if isinstance(opened, nw.Series):
+        return [values if isinstance(values, pd.Series) else _as_series(opened)]
+    if hasattr(values, "__array__"):
+        array = np.asarray(values)
+        return (
+            [pd.Series(array)] if array.ndim < 2 else [pd.Series(column) for column in array.reshape(len(array), -1).T]
+        )
+    cells = np.empty(len(values), dtype=object)
+    for i, cell in enumerate(values):
+        cells[i] = cell
+    return [pd.Series(cells)]
 
 
 def as_dataframe(table: Any, names: Sequence[Any]) -> pd.DataFrame:

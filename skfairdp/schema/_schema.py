@@ -18,7 +18,7 @@ from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns
 
-__all__ = ["Schema", "SchemaRows"]
+__all__ = ["Schema", "SchemaRows", "values_of"]
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,12 @@ class Schema:
     @property
     def classes(self) -> tuple[Any, ...] | None:
         """Values of the label, None without one."""
-        return None if self.label is None else _values_of(self.columns[self.label])
+        return None if self.label is None else values_of(self.columns[self.label])
 
     @property
     def group_values(self) -> tuple[Any, ...] | None:
         """Values of the groups: of one column, or tuples of several; None without any."""
-        values = [_values_of(self.columns[name]) for name in self.groups]
+        values = [values_of(self.columns[name]) for name in self.groups]
         return None if not values else values[0] if len(values) == 1 else tuple(product(*values))
 
     def __eq__(self, other: object) -> bool:
@@ -176,6 +176,77 @@ class Schema:
         ValueError
             It is no table, or lacks columns. Only names are told.
         """
+        numbers = self.numbers(table)
+        X = self.restore({name: numbers[name] for name in self.features})
+        label = self.label
+        y = None if label is None or label not in numbers else self._first_where_unknown(label, numbers[label])
+        groups = None
+        if self.groups and all(name in numbers for name in self.groups):
+            groups = pd.DataFrame({name: self._first_where_unknown(name, numbers[name]) for name in self.groups})
+        if isinstance(table, pd.DataFrame):
+            X.index = table.index
+            if groups is not None:
+                groups.index = table.index
+        return SchemaRows(X, y, groups)
+
+    def numbers(self, table: Any) -> dict[str, NDArray[np.float64]]:
+        """Read a table as numbers: each column as :meth:`Column.read` has it.
+
+        Parameters
+        ----------
+        table : DataFrame
+            As for :meth:`read`.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+            In the order of the schema. NaN stands for a value that is missing or not listed.
+        """
+        return {name: self.columns[name].read(cells) for name, cells in self._cells(table).items()}
+
+    def restore(self, numbers: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
+        """Make a table again, with the types that the schema gives.
+
+        Parameters
+        ----------
+        numbers : dict of str to ndarray of shape (n_rows,)
+            As :meth:`numbers` returns them; of all columns or some.
+
+        Returns
+        -------
+        DataFrame
+            With pandas' usual index.
+        """
+        return pd.DataFrame({name: self.columns[name].restore(column) for name, column in numbers.items()})
+
+    def misfits(self, table: Any) -> "pd.Series[Any]":
+        """Count the cells that the schema did not foresee, for your own eyes.
+
+        **No guarantee.** The counts are exact. Use them to find a mistake in a schema, and do not publish them.
+
+        Parameters
+        ----------
+        table : DataFrame
+            As for :meth:`read`.
+
+        Returns
+        -------
+        Series of int
+            By column, in the order of the schema.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skfairdp.schema import Category, Number, Schema
+        >>> schema = Schema({"age": Number(17, 90), "job": Category(["clerk"])})
+        >>> schema.misfits(pd.DataFrame({"age": [39, 16, 200], "job": ["clerk", "clerk", " clerk"]})).to_dict()
+        {'age': 2, 'job': 1}
+        """
+        cells = self._cells(table)
+        return pd.Series({name: int((~self.columns[name].fits(cells[name])).sum()) for name in cells}, dtype=np.int64)
+
+    def _cells(self, table: Any) -> "dict[str, pd.Series[Any]]":
+        """The columns of a table that the schema knows."""
         given = column_names(table)
         absent = [name for name in self.features if name not in given]
         if absent:
@@ -183,22 +254,14 @@ class Schema:
                 f"The table lacks {len(absent)} column(s) of the Schema: {absent[:5]}. It has {given[:20]}. Rename its "
                 "columns, or leave those out of the Schema."
             )
+        twice = [name for name in self.columns if given.count(name) > 1]
+        if twice:
+            raise ValueError(f"The table has more than one column {twice[0]!r}. Rename or drop all but one.")
         frame = as_dataframe(table, [name for name in self.columns if name in given])
-        read = {name: self.columns[name].read(frame[name]) for name in frame.columns}
-        X = pd.DataFrame({name: self.columns[name].restore(read[name]) for name in self.features})
-        label = self.label
-        y = None if label is None or label not in read else self._first_where_unknown(label, read[label])
-        groups = None
-        if self.groups and all(name in read for name in self.groups):
-            groups = pd.DataFrame({name: self._first_where_unknown(name, read[name]) for name in self.groups})
-        index = frame.index
-        X.index = index
-        if groups is not None:
-            groups.index = index
-        return SchemaRows(X, y, groups)
+        return {name: frame[name] for name in frame.columns}
 
     def _first_where_unknown(self, name: str, positions: NDArray[np.float64]) -> NDArray[Any]:
-        values = _values_of(self.columns[name])
+        values = values_of(self.columns[name])
         column = np.asarray(values, dtype=None if len({type(value) for value in values}) == 1 else object)
         return column[np.nan_to_num(positions).astype(np.int64)]
 
@@ -517,7 +580,17 @@ def _roles(label: str | None, groups: str | Sequence[str]) -> tuple[str, ...]:
     return (*(() if label is None else (label,)), *((groups,) if isinstance(groups, str) else groups))
 
 
-def _values_of(column: Column) -> tuple[Any, ...]:
+def values_of(column: Column) -> tuple[Any, ...]:
+    """Return the values of a label or a group, in their order.
+
+    Parameters
+    ----------
+    column : Category or Boolean
+
+    Returns
+    -------
+    tuple
+    """
     return column.values if isinstance(column, Category) else (False, True)
 
 

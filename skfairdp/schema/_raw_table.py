@@ -1,0 +1,316 @@
+"""A raw table as a fit reads it: features as numbers, label and groups as codes; all of it public but the cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp.schema._columns import Category, spells_number
+from skfairdp.schema._encoder import encoded_features
+from skfairdp.schema._frames import as_columns, column_names
+from skfairdp.schema._schema import Schema, values_of
+from skfairdp.utils import given_domain
+
+__all__ = ["SAID_BY_SCHEMA", "RawTable", "schema_of"]
+
+#: What a schema says, so that no parameter may say it once more.
+SAID_BY_SCHEMA = ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns")
+
+
+def schema_of(estimator: Any) -> Schema | None:
+    """The ``schema`` of an estimator, where it has one.
+
+    Parameters
+    ----------
+    estimator : object
+
+    Returns
+    -------
+    Schema or None
+
+    Raises
+    ------
+    ValueError
+        It is no Schema, or another parameter says what the schema says.
+    """
+    schema, owner = getattr(estimator, "schema", None), type(estimator).__name__
+    if schema is None:
+        return None
+    if not isinstance(schema, Schema):
+        raise ValueError(
+            f"The 'schema' parameter of {owner} must be a Schema or None. Got {type(schema).__name__} instead. Use "
+            "Schema.from_dict or Schema.load."
+        )
+    twice = [name for name in SAID_BY_SCHEMA if getattr(estimator, name, None) is not None]
+    if twice:
+        raise ValueError(
+            f"{owner} got 'schema' together with {', '.join(map(repr, twice))}. A schema says all that is public about "
+            "the table: leave the other out, and change the schema where it says something else."
+        )
+    return schema
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A table whose columns have been read by a schema.
+
+    Reading is total: what the schema does not foresee counts as a bound, as missing, or as the first class or group.
+    Rows that are public are checked instead.
+
+    Parameters
+    ----------
+    schema : Schema
+    owner : str
+        Class name for error messages.
+    table : DataFrame
+        As given.
+    numbers : dict of str to ndarray of shape (n_rows,)
+        Its columns, read.
+    n_rows : int
+    """
+
+    schema: Schema
+    owner: str
+    table: Any
+    numbers: dict[str, NDArray[np.float64]]
+    n_rows: int
+
+    @classmethod
+    def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X") -> "RawTable":
+        """Read a table that must have all features of the schema.
+
+        Parameters
+        ----------
+        schema : Schema
+        table : DataFrame of pandas, polars, pyarrow or another library that narwhals knows
+        owner : str
+            Class name for error messages.
+        name : str, default="X"
+            Argument name for error messages.
+
+        Returns
+        -------
+        RawTable
+        """
+        try:
+            column_names(table)
+        except ValueError:
+            table = None
+        if table is None:
+            raise ValueError(
+                f"{name} of {owner} must be a DataFrame with the columns of its schema (pandas, polars, pyarrow or "
+                "another one that narwhals knows). Make one of it, or leave 'schema' out."
+            )
+        numbers = schema.numbers(table)
+        read = cls(schema, owner, table, numbers, len(next(iter(numbers.values()))))
+        if not read.n_rows:
+            raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: {name} of {owner}.")
+        return read
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """As :class:`SchemaEncoder` has them, of shape (n_rows, n_encoded)."""
+        return encoded_features(self.schema, self.numbers)
+
+    def check(self, name: str, *, label: bool = False, groups: bool = False) -> None:
+        """Refuse public rows that the schema does not foresee.
+
+        Parameters
+        ----------
+        name : str
+            Argument name for the message.
+        label, groups : bool, default=False
+            Whether to check these beside the features.
+        """
+        counts = self.schema.misfits(self.table)
+        also = (*((self.schema.label,) if label else ()), *(self.schema.groups if groups else ()))
+        wrong = [column for column in (*self.schema.features, *also) if counts.get(column, 0)]
+        if wrong:
+            raise ValueError(
+                f"{name} of {self.owner} has values that its schema does not allow, in {len(wrong)} column(s): "
+                f"{wrong[:5]}. These rows are public, so nothing is guessed: correct them, or let the schema allow "
+                "more. Schema.misfits(table) counts such cells."
+            )
+
+    # ------------------------------------------------------------------ label
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes of the schema, sorted as scikit-learn has them."""
+        if self.schema.classes is None:
+            raise ValueError(
+                f"{self.owner} needs labels, and its schema names none. Say which column it is: "
+                "Schema(columns, label=...)."
+            )
+        try:
+            return np.asarray(sorted(self.schema.classes))
+        except TypeError:
+            pass
+        raise ValueError(f"The label of the schema of {self.owner} mixes texts and numbers. Use one kind.")
+
+    def labels(self, y: Any = None, *, public: bool = False, unknown: int = 0) -> NDArray[np.int64]:
+        """Read one label per row, as its position in ``classes``.
+
+        Where all classes are texts, a whole number counts as such a position: scikit-learn's ensembles and
+        cross_val_predict hand on labels so.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,), default=None
+            None takes the table's own.
+        public : bool, default=False
+            Whether a label that is none of the classes is an error.
+        unknown : int, default=0
+            Stands for a label that is none of the classes.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+        """
+        classes, label, declared = self.classes, self.schema.label, self.schema.classes
+        assert label is not None and declared is not None
+        if y is None and label not in self.numbers:
+            raise ValueError(
+                f"{self.owner} requires y to be passed, but the target y is None and X has no column {label!r}, the "
+                "label of its schema."
+            )
+        ranks = np.array([*np.argsort(np.argsort(np.asarray(declared))), np.nan])  # of what is no class: NaN
+        if y is None:
+            codes = _taken(ranks, self.numbers[label])
+        else:
+            cells = one_column(y, self.n_rows, owner=self.owner, name="y")
+            codes = _taken(ranks, self.schema.columns[label].read(cells))
+            if classes.dtype.kind == "U" and not any(spells_number(text) for text in classes.tolist()):
+                codes = np.where(np.isnan(codes), Category(tuple(range(len(classes)))).read(cells), codes)
+        if public and np.isnan(codes).any():
+            raise ValueError(
+                f"y of {self.owner} holds labels that are none of the classes of its schema, {classes.tolist()}. They "
+                "are public here, so nothing is guessed: correct them, or let the schema allow more."
+            )
+        return np.where(np.isnan(codes), unknown, codes).astype(np.int64)
+
+    def known_labels(self, y: Any = None) -> NDArray[np.object_]:
+        """Read one label per row, to compare predictions with.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,), default=None
+            None takes the table's own.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), dtype object
+            None where it is none of the classes.
+        """
+        labels = np.array([*self.classes.tolist(), None], dtype=object)
+        return labels[self.labels(y, unknown=-1)]
+
+    # ------------------------------------------------------------------ groups
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the table holds all columns of the group."""
+        return bool(self.schema.groups) and all(name in self.numbers for name in self.schema.groups)
+
+    @property
+    def domain(self) -> NDArray[np.object_]:
+        """The groups of the schema; tuples where it names several columns."""
+        if self.schema.group_values is None:
+            raise ValueError(
+                f"{self.owner} needs groups, and its schema names none. Say which columns they are: "
+                "Schema(columns, groups=...)."
+            )
+        return given_domain(self.schema.group_values, owner=self.owner, parameter="schema")
+
+    def groups(
+        self, sensitive_features: Any = None, *, name: str = "sensitive_features", public: bool = False
+    ) -> NDArray[np.int64]:
+        """Read one group per row, as its position in ``domain``.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_rows,) or table, default=None
+            None takes the columns of the table itself.
+        name : str, default="sensitive_features"
+            Argument name for error messages.
+        public : bool, default=False
+            Whether a value that is not listed is an error; else it counts as the first one of its column.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+        """
+        columns = self.schema.groups
+        if sensitive_features is not None:
+            given = self._given_groups(sensitive_features, name)
+            read = [self.schema.columns[column].read(cells) for column, cells in zip(columns, given, strict=True)]
+        elif self.has_groups:
+            read = [self.numbers[column] for column in columns]
+        else:
+            raise ValueError(
+                f"{self.owner} needs groups: X lacks {list(columns)}, the group of its schema, and there is no {name}."
+            )
+        sizes = [len(values_of(self.schema.columns[column])) for column in columns]
+        codes = np.ravel_multi_index([np.nan_to_num(numbers).astype(np.int64) for numbers in read], sizes)
+        if public and np.isnan(read).any():
+            raise ValueError(
+                f"{name} of {self.owner} holds values that its schema does not list for {list(columns)}. They are "
+                "public, so nothing is guessed: correct them, or let the schema list more."
+            )
+        return np.asarray(codes, dtype=np.int64)
+
+    def _given_groups(self, given: Any, name: str) -> "list[pd.Series[Any]]":
+        """One column for each column of the group, by name where all of them have that name, else in their order."""
+        wanted = self.schema.groups
+        if len(wanted) > 1 and isinstance(given, list | tuple):
+            given = _unpacked(given, len(wanted))
+        columns = as_columns(given)
+        names = column_names(given) if len(columns) > 1 and hasattr(given, "columns") else []
+        if set(wanted) <= set(names):
+            columns = [columns[names.index(column)] for column in wanted]
+        if len(columns) != len(wanted):
+            raise ValueError(
+                f"{name} of {self.owner} must have the {len(wanted)} column(s) that its schema names as groups: "
+                f"{list(wanted)}. Got {len(columns)}."
+            )
+        if len(columns[0]) != self.n_rows:
+            raise ValueError(f"{name} of {self.owner} has inconsistent length: it must have one entry per row of X.")
+        return columns
+
+
+def one_column(values: Any, n_rows: int, *, owner: str, name: str) -> "pd.Series[Any]":
+    """Labels in any container as one column of cells.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,) or (n_rows, 1)
+    n_rows : int
+    owner, name : str
+        Class and argument name for error messages.
+
+    Returns
+    -------
+    Series of shape (n_rows,)
+    """
+    columns = as_columns(values)
+    if len(columns) != 1:
+        raise ValueError(f"{name} of {owner} should be a 1d array: one column of labels, one entry per row.")
+    if len(columns[0]) != n_rows:
+        raise ValueError(f"{name} of {owner} has inconsistent length: it must have one label per row of X.")
+    return columns[0]
+
+
+def _taken(ranks: NDArray[np.float64], positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ranks[np.where(np.isnan(positions), -1, positions).astype(np.int64)]
+
+
+def _unpacked(rows: Sequence[Any], width: int) -> pd.DataFrame:
+    """Rows of several cells as columns. A row of another length has no cell at all."""
+    table = np.full((len(rows), width), None, dtype=object)
+    for i, row in enumerate(rows):
+        if isinstance(row, list | tuple | np.ndarray) and len(row) == width:
+            table[i] = [*row]
+    return pd.DataFrame(table)

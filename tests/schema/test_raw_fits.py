@@ -1,0 +1,340 @@
+"""Every estimator fits a raw table by its schema: any dataframe library, label and groups inside or apart."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+import skfairdp
+from skfairdp import (
+    FairClippingClassifier,
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    PATEClassifier,
+    PFGuardGenerator,
+    PFLDClassifier,
+    PrivacyLedger,
+    PublicData,
+    RandomizedResponseClassifier,
+    Schema,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
+)
+from skfairdp._estimator import PrivateEstimator
+from skfairdp.baselines import GroupRandomizer
+from skfairdp.gradient import SignedLoss, mlp
+from skfairdp.pate import VoteGate
+from tests._tools.raw import RAW_SCHEMA, raw_rows
+
+pytestmark = [  # of seeded noise, and of few rows
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+]
+
+TABLE = raw_rows(300, seed=0)
+PUBLIC = raw_rows(90, seed=1)
+TEST = raw_rows(40, seed=2)
+ROLES = ["income", "sex"]
+SEEDED = {"schema": RAW_SCHEMA, "noise_seed": 0}
+FEW_STEPS = mlp((), max_epochs=1, batch_size=100)
+
+#: What is fitted, and whether fit takes public rows.
+RECORD = {
+    "pate": (PATEClassifier(n_teachers=10, epsilon=5.0, random_state=0, **SEEDED), True),
+    "fair_pate": (
+        FairPATEClassifier(n_teachers=10, epsilon=5.0, gamma=0.2, gate=VoteGate(min_count=5), random_state=0, **SEEDED),
+        True,
+    ),
+    "dpsgd": (FairDPSGDClassifier(net=FEW_STEPS, random_state=0, **SEEDED), True),
+    "dpsgd_signed": (FairDPSGDClassifier(net=FEW_STEPS, parity=SignedLoss(), random_state=0, **SEEDED), False),
+    "fair_clipping": (FairClippingClassifier(net=FEW_STEPS, random_state=0, **SEEDED), False),
+    "synthetic": (SyntheticDataClassifier(n_samples=300, random_state=0, **SEEDED), False),
+}
+ATTRIBUTE = {
+    "pfld": (PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **SEEDED), False),
+    "sf_pate": (SFPATEClassifier(n_teachers=2, max_queries=60, random_state=0, **SEEDED), False),
+    "randomized_response": (RandomizedResponseClassifier(random_state=0, **SEEDED), False),
+}
+every_classifier = pytest.mark.parametrize("name", [*RECORD, *ATTRIBUTE])
+
+
+def made(name):
+    return (RECORD | ATTRIBUTE)[name]
+
+
+def fitted(name, table=TABLE, y=None, **given):
+    model, takes_public = made(name)
+    public = {"X_public": PUBLIC} if takes_public else {}
+    return clone(model).fit(table, y, **{**public, **given})
+
+
+def answers(model, table=TEST):
+    found = [model.predict(table)]
+    if hasattr(model, "predict_proba"):
+        found.append(model.predict_proba(table))
+    return found
+
+
+def assert_same(mine, theirs):
+    for a, b in zip(answers(mine), answers(theirs), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert mine.privacy_ == theirs.privacy_
+
+
+@every_classifier
+def test_what_comes_out_of_a_raw_table_is_what_the_schema_says(name):
+    model = fitted(name)
+    assert model.classes_.tolist() == ["<=50K", ">50K"] and model.classes_.dtype == np.dtype("<U5")
+    assert model.feature_names_in_.tolist() == [*RAW_SCHEMA.features]
+    assert model.n_features_in_ == len(RAW_SCHEMA.features)
+    if hasattr(model, "groups_"):
+        assert model.groups_.tolist() == ["Female", "Male"]
+    assert model.score(TEST) == model.score(TEST, TEST["income"]) == np.mean(model.predict(TEST) == TEST["income"])
+
+
+@every_classifier
+def test_label_and_groups_may_be_columns_or_arguments(name):
+    takes_groups = "sensitive_features" in inspect.signature(made(name)[0].fit).parameters
+    apart = {"sensitive_features": TABLE["sex"]} if takes_groups else {}
+    table = TABLE.drop(columns=ROLES) if takes_groups else TABLE.drop(columns="income")
+    assert_same(fitted(name), fitted(name, table, TABLE["income"], **apart))
+    listed = {"sensitive_features": TABLE["sex"].tolist()} if takes_groups else {}
+    assert_same(fitted(name), fitted(name, TABLE, TABLE["income"].tolist(), **listed))
+
+
+@every_classifier
+def test_predictions_ignore_the_label_and_the_groups(name):
+    model = fitted(name)
+    scrambled = TEST.assign(income="?", sex=range(len(TEST)))
+    for a, b, c in zip(
+        answers(model), answers(model, TEST.drop(columns=ROLES)), answers(model, scrambled), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+
+
+@pytest.mark.parametrize("library", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
+@every_classifier
+def test_all_dataframe_libraries_give_the_same_fit(name, library):
+    public = {"X_public": library(PUBLIC)} if made(name)[1] else {}
+    other = fitted(name, library(TABLE), **public)
+    assert_same(fitted(name), other)
+    np.testing.assert_array_equal(other.predict(TEST), other.predict(library(TEST)))
+
+
+@pytest.mark.parametrize("library", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
+def test_all_dataframe_libraries_give_the_same_generator(library):
+    generator = PFGuardGenerator(random_state=0, **SEEDED)
+    mine, theirs = clone(generator).fit(TABLE), clone(generator).fit(library(TABLE))
+    pd.testing.assert_frame_equal(mine.sample(50, random_state=0), theirs.sample(50, random_state=0))
+
+
+def test_samples_are_raw_rows_of_the_schema():
+    generator = PFGuardGenerator(random_state=0, **SEEDED).fit(TABLE)
+    sampled = generator.sample(200, random_state=0)
+    assert list(sampled.columns) == list(RAW_SCHEMA.columns)
+    assert RAW_SCHEMA.misfits(sampled).sum() == 0
+    assert sampled.dtypes.astype(str).tolist() == [
+        "int64", "category", "float64", "datetime64[s]", "boolean", "category", "category",
+    ]  # fmt: skip
+    X, y, groups = generator.sample_labels(200, return_sensitive=True, random_state=0)
+    assert list(X.columns) == list(RAW_SCHEMA.features)
+    pd.testing.assert_frame_equal(X, sampled[list(RAW_SCHEMA.features)])
+    assert y.tolist() == sampled["income"].tolist() and groups.tolist() == sampled["sex"].tolist()
+    assert SyntheticDataClassifier(n_samples=300, **SEEDED).fit(sampled).classes_.tolist() == ["<=50K", ">50K"]
+
+
+def test_a_generator_without_label_or_groups_samples_the_features_alone():
+    features = TABLE.drop(columns=ROLES)
+    generator = PFGuardGenerator(balance=None, **SEEDED).fit(features)
+    assert generator.classes_ is None and generator.groups_ is None
+    assert list(generator.sample(10).columns) == list(RAW_SCHEMA.features)
+    with pytest.raises(
+        ValueError, match=r"requires y to be passed, but the target y is None and X has no column 'income'"
+    ):
+        SyntheticDataClassifier(**SEEDED).fit(features)
+
+
+def test_groups_alone_are_released_by_the_schema():
+    randomizer = GroupRandomizer(**SEEDED)
+    from_table, from_column = randomizer.release(TABLE), randomizer.release(TABLE["sex"])
+    assert from_table.tolist() == from_column.tolist()
+    assert randomizer.groups_.tolist() == ["Female", "Male"]
+    assert GroupRandomizer(**SEEDED).release(pl.from_pandas(TABLE)).tolist() == from_table.tolist()
+
+
+def test_several_columns_of_groups_form_intersections():
+    schema = Schema(dict(RAW_SCHEMA.columns), label="income", groups=["sex", "citizen"])
+    settings = {**SEEDED, "schema": schema}
+    model = PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **settings).fit(TABLE)
+    assert model.groups_.tolist() == [(sex, citizen) for sex in ("Female", "Male") for citizen in (False, True)]
+    pairs = list(zip(TABLE["sex"], TABLE["citizen"], strict=True))
+    for given in (TABLE[["citizen", "sex"]], TABLE[["sex", "citizen"]].to_numpy(), pairs):
+        other = PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **settings)
+        assert_same(model, other.fit(TABLE, sensitive_features=given))
+
+
+# ---- what a schema says is said once -----------------------------------------------------------------------------
+def says_twice():
+    for cls in private_classes():
+        for parameter in ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns"):
+            if parameter in inspect.signature(cls).parameters:
+                yield pytest.param(cls, parameter, id=f"{cls.__name__}-{parameter}")
+
+
+def private_classes():
+    found = [getattr(skfairdp, name) for name in skfairdp.__all__]
+    return [cls for cls in found if inspect.isclass(cls) and issubclass(cls, PrivateEstimator)]
+
+
+GIVEN = {
+    "classes": ["<=50K", ">50K"],
+    "groups": ["Female", "Male"],
+    "bounds": {"age": (17, 90)},
+    "dtypes": {"age": int},
+    "categories": {"job": ["nurse"]},
+    "sensitive_columns": ["sex"],
+}
+
+
+@pytest.mark.parametrize(("cls", "parameter"), [*says_twice()])
+def test_what_the_schema_says_may_not_be_given_once_more_and_costs_nothing(cls, parameter):
+    ledger = PrivacyLedger()
+    model = cls(schema=RAW_SCHEMA, ledger=ledger, **{parameter: GIVEN[parameter]})
+    with pytest.raises(ValueError, match=rf"{cls.__name__}.* got 'schema' together with '{parameter}'") as raised:
+        fit_with_public_rows(model)
+    assert "leave the other out" in str(raised.value)
+    assert len(ledger.entries) == 0
+
+
+def fit_with_public_rows(model):
+    takes = inspect.signature(model.fit).parameters
+    return model.fit(TABLE, **({"X_public": PUBLIC} if "X_public" in takes else {}))
+
+
+@pytest.mark.parametrize("cls", private_classes())
+def test_a_schema_must_be_a_schema(cls):
+    with pytest.raises(ValueError, match=rf"'schema' parameter of {cls.__name__} must be"):
+        fit_with_public_rows(cls(schema={"columns": {}}))
+
+
+@pytest.mark.parametrize("cls", private_classes())
+def test_a_table_without_names_is_refused_with_what_to_do(cls):
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match="must be a DataFrame with the columns of its schema"):
+        cls(schema=RAW_SCHEMA, ledger=ledger).fit(np.zeros((20, 5)))
+    with pytest.raises(ValueError, match=r"lacks 1 column\(s\) of the Schema: \['age'\]"):
+        cls(schema=RAW_SCHEMA, ledger=ledger).fit(TABLE.drop(columns="age"))
+    assert len(ledger.entries) == 0
+
+
+def test_a_schema_without_the_roles_that_are_needed_says_which():
+    bare = Schema(dict(RAW_SCHEMA.columns))
+    with pytest.raises(ValueError, match=r"PATEClassifier needs labels, and its schema names none"):
+        PATEClassifier(schema=bare).fit(TABLE, TABLE["income"], X_public=PUBLIC)
+    labelled = Schema(dict(RAW_SCHEMA.columns), label="income")
+    with pytest.raises(ValueError, match=r"PFLDClassifier needs groups, and its schema names none"):
+        PFLDClassifier(schema=labelled).fit(TABLE)
+    with pytest.raises(ValueError, match=r"PFLDClassifier needs groups: X lacks \['sex'\]"):
+        PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE.drop(columns="sex"))
+    with pytest.raises(ValueError, match=r"has inconsistent length"):
+        PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE, TABLE["income"][:5])
+    with pytest.raises(ValueError, match=r"1 column\(s\) that its schema names as groups"):
+        PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE, sensitive_features=TABLE[["age", "citizen"]])
+
+
+# ---- private cells are read, public ones are checked ---------------------------------------------------------------
+UNFORESEEN = {
+    "age": "a lot",
+    "job": "spy",
+    "wage": 1e300,
+    "hired": "tomorrow",
+    "citizen": "perhaps",
+    "sex": None,
+    "income": 7,
+}
+#: What each of them counts as.
+COUNTS_AS = {
+    "age": 53,
+    "job": None,
+    "wage": 200.0,
+    "hired": None,
+    "citizen": None,
+    "sex": "Female",
+    "income": "<=50K",
+}
+
+
+def with_cell(table, column, value, row=3):
+    cells = table[column].astype(object).copy()
+    cells.iloc[row] = value
+    return table.assign(**{column: cells})
+
+
+@pytest.mark.parametrize("column", UNFORESEEN)
+@pytest.mark.parametrize("name", RECORD)
+def test_an_unforeseen_private_value_counts_as_what_the_schema_says(name, column):
+    mine = fitted(name, with_cell(TABLE, column, UNFORESEEN[column]))
+    assert_same(mine, fitted(name, with_cell(TABLE, column, COUNTS_AS[column])))
+
+
+@pytest.mark.parametrize("column", [name for name in UNFORESEEN if name not in ("sex", "job", "hired", "citizen")])
+@pytest.mark.parametrize("name", ATTRIBUTE)
+def test_public_features_and_labels_are_checked_where_only_the_group_is_private(name, column):
+    match = (
+        "none of the classes of its schema"
+        if column == "income"
+        else rf"does not allow, in 1 column\(s\): \['{column}'\]"
+    )
+    table = with_cell(TABLE, column, UNFORESEEN[column])
+    with pytest.raises(ValueError, match=match):
+        fitted(name, table, table["income"] if column == "income" else None)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTE)
+def test_an_unforeseen_private_group_counts_as_the_first(name):
+    assert_same(fitted(name, with_cell(TABLE, "sex", None)), fitted(name, with_cell(TABLE, "sex", "Female")))
+
+
+@pytest.mark.parametrize("name", [name for name, (_, public) in RECORD.items() if public])
+def test_public_rows_are_checked(name):
+    with pytest.raises(ValueError, match=r"X_public of .* has values that its schema does not allow.*\['age'\]"):
+        fitted(name, X_public=with_cell(PUBLIC, "age", 200))
+    if name != "pate":
+        with pytest.raises(ValueError, match=r"sensitive_features_public of .* does not list for \['sex'\]"):
+            fitted(name, sensitive_features_public=with_cell(PUBLIC, "sex", "?")["sex"])
+        with pytest.raises(ValueError, match=r"X_public of .* does not allow.*\['sex'\]"):
+            fitted(name, X_public=with_cell(PUBLIC, "sex", "?"))
+
+
+def test_labels_that_a_meta_estimator_has_counted_are_read_by_their_position():
+    codes = (TABLE["income"] == ">50K").to_numpy().astype(int)
+    assert_same(fitted("pate"), fitted("pate", TABLE, codes))
+
+
+# ---- public rows as a parameter ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", [name for name, (_, public) in RECORD.items() if public])
+def test_public_data_of_the_constructor_is_x_public_of_fit(name):
+    public = PublicData(PUBLIC)
+    kept = clone(made(name)[0]).set_params(public_data=public)
+    assert clone(kept).public_data is public
+    assert_same(fitted(name), clone(kept).fit(TABLE))
+    with pytest.raises(ValueError, match="public rows twice: by its 'public_data' parameter"):
+        clone(kept).fit(TABLE, X_public=PUBLIC)
+
+
+def test_public_data_of_a_generator_is_x_public_of_its_fit():
+    public = PublicData(PUBLIC)
+    mine = PFGuardGenerator(public_data=public, **SEEDED).fit(TABLE)
+    theirs = PFGuardGenerator(**SEEDED).fit(TABLE, X_public=PUBLIC)
+    pd.testing.assert_frame_equal(mine.sample(50, random_state=0), theirs.sample(50, random_state=0))
+    assert len(mine.privacy_.public) > 3
+
+
+def test_public_data_must_be_public_data():
+    with pytest.raises(ValueError, match="'public_data' parameter of PATEClassifier must be"):
+        PATEClassifier(public_data=PUBLIC, schema=RAW_SCHEMA).fit(TABLE)
