@@ -198,8 +198,9 @@ def _measured(
 def _written(table: "pd.DataFrame", folder: Path) -> list[str]:
     """Write the table, its page and, with matplotlib, its picture; return their names."""
     from skfairdp.inspection import ParetoFrontierDisplay
+    from skfairdp.utils import write_csv
 
-    table.to_csv(folder / "frontier.csv", index=False)
+    write_csv(table, folder / "frontier.csv")
     display = ParetoFrontierDisplay(table)
     display.to_html(folder / "frontier.html")
     try:

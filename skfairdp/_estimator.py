@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +25,7 @@ from skfairdp.privacy import (
     StatesPrivacy,
     public_facts,
 )
-from skfairdp.utils import check_same_index, warn_caller, without_values
+from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy"]
 
@@ -33,7 +33,7 @@ __all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy"]
 WEAK_EPSILON = 20
 
 
-class SpendsPrivacy(StatesPrivacy, BaseEstimator):
+class SpendsPrivacy(StatesPrivacy, NamedEstimator):
     """Has the constructor parameters ``noise_seed`` and ``ledger``, and a ``delta``; its releases set ``privacy_``."""
 
     privacy_: PrivacySpent

@@ -421,6 +421,22 @@ INDEXES = [
 
 SETTINGS = [
     mistake(
+        "a budget without its name",
+        lambda ledger: PATEClassifier(1.0),
+        "PATEClassifier takes its parameters by name", r"PATEClassifier\(epsilon=\.\.\.\)", "Got 1 argument",
+        kind=TypeError,
+    ),
+    mistake(
+        "rows in the constructor",
+        lambda ledger: FairPATEClassifier(R.X, R.y),
+        "FairPATEClassifier takes its parameters by name", "Got 2 argument", "Rows belong in fit", kind=TypeError,
+    ),
+    mistake(
+        "a bound beside the estimator",
+        lambda ledger: IDP3(LogisticRegression(), 0.05),
+        "IDP3 takes its parameters by name", r"IDP3\(gamma=\.\.\.\)", "Got 1 argument", kind=TypeError,
+    ),
+    mistake(
         "a bound on a difference of rates that is no bound",
         lambda ledger: fit_fair(ledger, gamma=5),
         "'gamma' parameter of FairPATEClassifier", r"in the range \[0, 1\]|\[0.0, 1.0\]", "Got 5",

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import io
 import math
 import pickle
@@ -14,12 +15,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
+import skfairdp
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.pate import ParityPenaltyStudent
+from tests._tools.estimators import estimator_classes
 from tests._tools.problems import make_rows
 from tests._tools.sources import RecordingNoise, installed
 from tests._tools.teachers import WatchedTeachers
@@ -266,3 +270,17 @@ def test_a_failed_fit_leaves_nothing_private_behind(rows):
         model.fit(rows.X, rows.y, X_public=rows.X_public)
     assert not any(len(array) == len(rows.X) for array in arrays_in(model) if array.ndim)
     assert not hasattr(model, "privacy_")
+
+
+# ---- versions ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("cls", [one for one in estimator_classes().values() if hasattr(one, "fit")])
+def test_a_pickle_of_another_version_says_so(cls, monkeypatch):
+    needed = {name for name, p in inspect.signature(cls).parameters.items() if p.default is p.empty}
+    estimator = cls(**dict.fromkeys(needed))
+    stored = pickle.dumps(estimator)
+    again = pickle.loads(stored)  # a warning would be an error
+    assert vars(again).keys() == vars(estimator).keys()
+    assert joblib.hash(again) == joblib.hash(estimator)
+    monkeypatch.setattr(skfairdp, "__version__", "99.0")
+    with pytest.warns(InconsistentVersionWarning, match=f"{cls.__name__} of skfairdp from version .* version 99.0"):
+        pickle.loads(stored)

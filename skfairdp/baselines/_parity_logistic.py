@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +18,7 @@ from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.utils import group_membership
+from skfairdp.utils import NamedEstimator, group_membership
 from skfairdp.utils._sklearn import Interval
 
 __all__ = ["ParityLogisticRegression"]
@@ -29,7 +29,7 @@ _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
 
 @shared_docs
-class ParityLogisticRegression(ClassifierMixin, BaseEstimator):
+class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     """Logistic regression whose rates are the same in every group.
 
     **No guarantee of privacy of its own.** It reads whatever groups it is given; fitted on released ones, as by

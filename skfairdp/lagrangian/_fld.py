@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +15,7 @@ from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.utils import RandomStateLike, child_seeds, group_membership, public_generator
+from skfairdp.utils import NamedEstimator, RandomStateLike, child_seeds, group_membership, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 @shared_docs
-class LagrangianClassifier(ClassifierMixin, BaseEstimator):
+class LagrangianClassifier(ClassifierMixin, NamedEstimator):
     """Network held to fairness constraints by Lagrange multipliers (F-LD).
 
     **No guarantee of privacy of its own.** It reads the groups it is given. Fitted on released ones

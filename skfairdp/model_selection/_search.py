@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import PrivacySpent, StatesPrivacy
+from skfairdp.utils import NamedEstimator
 
 __all__ = ["SearchBase"]
 
@@ -26,7 +27,7 @@ def _winner_has(name: str) -> Any:
 
 
 @shared_docs
-class SearchBase(StatesPrivacy, MetaEstimatorMixin, BaseEstimator):
+class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     """Hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
 
     estimator: Any

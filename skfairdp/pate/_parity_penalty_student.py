@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -14,7 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import ShareProblem
 from skfairdp.pate._vote_plan import check_numbers
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils import NamedEstimator, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["ParityPenaltyStudent"]
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @shared_docs
-class ParityPenaltyStudent(ClassifierMixin, BaseEstimator):
+class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
     """Softmax regression or a small network on released votes, with λ times the demographic disparity in its loss.
 
     What PATE-S_in of the FairPATE paper trains: ``FairPATEClassifier(gate=None, student=ParityPenaltyStudent())``.

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, log_expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils import fit_softmax
+from skfairdp.utils import NamedEstimator, fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["ShareProblem", "SoftLabelStudent"]
@@ -76,7 +76,7 @@ class ShareProblem:
 
 
 @shared_docs
-class SoftLabelStudent(ClassifierMixin, BaseEstimator):
+class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     """Logistic regression on released vote shares, as fair on public rows as asked.
 
     The logistic loss is linear in its target, so noisy shares (outside [0, 1] too) leave its gradient unbiased: nothing

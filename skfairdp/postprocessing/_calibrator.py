@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -22,7 +22,7 @@ from skfairdp.postprocessing._inputs import public_groups, shape_of, split_rows
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.privacy import StatesPrivacy
-from skfairdp.utils import as_groups, encode_labels, warn_caller
+from skfairdp.utils import NamedEstimator, as_groups, encode_labels, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["FairnessCalibrator"]
@@ -39,7 +39,7 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
 
 
 @shared_docs
-class FairnessCalibrator(StatesPrivacy, ClassifierMixin, BaseEstimator):
+class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     """Lower the demographic disparity of a fitted classifier on unlabelled public rows, without refusing any row.
 
     *Privacy.* It reads the fitted model and the rows given to ``fit``, nothing else. For a differentially private model

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, get_tags
@@ -31,7 +31,7 @@ from skfairdp.postprocessing._inputs import (
     shape_of,
     split_rows,
 )
-from skfairdp.utils import check_same_index, warn_caller
+from skfairdp.utils import NamedEstimator, check_same_index, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["IDP3"]
@@ -50,7 +50,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 @shared_docs
-class IDP3(ClassifierMixin, BaseEstimator):
+class IDP3(ClassifierMixin, NamedEstimator):
     """Inference-time demographic-parity post-processor: answers a stream of predictions, or refuses to.
 
     *Privacy.* The counters are counts of predictions: a function of the (private) model and of the rows it is asked

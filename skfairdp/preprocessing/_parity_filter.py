@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -15,6 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
 from skfairdp.utils import (
+    NamedEstimator,
     RandomStateLike,
     as_groups,
     check_same_index,
@@ -35,7 +35,7 @@ OWNER = "DemographicParityFilter"
 
 
 @shared_docs
-class DemographicParityFilter(BaseEstimator):
+class DemographicParityFilter(NamedEstimator):
     """Keep the rows of a training set whose labels stay within γ-demographic parity (P_pre).
 
     **It makes no privacy claim, and it destroys those of what follows.** Whether a row is kept depends on all rows

@@ -3,19 +3,19 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._docs import shared_docs
-from skfairdp.utils import PublicData, without_values
+from skfairdp.utils import NamedEstimator, PublicData, without_values
 
 __all__ = ["PublicPreprocessor"]
 
 
 @shared_docs
-class PublicPreprocessor(TransformerMixin, BaseEstimator):
+class PublicPreprocessor(TransformerMixin, NamedEstimator):
     """Fit any transformer on public rows, whatever rows ``fit`` is called with.
 
     Guarantee: no value of the rows given to ``fit`` reaches the fitted transformer; only their number of

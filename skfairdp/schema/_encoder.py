@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 
 from skfairdp._docs import shared_docs
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema
+from skfairdp.utils import NamedEstimator
 
 __all__ = ["SchemaEncoder", "encoded_features"]
 
 
 @shared_docs
-class SchemaEncoder(TransformerMixin, BaseEstimator):
+class SchemaEncoder(TransformerMixin, NamedEstimator):
     """Scale numbers by their bounds, one-hot encode categories, mark what is missing. Nothing is learnt from rows.
 
     **Guarantee.** The encoding of a row follows from that row and the schema, never from another row. Fitting it on

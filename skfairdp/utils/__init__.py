@@ -1,6 +1,7 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
 from skfairdp.utils._containers import as_dense, check_same_index, column_names, label_array, refuse_masked
+from skfairdp.utils._csv import write_csv
 from skfairdp.utils._labels import (
     as_groups,
     as_labels,
@@ -13,6 +14,7 @@ from skfairdp.utils._labels import (
     without_values,
 )
 from skfairdp.utils._messages import open_stream, progress_bar, silence, warn_caller
+from skfairdp.utils._named import NamedEstimator
 from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
@@ -20,6 +22,7 @@ from skfairdp.utils._softmax_regression import fit_softmax
 
 __all__ = [
     "PRIVATE_ERRORS",
+    "NamedEstimator",
     "PrivateRowsError",
     "PublicData",
     "RandomStateLike",
@@ -45,4 +48,5 @@ __all__ = [
     "warn_caller",
     "without_types",
     "without_values",
+    "write_csv",
 ]
