@@ -1,7 +1,7 @@
 """What every estimator that spends privacy shares: its plan, its budget, its report, its score."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from skfairdp.privacy import (
 )
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 
-__all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy"]
+__all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy", "as_part"]
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
@@ -202,3 +202,47 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         except (ValueError, TypeError) as error:
             problem = without_values(error, owner=owner, name="y")
         raise problem
+
+
+def as_part(value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner: str, optional: bool = False) -> Any:
+    """Return the part that a parameter is or names, with the part's own parameters checked.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+    kinds : mapping of str to class
+        The parts there are, by their shorthands.
+    parameter, owner : str
+        Names of the parameter and of the class that has it, for the error message.
+    optional : bool, default=False
+        Whether None is allowed, which stands for no part.
+
+    Returns
+    -------
+    part : BaseEstimator or None
+
+    Raises
+    ------
+    ValueError
+        It is no such part, or one of its parameters is outside its range.
+
+    Examples
+    --------
+    >>> from skfairdp._estimator import as_part
+    >>> from skfairdp.pate import GNMaxVoting, SoftVoting
+    >>> as_part("gnmax", {"soft": SoftVoting, "gnmax": GNMaxVoting}, parameter="voting", owner="PATEClassifier")
+    GNMaxVoting()
+    """
+    part: Any = kinds[value]() if isinstance(value, str) and value in kinds else value
+    if part is None and optional:
+        return None
+    if not isinstance(part, tuple(kinds.values())):
+        known = [repr(name) for name in kinds] + [f"{kind.__name__}()" for kind in kinds.values()]
+        *others, last = [*known, "None"] if optional else known
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} must be {', '.join(others)} or {last}. Got {value!r} instead."
+        )
+    checked: Any = part
+    checked._validate_params()
+    return checked

@@ -48,7 +48,8 @@ class ClassifierEnsemble:
         return out
 
     def _predict(self, k: int, X: Any) -> Any:
-        return self.estimators[k].predict(X)  # type: ignore[union-attr]
+        estimator: Any = self.estimators[k]
+        return estimator.predict(X)
 
     def _votes(self, k: int, X: Any) -> NDArray[np.int32]:
         constant = self.estimators[k]

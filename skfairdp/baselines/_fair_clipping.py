@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
@@ -403,13 +403,7 @@ def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:
         It is none of the three, or one of its parameters is outside its range.
     """
     parts: dict[str, Any] = {"reweight": Reweighting, "dpsgd_f": DPSGDF, "global_adapt": GlobalAdapt}
-    part = parts[method]() if isinstance(method, str) and method in parts else method
-    if not isinstance(part, Reweighting | DPSGDF | GlobalAdapt):
-        raise ValueError(
-            f"The 'method' parameter of {owner} must be 'reweight', 'dpsgd_f', 'global_adapt', Reweighting(), DPSGDF() "
-            f"or GlobalAdapt(). Got {method!r} instead."
-        )
-    part._validate_params()
+    part: Reweighting | DPSGDF | GlobalAdapt = as_part(method, parts, parameter="method", owner=owner)
     return part
 
 

@@ -1,6 +1,5 @@
 """Logistic regression held to parity between groups whose membership is known, uncertain, or a signed estimate."""
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -18,7 +17,7 @@ from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.utils import NamedEstimator, group_membership
+from skfairdp.utils import NamedEstimator, group_membership, warn_caller
 from skfairdp.utils._sklearn import Interval
 
 __all__ = ["ParityLogisticRegression"]
@@ -230,11 +229,10 @@ class _Contrasts:
             unknown |= bool((totals < floor).any())
             tables.append((part - totals / len(members)) / np.maximum(totals, floor))
         if unknown:
-            warnings.warn(
+            warn_caller(
                 "A group of ParityLogisticRegression is too small for its weights to tell its rates, so its constraint "
                 "is weakened. Join groups, or give more rows.",
                 FairnessWarning,
-                stacklevel=3,
             )
         return cls(constraints, cells, tables)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
+from skfairdp._estimator import as_part
 from skfairdp._inputs import TrainingData
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, NeighboringRelation
@@ -285,13 +286,5 @@ def as_parity(parity: Any, owner: str) -> PublicPenalty | SignedLoss:
     ValueError
         It is neither, or one of its parameters is outside its range.
     """
-    part = _PARTS[parity]() if isinstance(parity, str) and parity in _PARTS else parity
-    if not isinstance(part, PublicPenalty | SignedLoss):
-        raise ValueError(
-            f"The 'parity' parameter of {owner} must be 'public_penalty', 'signed_loss', PublicPenalty() or "
-            f"SignedLoss(). Got {parity!r} instead."
-        )
-    part._validate_params()
-    if isinstance(part, SignedLoss):
-        read_rate_constraints(part.constraints, "SignedLoss")
+    part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner)
     return part

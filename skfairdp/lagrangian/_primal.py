@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._estimator import as_part
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._group_model import estimate_groups, public_features
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -177,11 +178,5 @@ _SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {
 
 def as_primal(primal: Any, owner: str) -> GroupModel | NoisyGradients:
     """The part that a ``primal`` parameter names or is, its own parameters checked."""
-    part = _SHORTHANDS[primal]() if isinstance(primal, str) and primal in _SHORTHANDS else primal
-    if not isinstance(part, GroupModel | NoisyGradients):
-        raise ValueError(
-            f"The 'primal' parameter of {owner} must be 'group_model', 'gradient', a GroupModel or a NoisyGradients. "
-            f"Got {primal!r} instead."
-        )
-    part._validate_params()
+    part: GroupModel | NoisyGradients = as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)
     return part

@@ -201,7 +201,8 @@ class Stack:
             slope += self._constraint_slope(proba, pulls, flat, index.shape)
         self.net.backpropagate(self.params, self.gradients, activations, slope.mul_(share[:, None, :]))
         if self.anchor:
-            self.vector.grad.add_(self.vector - self.origin, alpha=2 * self.anchor)  # type: ignore[union-attr]
+            assert self.vector.grad is not None
+            self.vector.grad.add_(self.vector - self.origin, alpha=2 * self.anchor)
 
     def _constraint_slope(self, proba: Tensor, pulls: Tensor, flat: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Derivative of Σ pull · h by the scores, (networks, classes, rows)."""

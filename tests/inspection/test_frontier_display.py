@@ -10,7 +10,7 @@ import pytest
 
 from skfairdp.inspection import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_text
-from tests._tools.frontier_frames import make_frame, two_guarantees
+from tests._tools.searches import make_frame, two_guarantees
 
 pytest.importorskip("matplotlib").use("Agg")
 

@@ -21,7 +21,7 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 from skfairdp.inspection import ParetoFrontierDisplay  # noqa: E402
-from tests._tools.frontier_frames import make_frame, two_guarantees  # noqa: E402
+from tests._tools.searches import make_frame, two_guarantees  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")

@@ -28,7 +28,7 @@ from skfairdp import (
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.model_selection import hypervolume, pareto_frontier
 from skfairdp.privacy import GaussianDpEvent, epsilon_of, gdp_epsilon, gdp_mu
-from tests._tools.search_toys import Toy, ToyOfAttributes, ToyOfGuests, X, Y, Z, fitted, toy_search
+from tests._tools.searches import Toy, ToyOfAttributes, ToyOfGuests, X, Y, Z, fitted, toy_search
 
 SCORE_MU = gdp_mu(0.25, 1e-5)
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skfairdp import IDP3, PrivacyLedger, RandomizedResponseClassifier
 from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.privacy import flatten
-from tests._tools.search_toys import Toy, make_rows
+from tests._tools.searches import Toy, make_rows
 
 X, Y, Z = make_rows(300)
 GROUPS = {"sensitive_features": Z}

@@ -36,7 +36,7 @@ from skfairdp.privacy import (
     gdp_mu,
     repeat,
 )
-from tests._tools.search_toys import Toy, ToyOfAttributes, ToyOfGuests, make_rows
+from tests._tools.searches import Toy, ToyOfAttributes, ToyOfGuests, make_rows
 
 X, Y, Z = make_rows()
 CHECKED = PublicData(X[:500], Z[:500], y=Y[:500])

@@ -31,7 +31,7 @@ from skfairdp.ensemble import LogisticTeachers
 from skfairdp.gradient import mlp
 from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_mu, repeat
-from tests._tools.search_toys import Toy, X, Y, Z, fitted, toy_search
+from tests._tools.searches import Toy, X, Y, Z, fitted, toy_search
 
 SCORE_MU = gdp_mu(0.25, 1e-5)
 

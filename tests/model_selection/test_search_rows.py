@@ -31,7 +31,7 @@ from skfairdp import (
 from skfairdp.gradient import mlp
 from skfairdp.model_selection._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.model_selection._scores import ScoreTable
-from tests._tools.search_toys import Toy, ToyOfGuests, make_rows
+from tests._tools.searches import Toy, ToyOfGuests, make_rows
 
 X, Y, Z = make_rows(240)
 

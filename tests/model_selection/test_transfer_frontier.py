@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skfairdp.model_selection import hypervolume, transfer_frontier
-from tests._tools.frontier_frames import make_frame, two_guarantees
+from tests._tools.searches import make_frame, two_guarantees
 
 
 def shifted(frame, **by):

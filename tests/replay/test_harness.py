@@ -12,10 +12,10 @@ from skfairdp.privacy import (
     RandomizedResponse,
     SecretChoice,
 )
+from tests._tools.leaking_toys import LEAKS, PrivateMean
 from tests._tools.observing import observed, plain, stored
 from tests._tools.replay import Recording, distance, replay
 from tests._tools.sources import RecordingNoise, Release
-from tests._tools.toys import LEAKS, PrivateMean
 
 D = [0.25, 0.5, 0.75, 1.0]
 NEIGHBOUR = [7.5, 0.5, 0.75, 1.0]

@@ -18,7 +18,7 @@ from skfairdp.pate import VoteGate
 from skfairdp.pate._vote_plan import UNANSWERED, VotePlan
 from skfairdp.privacy import epsilon_of
 from tests._tools.sources import RecordingNoise, fixed_entropy, recording_noise
-from tests.statistical.worlds import FairPATEWithoutStudent, voting_part
+from tests._tools.worlds import FairPATEWithoutStudent, voting_part
 
 EPSILON, DELTA = 8.0, 1e-5  # a large budget: few runs tell a noise scale from one smaller by √2
 N_TEACHERS = 101

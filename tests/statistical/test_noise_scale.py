@@ -27,7 +27,7 @@ from skfairdp.privacy import (
 )
 from skfairdp.privacy._mechanisms import _Noise
 from tests._tools.sources import fixed_entropy, recording_noise
-from tests.statistical.worlds import SETTINGS, make_estimator, make_world
+from tests._tools.worlds import SETTINGS, make_estimator, make_world
 
 # One false alarm in a million for the right scale; the wrong ones are 50 standard errors away.
 CONFIDENCE = 1 - 1e-6

@@ -21,7 +21,7 @@ from skfairdp._teachers import vote_histogram
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from tests._tools.sources import Record, fixed_entropy, recording_noise
 from tests._tools.teachers import WatchedTeachers
-from tests.statistical.worlds import SETTINGS, World, make_estimator, make_world
+from tests._tools.worlds import SETTINGS, World, make_estimator, make_world
 
 MODES = [name for name in SETTINGS if name.startswith("FairPATE") and "discrete" not in name]
 BASELINE_MODES = [name for name in SETTINGS if name.startswith("S_")]

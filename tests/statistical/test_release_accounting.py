@@ -30,7 +30,7 @@ from skfairdp.privacy import (
     repeat,
 )
 from tests._tools.sources import RecordingNoise, Release, fixed_entropy, recording_noise
-from tests.statistical.worlds import N_PUBLIC, SETTINGS, make_estimator, make_world, voting_part
+from tests._tools.worlds import N_PUBLIC, SETTINGS, make_estimator, make_world, voting_part
 
 FAIR = [name for name in SETTINGS if name.startswith("FairPATE")]
 

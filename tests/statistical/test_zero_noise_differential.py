@@ -20,7 +20,7 @@ from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.sources import RecordingNoise, Release, recording_noise
 from tests._tools.teachers import WatchedTeachers
-from tests.statistical.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
+from tests._tools.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
 
 EXTREME = 1e4
 KINDS = ("far out, relabelled", "relabelled", "other side, relabelled", "other side")

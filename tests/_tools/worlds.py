@@ -1,4 +1,4 @@
-"""Small private data sets, their public rows, and the estimators that the tests of this folder fit on them."""
+"""Small private data sets, their public rows, and the estimators that the statistical tests fit on them."""
 
 from dataclasses import dataclass
 from typing import Any
