@@ -65,7 +65,7 @@ class Rows:
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_columns)
-        Private: codes or units.
+        Private: codes, of an unsigned type no larger than they need (cast them before sums), or units.
     cells : ndarray of int of shape (n_rows,)
         Private: group and label of each row.
     n_codes : tuple of int, one per column

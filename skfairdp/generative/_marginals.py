@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp.generative._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp.generative._counting import counted_pairs
 from skfairdp.generative._tree import (
     TreeModel,
     best_tree,
@@ -181,7 +182,7 @@ class MarginalsPlan(BackendPlan):
         """Released shares of each column's codes, given group and label."""
         n_cells, mechanism = self.layout.n_cells, self.tables_at(scale)
         counts = [
-            np.bincount(rows.cells * n_codes + rows.values[:, j], minlength=n_cells * n_codes)
+            np.bincount(rows.cells * np.int64(n_codes) + rows.values[:, j], minlength=n_cells * n_codes)
             for j, n_codes in enumerate(rows.n_codes)
         ]
         return [
@@ -204,11 +205,12 @@ class MarginalsPlan(BackendPlan):
         d = self.layout.n_columns
         pairs = list(itertools.combinations(range(d), 2))
         exact = np.empty(len(pairs))
-        for k, (i, j) in enumerate(pairs):
+        for k, counts in enumerate(counted_pairs(rows.values, rows.n_codes, pairs)):
+            i, j = pairs[k]
             expected = self.layout.n_rows * _independent(rows.observed, given_cell[i], given_cell[j])
             # On this grid every difference and every sum is exact, so that a score moves by 2 and not by rounding more.
             expected = np.rint(expected * _GRID) / _GRID
-            exact[k] = np.abs(_pair_counts(rows, i, j) - expected).sum()
+            exact[k] = np.abs(counts - expected).sum()
         scores = np.zeros((d, d))
         for (i, j), score in zip(pairs, self.scores_at(scale).release(exact, noise), strict=True):
             scores[i, j] = scores[j, i] = score
@@ -228,7 +230,7 @@ class MarginalsPlan(BackendPlan):
         if len(edges) > self.n_pairs:
             raise ValueError(f"{self.n_pairs} tables of pairs were declared, but there are {len(edges)}.")
         mechanism = self.pairs_at(scale)
-        counts = [_pair_counts(rows, i, j) for i, j in edges]
+        counts = list(counted_pairs(rows.values, rows.n_codes, edges))
         return {
             (i, j): _shares_of_pair(
                 noisy.reshape(exact.shape),
@@ -252,17 +254,11 @@ def _released_together(
     return np.split(mechanism.release(np.concatenate([table.ravel() for table in tables]), noise), ends)
 
 
-def _pair_counts(rows: Rows, i: int, j: int) -> NDArray[np.int64]:
-    n_first, n_second = rows.n_codes[i], rows.n_codes[j]
-    codes = rows.values[:, i] * n_second + rows.values[:, j]
-    return np.bincount(codes, minlength=n_first * n_second).reshape(n_first, n_second)
-
-
 def _independent(
     observed: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Joint shares of two columns that are independent given group and label."""
-    return np.asarray(np.einsum("s,si,sj->ij", observed.ravel(), first, second))
+    return np.asarray((observed.reshape(-1, 1) * first).T @ second)
 
 
 def _shares_of_pair(

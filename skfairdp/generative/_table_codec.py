@@ -19,6 +19,7 @@ from skfairdp.generative._columns import (
     merged_grid,
     quantile_starts,
 )
+from skfairdp.generative._counting import code_type
 from skfairdp.generative._dataframes import Table, as_entries, as_numbers
 from skfairdp.generative._declared import Declarations, Declared, can_be_missing, dtype_of, kind_of
 from skfairdp.privacy import GaussianMechanism, NoiseSource
@@ -133,9 +134,9 @@ class TableEncoder:
             columns[j] = replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high)
         return replace(self, columns=tuple(columns), unsettled=())
 
-    def encode(self, table: Table) -> NDArray[np.int64]:
-        """Codes of shape (n_rows, n_columns)."""
-        codes = np.empty((len(table), len(self.columns)), dtype=np.int64)
+    def encode(self, table: Table) -> NDArray[np.unsignedinteger[Any]]:
+        """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
+        codes = np.empty((len(table), len(self.columns)), dtype=code_type(max(self.n_codes, default=1)), order="F")
         for j, column in enumerate(self.columns):
             codes[:, j] = column.encode(table.columns[j])
         return codes

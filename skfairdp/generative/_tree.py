@@ -14,6 +14,7 @@ __all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joi
 
 _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
+_TINY = 1e-300
 
 
 def conditional_tables(
@@ -84,17 +85,23 @@ def joint_given_cells(
     ndarray of shape (n_cells, n_first, n_second)
         Each cell sums to 1.
     """
-    weight = weights[:, None]
-    joint = (weight * first)[:, :, None] * second[:, None, :]
-    allowed = joint.sum(axis=0) > 0
-    pair = np.where(allowed, np.maximum(pair, _LEAST), 0.0)
+    one, other = weights[:, None] * first, weights[:, None] * second
+    pair = np.where(one.T @ second > 0, np.maximum(pair, _LEAST), 0.0)
+    # The shares are scale_one[s, i] * between[i, j] * scale_other[s, j] throughout, so that a step is three products of
+    # matrices. A factor that would be infinite belongs to shares that are 0.
+    scale_one, scale_other, between = one, second, np.ones(pair.shape)
     for _ in range(n_steps):
-        joint *= (pair / np.maximum(joint.sum(axis=0), 1e-300))[None]
-        joint *= (weight * first / np.maximum(joint.sum(axis=2), 1e-300))[:, :, None]
-        joint *= (weight * second / np.maximum(joint.sum(axis=1), 1e-300))[:, None, :]
+        between = _quotient(pair, scale_one.T @ scale_other)
+        scale_one = _quotient(one, scale_other @ between.T)
+        scale_other = _quotient(other, scale_one @ between)
+    joint = scale_one[:, :, None] * between * scale_other[:, None, :]
     totals = joint.sum(axis=(1, 2), keepdims=True)
     independent = first[:, :, None] * second[:, None, :]
-    return np.where(totals > 0, joint / np.maximum(totals, 1e-300), independent)
+    return np.where(totals > 0, joint / np.maximum(totals, _TINY), independent)
+
+
+def _quotient(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > _TINY)
 
 
 def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float) -> list[tuple[int, int]]:
@@ -156,6 +163,8 @@ class TreeModel:
         n_cells = self.tables[0].shape[0]
         total = np.zeros((len(codes), n_cells))
         for (column, parent), table in zip(self.order, self.tables, strict=True):
-            place = codes[:, column] if parent is None else codes[:, parent] * table.shape[2] + codes[:, column]
-            total += np.log(np.maximum(table.reshape(n_cells, -1)[:, place], _LEAST)).T
+            place = codes[:, column].astype(np.int64)
+            if parent is not None:
+                place += codes[:, parent].astype(np.int64) * table.shape[2]
+            total += np.log(np.maximum(table.reshape(n_cells, -1), _LEAST)).T[place]
         return total

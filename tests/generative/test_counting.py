@@ -1,0 +1,133 @@
+"""Counts of pairs: the same integers however they are counted, and costs that are linear in groups and labels."""
+
+import itertools
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfairdp.generative import PFGuardGenerator, _counting
+from skfairdp.generative._counting import code_type, counted_pairs
+from skfairdp.generative._group_rates import fair_label_rates
+from skfairdp.generative._tree import TreeModel, joint_given_cells
+
+
+def by_hand(values, n_codes, pairs):
+    tables = []
+    for i, j in pairs:
+        table = np.zeros((n_codes[i], n_codes[j]), dtype=np.int64)
+        np.add.at(table, (values[:, i].astype(np.int64), values[:, j].astype(np.int64)), 1)
+        tables.append(table)
+    return tables
+
+
+@pytest.mark.parametrize("n_codes", [(2, 3, 5, 2), (256, 255, 1, 4), (257, 300, 2, 999), (70_000, 2, 3, 3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [None, np.int64])
+def test_counts_are_those_of_a_loop_over_rows(n_codes, order, dtype):
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, size, 3000) for size in n_codes])
+    values = np.asarray(codes, dtype=dtype or code_type(max(n_codes)), order=order)
+    values[-1] = np.array(n_codes) - 1  # the largest codes, and the largest products of them
+    pairs = [*itertools.combinations(range(4), 2), (2, 0)]
+    for found, expected in zip(counted_pairs(values, n_codes, pairs), by_hand(values, n_codes, pairs), strict=True):
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_counts_do_not_depend_on_cores_blocks_or_batches(monkeypatch):
+    rng = np.random.default_rng(1)
+    values, n_codes = rng.integers(0, 9, (20_000, 6)).astype(np.uint8), [9] * 6
+    pairs = list(itertools.combinations(range(6), 2))
+    expected = by_hand(values, n_codes, pairs)
+    for cores, least, block, cells in ((1, 10**9, 2**16, 2**22), (3, 0, 500, 2**22), (7, 0, 333, 100), (2, 0, 1, 1)):
+        monkeypatch.setattr(_counting, "_n_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(_counting, "_WORTH_THREADS", least)
+        monkeypatch.setattr(_counting, "_BLOCK", block)
+        monkeypatch.setattr(_counting, "_MOST_CELLS", cells)
+        for found, table in zip(counted_pairs(values, n_codes, pairs), expected, strict=True):
+            np.testing.assert_array_equal(found, table)
+
+
+def test_no_rows_and_no_pairs_count_nothing():
+    assert list(counted_pairs(np.zeros((5, 2), dtype=np.uint8), (2, 2), [])) == []
+    (table,) = counted_pairs(np.zeros((0, 2), dtype=np.uint8), (2, 3), [(0, 1)])
+    assert table.shape == (2, 3) and not table.any()
+
+
+def test_the_largest_number_of_codes_of_a_type_fits_it():
+    for n_codes in (1, 255, 256, 257, 65_536, 65_537):
+        assert np.iinfo(code_type(n_codes)).max >= n_codes - 1
+
+
+def fitted_joint(pair, first, second, weights, n_steps=60):
+    """Iterative proportional fitting as in the books: three sums of the whole table in every step."""
+    joint = (weights[:, None] * first)[:, :, None] * second[:, None, :]
+    pair = np.where(joint.sum(axis=0) > 0, np.maximum(pair, 1e-12), 0.0)
+    weight = weights[:, None]
+    for _ in range(n_steps):
+        joint *= (pair / np.maximum(joint.sum(axis=0), 1e-300))[None]
+        joint *= (weight * first / np.maximum(joint.sum(axis=2), 1e-300))[:, :, None]
+        joint *= (weight * second / np.maximum(joint.sum(axis=1), 1e-300))[:, None, :]
+    return joint / np.maximum(joint.sum(axis=(1, 2), keepdims=True), 1e-300)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+def test_joint_shares_by_products_of_matrices_are_those_of_sums_over_the_table(zeros):
+    rng = np.random.default_rng(2)
+
+    def shares(*shape):
+        drawn = rng.random(shape) * (rng.random(shape) >= zeros) + 1e-3 * (np.arange(shape[-1]) == 0)
+        return drawn / drawn.sum(axis=-1, keepdims=True)
+
+    pair, first, second, weights = shares(1, 42).reshape(6, 7), shares(5, 6), shares(5, 7), shares(1, 5)[0]
+    found, expected = joint_given_cells(pair, first, second, weights), fitted_joint(pair, first, second, weights)
+    held = weights > 0
+    np.testing.assert_allclose(found[held], expected[held], atol=1e-9)
+    np.testing.assert_allclose(found.sum(axis=(1, 2)), 1.0, atol=1e-9)
+
+
+def test_many_groups_and_labels_take_fewer_rows_of_each_to_choose_rates():
+    def model_of(n_cells):
+        rng = np.random.default_rng(3)
+        return TreeModel([(0, None), (1, None)], [rng.dirichlet(np.ones(4), n_cells) for _ in range(2)])
+
+    drawn = []
+
+    class Watched(TreeModel):
+        def sample(self, cells, rng):
+            drawn.append(len(cells))
+            return super().sample(cells, rng)
+
+    for n_groups, n_classes in ((2, 2), (60, 5), (400, 10)):
+        tree = model_of(n_groups * n_classes)
+        observed = np.full((n_groups, n_classes), 1 / (n_groups * n_classes))
+        rates = fair_label_rates(Watched(tree.order, tree.tables), observed, np.random.default_rng(0))
+        np.testing.assert_allclose(rates.sum(axis=1), 1.0)
+    assert drawn == [16_000, 300 * 111]  # and none where even one of each is too many
+
+
+def seconds_of_a_fit(n_groups, n_classes):
+    rng = np.random.default_rng(4)
+    n = 6000
+    groups, y = rng.integers(0, n_groups, n), rng.integers(0, n_classes, n)
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.integers(0, 5, n), "c": rng.integers(0, 5, n)})
+    generator = PFGuardGenerator(
+        bounds={"a": (-4.0, 4.0)},
+        categories={"b": list(range(5)), "c": list(range(5))},
+        dtypes={"a": "float64", "b": "int64", "c": "int64"},
+        groups=list(range(n_groups)),
+        classes=list(range(n_classes)),
+        random_state=0,
+    )
+    start = time.process_time()
+    generator.fit(X, y, sensitive_features=groups)
+    return time.process_time() - start
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_time_of_a_fit_is_about_linear_in_groups_times_labels():
+    seconds_of_a_fit(4, 5)
+    few, many = seconds_of_a_fit(20, 5), seconds_of_a_fit(100, 10)
+    assert many < 20 * few + 2  # ten times the cells; the square of them would be a hundred times
