@@ -49,7 +49,7 @@ from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import ConfidentVoting, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
-from skfairdp.schema import Schema
+from skfairdp.schema import Category, Number, Schema
 from skfairdp.utils import public_generator
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
@@ -537,6 +537,66 @@ def _schema_fits() -> list[Fit]:
     return [Fit("Schema-release", make, lambda made, rows: made.fit(rows), _described, RECORD, private, make_tables)]
 
 
+# ---- raw tables, by a schema -----------------------------------------------------------------------------------
+#: Of the rows of ``make_tables``, but for a town and for numbers that its neighbours put there.
+RAW: dict[str, Any] = {
+    "schema": Schema(
+        {
+            "score": Number(-5.0, 5.0),
+            "count": Number(0, 11, step=1, missing=True),
+            "town": Category(["Athens", "Bergen"], missing=True),
+            "kind": Category(["down", "up"]),
+            "label": Category([0, 1]),
+            "sex": Category(["f", "m"]),
+        },
+        label="label",
+        groups="sex",
+    )
+}
+
+
+def raw_table(rows: Rows) -> pd.DataFrame:
+    """One table, with the label and the group among its columns."""
+    return rows.X.assign(label=rows.y, sex=rows.groups)
+
+
+def raw_public(rows: Rows) -> PublicData:
+    return PublicData(rows.X_public.assign(sex=rows.groups_public))
+
+
+def _raw_samples(fitted: Any, rows: Rows) -> dict[str, Any]:
+    sampled = fitted.sample(30, random_state=1)
+    return {name: sampled[name].to_numpy() for name in sampled}
+
+
+def _raw_fits() -> list[Fit]:
+    every = ("X", "y", "groups")
+
+    def alone(estimator: Any, rows: Rows) -> Any:
+        return estimator.fit(raw_table(rows))
+
+    def with_public(estimator: Any, rows: Rows) -> Any:
+        return estimator.fit(raw_table(rows), X_public=raw_public(rows))
+
+    def of(name: str, make: Any, fit: Any, relation: Any, private: Any = every, probe: Any = answers) -> Fit:
+        return Fit(f"{name}-raw", make, fit, probe, relation, private, make_tables)
+
+    undeclared: dict[str, Any] = {"classes": None, "groups": None, **RAW}
+    signed = {"parity": SignedLoss(dual_steps=4), "classes": None, **RAW}
+    generator = partial(PFGuardGenerator, epsilon=8.0, codec=TableCodec(n_bins=6), random_state=0, **RAW)
+    synthetic = partial(
+        SyntheticDataClassifier, LogisticRegression(), epsilon=8.0, n_samples=500, random_state=0, **RAW
+    )
+    return [
+        of("FairPATE", fair_pate(**undeclared), with_public, RECORD),
+        of("FairDPSGD-public", dpsgd(**undeclared, public_data=raw_public(make_tables())), alone, NULL),
+        of("FairDPSGD-none", dpsgd(**signed), alone, NULL),
+        of("PFLD", pfld(**undeclared), alone, ATTRIBUTE, ("groups",)),
+        of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
+        of("SyntheticData", synthetic, alone, RECORD),
+    ]
+
+
 GAMMAS = {"gamma": [0.02, 0.2]}
 
 
@@ -575,6 +635,7 @@ CATALOGUE: tuple[Fit, ...] = tuple(
         *_attribute_fits(),
         *_gradient_fits(),
         *_generator_fits(),
+        *_raw_fits(),
         *_plain_fits(),
         *_search_fits(),
         *_schema_fits(),

@@ -52,6 +52,8 @@ PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
 ROUNDING = tests_in("privacy.test_rounding")
 RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
+RAW_FITS = tests_in("schema.test_raw_fits")
+RAW_REPLAY = tests_in("schema.test_raw_replay")
 SCHEMA_RELEASE = tests_in("schema.test_release")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
 GENERATOR_ENSEMBLES = tests_in("statistical.test_generator_ensembles")
@@ -817,6 +819,21 @@ NOTICED: dict[str, Noticed] = {
     ),
     "schemas.failures_are_not_charged": also(
         SCHEMA_RELEASE("test_a_released_schema_charges_what_its_mechanisms_declare"),
+    ),
+    "schemas.classes_of_the_rows": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="PFGuard-raw", pair="the only one of its kind in y"),
+    ),
+    "schemas.unforeseen_cells_raise": also(
+        RAW_REPLAY("test_an_unforeseen_private_record_does_not_show", name="fair_pate", row=0),
+    ),
+    "schemas.unforeseen_records_are_dropped": also(
+        RAW_REPLAY("test_an_unforeseen_private_record_does_not_show", name="generator", row=1),
+    ),
+    "schemas.numbers_scaled_by_the_rows": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-raw", pair="huge numbers in the first row"),
+    ),
+    "schemas.bounds_of_the_rows": also(
+        RAW_FITS("test_an_unforeseen_private_value_counts_as_what_the_schema_says", name="dpsgd", column="wage"),
     ),
     "schemas.disclosures_do_not_add_up": also(
         RARE_DISCLOSURE("test_there_is_no_epsilon_at_a_delta_that_the_disclosure_uses_up"),

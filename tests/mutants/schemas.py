@@ -1,4 +1,4 @@
-"""Mistakes in the release of a schema: thresholds, sensitivities, orders and readings that give a record away."""
+"""Mistakes in the release of a schema, and in fits by one: thresholds, orders and readings that give a record away."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.privacy import CommonValues, _accountants, _common_values
-from skfairdp.schema import _columns, _release
+from skfairdp.schema import RawTable, _columns, _raw_table, _release
 from tests.mutants.harness import mutant
 from tests.schema import test_release
 
@@ -115,3 +115,64 @@ def disclosures_do_not_add_up(patch):
         return honest(tuple((leaf, 1 if isinstance(leaf, _accountants.RareDisclosure) else n) for leaf, n in leaves))
 
     patch.setattr(_accountants, "_apart", apart)
+
+
+# ---- fits by a schema ----------------------------------------------------------------------------------------------
+@mutant
+def classes_of_the_rows(patch):
+    """The classes are those that occur: a label that one record alone has is there or not."""
+    declared = RawTable.classes.fget
+
+    def classes(self):
+        known = declared(self)
+        return known[np.isin(known, np.asarray(self.table[self.schema.label]))]
+
+    patch.setattr(RawTable, "classes", property(classes))
+
+
+@mutant
+def unforeseen_cells_raise(patch):
+    """A schema as a validator: private rows are refused where they do not fit, and the refusal tells so."""
+    honest = RawTable.read.__func__
+
+    def read(cls, schema, table, **given):
+        found = honest(cls, schema, table, **given)
+        if schema.misfits(table).sum():
+            raise ValueError("X does not fit its schema.")
+        return found
+
+    patch.setattr(RawTable, "read", classmethod(read))
+
+
+@mutant
+def unforeseen_records_are_dropped(patch):
+    """Records with a label that is not listed are left out: the number of rows follows them."""
+    honest = RawTable.read.__func__
+
+    def read(cls, schema, table, **given):
+        known = schema.columns[schema.label].fits(table[schema.label])
+        return honest(cls, schema, table[known], **given)
+
+    patch.setattr(RawTable, "read", classmethod(read))
+
+
+@mutant
+def numbers_scaled_by_the_rows(patch):
+    """Numbers are scaled by the largest one that occurs, as a scaler that is fitted on private rows does."""
+    honest = _raw_table.encoded_features
+
+    def encoded(schema, numbers):
+        features = honest(schema, numbers)
+        return features / np.abs(features).max(axis=0).clip(1e-9)
+
+    patch.setattr(_raw_table, "encoded_features", encoded)
+
+
+@mutant
+def bounds_of_the_rows(patch):
+    """Cells beyond the bounds are kept as they are: one of them is as large as it likes."""
+
+    def read(self, values):
+        return np.nan_to_num(_columns._as_numbers(values), nan=self.low)
+
+    patch.setattr(_columns.Number, "_read", read)
