@@ -278,6 +278,11 @@ class RateConstraints:
         return tuple(words for words, _, _ in self._lines)
 
     @property
+    def rate_names(self) -> tuple[str, ...]:
+        """Every rate in words."""
+        return tuple(self._words(rate) for rate in self._rates)
+
+    @property
     def n_inequalities(self) -> int:
         """How many there are, and so how many multipliers."""
         return len(self._lines)

@@ -1,0 +1,168 @@
+"""Confidence bounds on gaps and rates: how often they hold, also with noise on the counts, and what they read."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skfairdp.fairness import (
+    RateBound,
+    RateConstraints,
+    RateParity,
+    rate_bounds,
+    read_rate_constraints,
+    violation_bounds,
+)
+from skfairdp.metrics import (
+    demographic_disparity,
+    equalized_odds_disparity,
+    gap_bound,
+    rate_intervals,
+)
+
+REPEATS = 1000
+#: What a share of 1,000 repetitions may be off by, with one chance in a thousand.
+OFF = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS)
+
+
+def tables(sizes, rates, noise=0.0, seed=0, repeats=REPEATS, random=False):
+    """Counts of (group, true class, predicted class); ``rates`` are those of being predicted 1, by group and class."""
+    rng = np.random.default_rng(seed)
+    sizes, rates = np.broadcast_to(sizes, np.shape(rates)), np.asarray(rates)
+    for _ in range(repeats):
+        drawn = rng.multinomial(sizes.sum(), sizes.ravel() / sizes.sum()).reshape(sizes.shape) if random else sizes
+        hits = rng.binomial(drawn, rates)
+        counts = np.stack([drawn - hits, hits], axis=-1)
+        yield counts + noise * rng.normal(size=counts.shape)
+
+
+def of(asked, n_groups=2):
+    return RateConstraints(read_rate_constraints(asked, "Test"), range(n_groups), [0, 1])
+
+
+def coverage(constraints, truth, drawn, noise=0.0):
+    found = [violation_bounds(constraints, counts, noise=noise).max() for counts in drawn]
+    return float(np.mean([bound >= truth for bound in found]))
+
+
+DIFFERENT = {
+    "many rows": ([[1000], [300]], [[0.5], [0.3]], 0.0),
+    "few rows": ([[60], [30]], [[0.6], [0.1]], 0.0),
+    "much noise": ([[1000], [100]], [[0.7], [0.1]], 20.0),
+    "noise on rare predictions": ([[3000], [1000]], [[0.15], [0.05]], 15.0),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_the_gap_stays_below_its_bound_in_95_of_100_samples(name):
+    sizes, rates, noise = DIFFERENT[name]
+    parity = of(RateParity("selection_rate", 0.0))
+    found = coverage(parity, abs(rates[0][0] - rates[1][0]), tables(sizes, rates, noise), noise)
+    assert abs(found - 0.95) <= OFF, found
+
+
+def test_near_parity_the_bound_holds_more_often_as_its_construction_says():
+    sizes, rates = [[400], [400]], [[0.32], [0.28]]
+    error = math.sqrt((0.32 * 0.68 + 0.28 * 0.72) / 400)
+    normal = math.erfc(1.6448536 / math.sqrt(2)) / 2
+    missed = normal - math.erfc((2 * 0.04 / error - 1.6448536) / math.sqrt(2)) / 2
+    found = coverage(of(RateParity("selection_rate", 0.0)), 0.04, tables(sizes, rates))
+    assert abs(found - (1 - max(missed, 0.0))) <= OFF
+
+
+def test_the_largest_of_many_differences_is_covered_without_correction_for_their_number():
+    noise = 8.0
+    rates = [[0.1, 0.7], [0.12, 0.65], [0.3, 0.6], [0.2, 0.72]]  # by group, of true class 0 and 1
+    odds = of(RateParity("selection_rate_by_label", 0.0), 4)
+    found = coverage(odds, 0.2, tables(np.array([[300, 200]] * 4), rates, noise, repeats=300), noise)
+    assert found >= 0.95 - 1.8 * OFF
+
+
+@pytest.mark.parametrize("noise", [0.0, 8.0])
+def test_all_intervals_of_the_rates_hold_together(noise):
+    rates = np.array([[0.1, 0.7], [0.3, 0.5], [0.02, 0.9]])
+    sizes = np.array([[300, 200], [80, 60], [150, 40]])
+    odds = of("equalized_odds", 3)
+    held = 0
+    for counts in tables(sizes, rates, noise, repeats=300):
+        lower, upper = rate_bounds(odds, counts, noise=noise)
+        held += bool(((lower[:-1] <= rates) & (rates <= upper[:-1])).all())
+    assert held / 300 >= 0.95 - 1.8 * OFF
+
+
+def test_a_bound_on_the_errors_of_all_rows_reads_their_groups_in_their_shares():
+    overall = of(RateBound("error_rate", upper=0.2, groups="overall"))
+    sizes = np.array([[300, 100], [50, 50]])
+    wrong = np.array([[0.1, 0.8], [0.3, 0.6]])  # of being predicted 1
+    errors = (sizes[:, 0] * wrong[:, 0] + sizes[:, 1] * (1 - wrong[:, 1])).sum() / sizes.sum()
+    found = coverage(overall, errors - 0.2, tables(sizes, wrong, random=True))
+    assert abs(found - 0.95) <= OFF, found
+
+
+def test_less_noise_and_more_rows_bring_the_bound_to_the_gap():
+    counts = np.array([[[700, 300]], [[400, 600]]])
+    parity = of(RateParity("selection_rate", 0.0))
+    bounds = [violation_bounds(parity, counts, noise=noise).max() for noise in (200.0, 50.0, 10.0, 0.0)]
+    assert bounds == sorted(bounds, reverse=True) and 0.3 < bounds[-1] < 0.34
+    assert violation_bounds(parity, counts * 10_000).max() == pytest.approx(0.3, abs=1e-3)
+    assert violation_bounds(parity, np.zeros((2, 1, 2)), noise=5.0).max() > 0.9  # nothing is known
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------
+def rows(n=400):
+    rng = np.random.default_rng(3)
+    groups = np.array(["f", "m"])[rng.integers(2, size=n)]
+    truth = rng.integers(2, size=n)
+    return truth, np.where(rng.random(n) < 0.2 + 0.2 * (groups == "m"), 1 - truth, truth), groups
+
+
+def test_the_bound_lies_above_the_gap_of_the_rows():
+    truth, predicted, groups = rows()
+    for constraints, gap in (
+        ("demographic_parity", demographic_disparity(None, predicted, sensitive_features=groups)),
+        ("equalized_odds", equalized_odds_disparity(truth, predicted, sensitive_features=groups)),
+    ):
+        found = gap_bound(truth, predicted, sensitive_features=groups, constraints=constraints)
+        assert gap < found < gap + 0.2
+        assert found == gap_bound(truth, predicted, sensitive_features=groups, constraints=constraints)
+        higher = gap_bound(truth, predicted, sensitive_features=groups, constraints=constraints, level=0.99)
+        assert higher > found
+
+
+def test_constraints_that_hold_for_sure_have_a_bound_below_zero():
+    truth, predicted, groups = rows(4000)
+    loose = RateParity("selection_rate", difference_bound=0.2)
+    assert gap_bound(None, predicted, sensitive_features=groups, constraints=loose) < 0
+    few = [RateBound("error_rate", upper=0.1)]
+    assert gap_bound(truth, predicted, sensitive_features=groups, constraints=few) > 0.2
+
+
+def test_a_group_that_the_rows_lack_is_not_certified():
+    truth, predicted, groups = rows()
+    found = gap_bound(truth, predicted, sensitive_features=groups, groups=["f", "m", "x"])
+    assert found > 0.4
+
+
+def test_intervals_hold_the_rates_of_the_rows():
+    truth, predicted, groups = rows()
+    frame = rate_intervals(truth, predicted, sensitive_features=groups, constraints=["equal_opportunity"])
+    assert frame["group"].tolist() == ["f", "m", "overall"]
+    assert ((frame["lower"] < frame["value"]) & (frame["value"] < frame["upper"])).all()
+    mine = (groups == "f") & (truth == 1)
+    assert frame["value"][0] == pytest.approx(predicted[mine].mean())
+
+
+def test_what_cannot_be_bounded_is_refused():
+    _, predicted, groups = rows(20)
+    for wrong, message in (
+        ({"level": 1.0}, "'level' of gap_bound"),
+        ({"constraints": "equalized_odds"}, "pass y_true"),
+        ({"constraints": "justice"}, "'constraints' parameter of gap_bound"),
+        ({"groups": ["f"]}, "sensitive_features|one group"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            gap_bound(None, predicted, sensitive_features=groups, **wrong)
+    with pytest.raises(ValueError, match="one class"):
+        gap_bound(None, [1, 1], sensitive_features=["f", "m"])
+    with pytest.raises(ValueError, match="one group"):
+        gap_bound(None, [0, 1], sensitive_features=["f", "f"])
