@@ -12,7 +12,7 @@ from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
 from skfairdp.inspection._audit_one_run import TradeOffAuditResult, audit_one_run_f_dp, audit_one_run_gaussian
 from skfairdp.inspection._audit_poison import poisoned_queries
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
-from skfairdp.inspection._frontier_frame import epsilon_text
+from skfairdp.inspection._frontier_frame import epsilon_meaning, epsilon_text
 from skfairdp.inspection._group_columns import GroupColumns, columns_telling_the_group
 from skfairdp.inspection._one_run import OneRunAuditResult, audit_one_run
 from skfairdp.inspection._pate import (
@@ -49,6 +49,7 @@ __all__ = [
     "audit_one_run_f_dp",
     "audit_one_run_gaussian",
     "columns_telling_the_group",
+    "epsilon_meaning",
     "epsilon_text",
     "noise_scale_interval",
     "pate_data_dependent_epsilon",

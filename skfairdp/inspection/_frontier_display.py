@@ -1,7 +1,7 @@
 """Draws the frontier of accuracy, fairness and privacy from a table of operating points."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -291,22 +291,33 @@ class ParetoFrontierDisplay:
                         some[self.y],
                         s=area * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2),
                         marker=marker,
-                        color=color,
-                        edgecolor="white",
-                        linewidth=0.9,
-                        alpha=1.0 if best else 0.22,
-                        zorder=4 if best else 2,
+                        **_look(kind, color, best),
                     )
             ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(level)}")
         present = set(part.rows.apply(refusal_kind, axis=1))
         for kind, (marker, area, label) in _KINDS.items():
             if kind in present:
-                ax.scatter([], [], s=0.8 * area, marker=marker, color=soft, label=label)
+                face = soft if kind == "no" else "none"
+                ax.scatter([], [], s=0.8 * area, marker=marker, facecolor=face, edgecolor=soft, label=label)
         if not part.rows["non_dominated"].astype(bool).all():
             ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
+        for one in part.references:
+            self._compare(ax, one, ink, soft)
         if legend:
             self._explain(ax, part, ink)
         self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft, title)
+
+    def _compare(self, ax: Any, one: Mapping[str, Any], ink: str, soft: str) -> None:
+        """A mark that is no model of the table: a cross, or a line where it has no place on one of the axes."""
+        at = {**one, "coverage": 1.0, "epsilon": None}
+        color, marker = (ink, "x") if one.get("private", True) else (soft, "+")
+        if at[self.x] is not None and at[self.y] is not None:
+            ax.scatter([at[self.x]], [at[self.y]], marker=marker, s=60, color=color, linewidth=1.8, zorder=6,
+                       label=one["name"])  # fmt: skip
+        elif at[self.y] is not None:
+            ax.axhline(at[self.y], color=color, linestyle=(0, (5, 3)), linewidth=1.1, zorder=1, label=one["name"])
+        elif at[self.x] is not None:
+            ax.axvline(at[self.x], color=color, linestyle=(0, (5, 3)), linewidth=1.1, zorder=1, label=one["name"])
 
     def _explain(self, ax: Any, part: Part, ink: str) -> None:
         legend = ax.legend(
@@ -357,6 +368,14 @@ class ParetoFrontierDisplay:
             ha="left" if x_less else "right",
             va="bottom" if y_less else "top",
         )
+
+
+def _look(kind: str, color: str, best: bool) -> dict[str, Any]:
+    """Of a mark: who refuses is drawn hollow and below, so that it hides nobody at the same place."""
+    faded = {"alpha": 1.0, "zorder": 5 if kind == "no" else 4} if best else {"alpha": 0.22, "zorder": 2}
+    if kind == "no":
+        return {"facecolor": color, "edgecolor": "white", "linewidth": 0.9, **faded}
+    return {"facecolor": "none", "edgecolor": color, "linewidth": 1.5, **faded}
 
 
 def _pyplot() -> Any:

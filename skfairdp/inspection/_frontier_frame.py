@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["Part", "check_frame", "epsilon_text", "level_colors", "parts_of", "refusal_kind"]
+__all__ = ["Part", "check_frame", "epsilon_meaning", "epsilon_text", "level_colors", "parts_of", "refusal_kind"]
 
 _NEEDED = (
     "epsilon",
@@ -38,6 +38,7 @@ class Part:
     delta: float
     epsilon_total: float
     n_fits: int
+    references: tuple[dict[str, Any], ...] = ()
 
     @property
     def delta_text(self) -> str:
@@ -55,6 +56,11 @@ class Part:
         if not math.isfinite(self.epsilon_total):
             return "The cost of publishing all these models is not certified"
         return f"Publishing all these models costs ε = {epsilon_text(self.epsilon_total)} at δ = {self.delta_text}"
+
+    @property
+    def meaning(self) -> str:
+        """What the cost of all these models means, for a reader who has ten seconds."""
+        return epsilon_meaning(self.epsilon_total, self.delta, self.protects)
 
     @property
     def subject(self) -> str:
@@ -104,6 +110,7 @@ def parts_of(frame: pd.DataFrame) -> list[Part]:
                 float(record.get("delta", rows["delta"].max())),
                 float(record.get("epsilon_total", math.nan)),
                 int(record.get("n_fits", 0)),
+                tuple(one for one in frame.attrs.get("references", []) if str(one.get("dataset", "")) == name),
             )
         )
     return parts
@@ -131,6 +138,47 @@ def epsilon_text(value: float) -> str:
         return "0" if value == 0 else "∞"
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return f"{math.ceil(value / unit - 1e-6) * unit:.6g}"
+
+
+_ONE = {
+    "record": "One record is one row of the private table; several rows of one person are protected less.",
+    "sensitive attribute": "It protects the group that a row belongs to; all other values of the row count as public.",
+}
+
+
+def epsilon_meaning(epsilon: float, delta: float, protects: str) -> str:
+    """Say in words what (ε, δ) bounds: how often a guess about one record can be right.
+
+    Of two equally likely values of a record, whoever sees the release names the right one with probability at most
+    (e^ε + δ) / (e^ε + 1), whatever else they know.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of everything that is shown.
+    protects : str
+        The unit.
+
+    Returns
+    -------
+    str
+        Two or three sentences, figures rounded up; empty where there is no guarantee.
+
+    Examples
+    --------
+    >>> from skfairdp.inspection import epsilon_meaning
+    >>> print(epsilon_meaning(1.0, 1e-5, "record")[:94])
+    Whoever sees all of this, and knows everything else, and guesses which of two values one recor
+    """
+    if not math.isfinite(epsilon):
+        return ""
+    share = 1 / (1 + math.exp(-epsilon)) + delta / (1 + math.exp(min(epsilon, 700.0)))
+    percent = min(math.ceil(share * 1000 - 1e-9) / 10, 100.0)
+    what = "one record has" if protects == "record" else "the group of one record has"
+    return (
+        f"Whoever sees all of this, and knows everything else, and guesses which of two values {what}, is right at "
+        f"most {percent:g} % of the time; a coin is right 50 %. {_ONE.get(protects, '')}"
+    )
 
 
 def level_colors(n: int, theme: str) -> list[str]:

@@ -87,10 +87,25 @@ def _panel(part: Part, several: bool, n_test: int | None, scored_on: str | None)
             if math.isfinite(total)
             else "The noise was seeded, or a total is not known: publishing these models is not certified."
         ),
+        "question": f"What does ε = {epsilon_text(total)} mean?" if math.isfinite(total) else "",
+        "meaning": part.meaning,
+        "references": [_reference(one) for one in part.references],
         "detail": f"{fits}; {derived}{measured}",
         "levels": [_finite(level) for level in part.levels],
         "colors": {theme: level_colors(len(part.levels), theme) for theme in ("light", "dark")},
         "points": [_point(j, row, part) for j, row in enumerate(part.rows.to_dict("records"))],
+    }
+
+
+def _reference(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A mark to compare with, that is no model of the table and costs nothing."""
+    return {
+        "name": str(one["name"]),
+        "gap": _finite(one["disparity"]),
+        "accuracy": _finite(one["accuracy"]),
+        "coverage": 1.0,
+        "epsilon": None,
+        "private": bool(one.get("private", True)),
     }
 
 

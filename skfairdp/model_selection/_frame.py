@@ -128,6 +128,9 @@ def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]
     joined = pd.concat(plain, ignore_index=True).reindex(columns=columns)
     joined["non_dominated"] = mark_non_dominated(joined)
     joined.attrs["guarantees"] = _joined_records(frames, spent)
+    marks = [mark for frame in frames for mark in frame.attrs.get("references", [])]
+    if marks:  # of one data set the same ones come again
+        joined.attrs["references"] = list({(mark["dataset"], mark["name"]): mark for mark in marks}.values())
     scored = {frame.attrs.get("scored_on") for frame in frames}
     if len(scored) == 1:
         joined.attrs["scored_on"] = scored.pop()

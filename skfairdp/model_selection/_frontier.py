@@ -34,6 +34,7 @@ def frontier(
     gammas: Sequence[float | None] = (0.01, 0.02, 0.05, 0.1, None),
     lams: Sequence[float] = (0.0, 0.3, 1.0, 3.0),
     idp3: Sequence[bool | str] = (False, True, "only"),
+    reference: Any = None,
     dataset: str = "",
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -79,6 +80,9 @@ def frontier(
         (:class:`~skfairdp.postprocessing.IDP3`, which needs the group at prediction). "only": the same over the
         student that no γ constrained (its ``student_gamma`` is NaN); it refuses more, and is more accurate where it
         answers. γ = None has no row with IDP3: there is nothing to hold.
+    reference : classifier, default=None
+        Fitted to the private rows without any privacy, as a mark to compare with in ``attrs["references"]``. No ε
+        covers what it shows: for rows that are public anyway, or for your eyes only.
     dataset : str, default=""
         Name for the column ``dataset``.
     n_jobs : int, default=None
@@ -100,7 +104,8 @@ def frontier(
         same guarantee) and
         ``params``. ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
         ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one kind only,
-        ``attrs`` has these five as well.
+        ``attrs`` has these five as well. ``attrs["references"]`` has accuracy and gap of marks to compare with: the
+        commonest class of the test rows for everybody, and ``reference``.
 
     Raises
     ------
@@ -127,9 +132,7 @@ def frontier(
     True
     """
     named = _named(estimators)
-    public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, sensitive_features_public)
-    if public.sensitive_features is None and sensitive_features_public is not None:
-        public = PublicData(public.X, sensitive_features_public)
+    public = _public_rows(X_public, sensitive_features_public)
     sweep = _Sweep(epsilons, gammas, lams, idp3)
     delta = _common_delta(named)
     test = EvaluationSet(X_test, y_test, sensitive_features_test)
@@ -145,14 +148,22 @@ def frontier(
             rows.append({"dataset": dataset, **row})
             bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
             bar.update()
-    return _as_frame(rows, totals.guarantees(delta), len(test.groups))
+    compared = {} if reference is None else {"without_privacy": clone(reference).fit(X, y)}
+    return _as_frame(rows, totals.guarantees(delta), len(test.groups), test.references(dataset, **compared))
 
 
-def _as_frame(rows: list[dict[str, Any]], guarantees: list[dict[str, Any]], n_test: int) -> pd.DataFrame:
+def _public_rows(X_public: Any, groups: Any) -> PublicData:
+    public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, groups)
+    return PublicData(public.X, groups) if public.sensitive_features is None and groups is not None else public
+
+
+def _as_frame(
+    rows: list[dict[str, Any]], guarantees: list[dict[str, Any]], n_test: int, references: list[dict[str, Any]]
+) -> pd.DataFrame:
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
     frame["non_dominated"] = mark_non_dominated(frame)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
-    frame.attrs["n_test"] = n_test
+    frame.attrs.update(n_test=n_test, references=references)
     return frame
 
 

@@ -45,6 +45,16 @@ class EvaluationSet:
             predicted = refusing.predict(self.X, sensitive_features=self.groups)
         return self.measure_predictions(predicted, student.classes_)
 
+    def references(self, dataset: str = "", **fitted: Any) -> list[dict[str, Any]]:
+        """What to compare with: the commonest class for everybody, and fitted models by name, which have no ε."""
+        values, counts = np.unique(self.y, return_counts=True)
+        common = self.measure_predictions(np.full(len(self.y), values[counts.argmax()]), values)
+        marks = [{"name": "the commonest class for everybody", "private": True, **common}]
+        for name, model in fitted.items():
+            measured = self.measure_predictions(np.asarray(model.predict(self.X)), model.classes_)
+            marks.append({"name": name.replace("_", " "), "private": False, **measured})
+        return [{"dataset": dataset, **mark} for mark in marks]
+
     def measure_predictions(self, predicted: Any, known_classes: Any) -> dict[str, float]:
         """The same of predictions; what is no class is a refusal."""
         classes = list(known_classes)

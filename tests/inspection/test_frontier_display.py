@@ -50,7 +50,8 @@ def test_dominated_points_are_faded_and_colours_differ_by_epsilon():
         for point in np.asarray(collection.get_offsets()).reshape(-1, 2):
             if np.isfinite(point).all():
                 alphas[tuple(np.round(point, 9))] = collection.get_alpha()
-                colors[tuple(np.round(point, 9))] = tuple(collection.get_facecolor()[0][:3])
+                inside = collection.get_facecolor()  # hollow for those who refuse
+                colors[tuple(np.round(point, 9))] = tuple([*inside, *collection.get_edgecolor()][0][:3])
     keys = [tuple(np.round(point, 9)) for point in frame[["disparity", "accuracy"]].to_numpy()]
     assert alphas[keys[0]] < 0.5 < alphas[keys[-1]]
     by_epsilon = {

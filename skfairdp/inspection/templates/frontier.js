@@ -59,8 +59,14 @@
   }
   function tickText(field, value, step) {
     var share = field === "accuracy" || field === "coverage";
-    var digits = Math.max(0, Math.ceil(-Math.log10(step * (share ? 100 : 1)) - 1e-9));
-    return share ? (100 * value).toFixed(digits) + " %" : value.toFixed(Math.min(digits, 6));
+    var digits = decimals(step * (share ? 100 : 1));
+    return share ? (100 * value).toFixed(digits) + " %" : value.toFixed(digits);
+  }
+  // As many as the step has: 0.025 needs three, or 0.075 would be written as 0.08.
+  function decimals(step) {
+    var digits = 0;
+    while (digits < 8 && Math.abs(step * Math.pow(10, digits) - Math.round(step * Math.pow(10, digits))) > 1e-6) digits++;
+    return digits;
   }
   function range(points, field) {
     var values = points.map(function (p) { return p[field]; }).filter(function (v) { return v !== null; });
@@ -119,6 +125,7 @@
       el("div", { class: "figure" }, ["ε = " + number(d.total), el("small", { text: "the whole table, at δ = " + d.delta })]),
       el("div", {}, [
         el("p", { text: d.sentence }),
+        d.meaning ? el("p", { class: "meaning" }, [el("b", { text: d.question + " " }), d.meaning]) : "",
         el("p", { text: d.detail })
       ])
     ]);
@@ -221,7 +228,8 @@
     svg.replaceChildren();
     svg.setAttribute("viewBox", "0 0 " + width + " " + height);
     var fx = FIELDS[this.x], fy = FIELDS[this.y];
-    var rx = range(this.points, this.x), ry = range(this.points, this.y);
+    var shown = this.points.concat(this.data.references);
+    var rx = range(shown, this.x), ry = range(shown, this.y);
     function px(v) { return m.left + (v - rx[0]) / (rx[1] - rx[0]) * (width - m.left - m.right); }
     function py(v) { return height - m.bottom - (v - ry[0]) / (ry[1] - ry[0]) * (height - m.top - m.bottom); }
 
@@ -253,6 +261,7 @@
       fx.name + (fx.better < 0 ? "  ← less is better" : "  more is better →")));
     svg.append(shape("text", { class: "title", x: 2, y: 12 }, fy.name + (fy.better < 0 ? "  ↓ less is better" : "  ↑ more is better")));
 
+    this.data.references.forEach(function (one) { self.reference(one, px, py, width, m); });
     var visible = this.visible().filter(function (p) { return p[self.x] !== null && p[self.y] !== null; });
     this.steps(visible, px, py);
     var order = visible.slice().sort(function (a, b) { return a.best - b.best || a.coverage - b.coverage; });
@@ -287,6 +296,20 @@
     }
     if (!visible.length) svg.append(shape("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No model satisfies the filters."));
     this.key_();
+  };
+
+  // What to compare with: a cross where both quantities are known, else a line across.
+  Panel.prototype.reference = function (one, px, py, width, m) {
+    var x = one[this.x], y = one[this.y];
+    if (y === null || this.y === "coverage" || this.x === "coverage") return;
+    var text = one.name + ": " + FIELDS[this.y].text(y) + (x === null ? "" : ", " + FIELDS[this.x].name.toLowerCase() + " " + FIELDS[this.x].text(x));
+    var group = shape("g", { class: "ref" + (one.private ? "" : " bare"), role: "img", "aria-label": text });
+    group.append(shape("title", {}, text));
+    if (x === null) group.append(shape("line", { x1: m.left, x2: width - m.right, y1: py(y), y2: py(y) }));
+    else group.append(shape("path", { d: "M" + (px(x) - 6) + " " + (py(y) - 6) + "l12 12m0 -12l-12 12" }));
+    var left = x === null ? m.left + 4 : px(x) + 10, turned = left > width * 0.6;
+    group.append(shape("text", { x: turned ? px(x) - 10 : left, y: py(y) + (x === null ? -5 : 4), "text-anchor": turned ? "end" : "start" }, one.name));
+    this.svg.append(group);
   };
 
   // The best that each ε reaches in the two quantities shown: a staircase, because nothing between two models was made.
@@ -325,6 +348,7 @@
       return self.points.some(function (p) { return p.kind === kind; });
     }).map(function (kind) { return [" " + kind, KINDS[kind]]; });
     if (!this.points.every(function (p) { return p.best; })) kinds.push([" pale", "beaten by another model"]);
+    if (this.data.references.length) kinds.push([" cross", "to compare with: no model of this page"]);
     kinds.forEach(function (kind) {
       var mark = el("i", { class: "dot" + kind[0] });
       mark.style.background = "var(--soft)";

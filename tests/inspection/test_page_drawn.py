@@ -1,0 +1,174 @@
+"""What the page draws, at three widths and in both themes: its own script, run by node in a document of a few lines."""
+
+import itertools
+import json
+import math
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skfairdp.inspection import ParetoFrontierDisplay, epsilon_meaning
+from skfairdp.inspection._html import frontier_page
+from tests._tools.frontier_frames import make_frame
+
+NODE = shutil.which("node")
+PAGE = Path(__file__).parents[1] / "_tools" / "page.js"
+REFERENCES = [
+    {"dataset": "toy", "name": "the commonest class for everybody", "private": True, "accuracy": 0.76,
+     "disparity": 0.0, "coverage": 1.0},
+    {"dataset": "toy", "name": "without privacy", "private": False, "accuracy": 0.86, "disparity": 0.16,
+     "coverage": 1.0},
+]  # fmt: skip
+needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
+
+
+def compared_frame():
+    frame = make_frame()
+    frame.attrs["references"] = REFERENCES
+    return frame
+
+
+def drawn(tmp_path, frame, width=800, theme="light"):
+    path = ParetoFrontierDisplay(frame).to_html(tmp_path / "frontier.html")
+    shown = subprocess.run([NODE, PAGE, path, str(width), theme], capture_output=True, text=True, check=True)
+    found = json.loads(shown.stdout)
+    assert found["ready"] == "yes" and not shown.stderr
+    return found["page"]
+
+
+def nodes(node):
+    yield node
+    for child in node["children"]:
+        if isinstance(child, dict):
+            yield from nodes(child)
+
+
+def of_class(page, name):
+    return [node for node in nodes(page) if name in node.get("class", "").split()]
+
+
+@needs_node
+@pytest.mark.parametrize(("gap", "step"), [(0.15, 0.025), (0.125, 0.02), (0.05, 0.01), (0.3, 0.05), (0.016, 0.0025)])
+def test_a_tick_is_written_with_as_many_digits_as_its_step_has(tmp_path, gap, step):
+    """0.025, 0.075 and 0.125 were written as 0.03, 0.08 and 0.13."""
+    frame = make_frame()
+    frame["disparity"] *= gap / 0.1
+    svg = next(node for node in nodes(drawn(tmp_path, frame)) if node["tag"] == "svg")
+    middle = [node for node in nodes(svg) if node["tag"] == "text" and node.get("text-anchor") == "middle"]
+    values = [float(node["text"]) for node in middle]
+    places = [float(node["x"]) for node in middle]
+    steps = np.diff(values)
+    assert len(values) >= 4 and steps == pytest.approx(steps[0], rel=1e-9)  # equal steps on paper, equal steps in text
+    assert np.diff(places) == pytest.approx(np.diff(places)[0], rel=1e-6)
+    assert steps[0] == pytest.approx(step)
+    scale = (places[-1] - places[0]) / (values[-1] - values[0])
+    assert places == pytest.approx([places[0] + scale * (value - values[0]) for value in values])
+
+
+@needs_node
+@pytest.mark.parametrize(("width", "theme"), [*itertools.product([340, 768, 1240], ["light", "dark"])])
+def test_every_mark_lies_inside_the_plot_at_every_width(tmp_path, width, theme):
+    page = drawn(tmp_path, compared_frame(), width, theme)
+    svg = next(node for node in nodes(page) if node["tag"] == "svg")
+    _, _, wide, high = map(float, svg["viewBox"].split())
+    assert wide == max(320, width)
+    marks = of_class(svg, "mark")
+    assert len(marks) == len(make_frame())
+    for mark in marks:
+        x, y = (float(mark.get(name, mark.get(other))) for name, other in (("cx", "x"), ("cy", "y")))
+        assert 40 < x < wide and 0 < y < high - 40
+    assert len({mark["fill"] for mark in marks}) == 3
+    crosses = of_class(svg, "ref")
+    assert [cross["aria-label"] for cross in crosses] == [
+        "the commonest class for everybody: 76.0 %, fairness gap 0.000",
+        "without privacy: 86.0 %, fairness gap 0.160",
+    ]
+    for cross in crosses:
+        (line,) = (node for node in nodes(cross) if node["tag"] == "path")
+        x, y = map(float, re.match(r"M([\d.]+) ([\d.]+)l", line["d"]).groups())
+        assert 40 < x < wide and 0 < y < high - 40
+
+
+@needs_node
+def test_who_answers_everyone_is_drawn_last_so_that_nothing_hides_it(tmp_path):
+    marks = of_class(drawn(tmp_path, compared_frame()), "mark")
+    best = [mark["tag"] for mark in marks if "faded" not in mark["class"]]
+    assert "rect" in best and best == sorted(best, key=lambda tag: tag == "circle")
+
+
+@needs_node
+def test_the_first_thing_said_is_what_it_costs_and_what_that_means(tmp_path):
+    page = drawn(tmp_path, compared_frame())
+    (said,) = of_class(page, "meaning")
+    text = said["children"][0]["text"] + said["children"][1]
+    assert text.startswith("What does ε = 5.3 mean? Whoever sees all of this")
+    assert (
+        "is right at most 99.6 % of the time; a coin is right 50 %. One record is one row of the private table" in text
+    )
+
+
+def test_without_a_guarantee_nothing_is_said_to_be_bounded():
+    frame = make_frame()
+    frame.attrs["guarantees"][0]["epsilon_total"] = math.inf
+    page = json.loads(re.search(r'id="data">(.*?)</script>', frontier_page(frame), re.S)[1])
+    assert page["panels"][0]["meaning"] == page["panels"][0]["question"] == ""
+    assert epsilon_meaning(math.nan, 1e-5, "record") == ""
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0, 20.0, 800.0])
+def test_the_share_of_right_guesses_bounds_the_best_test_of_any_mechanism(epsilon, delta):
+    """The worst mechanism with (ε, δ) tells with probability δ and else answers by randomised response."""
+    told = float(re.search(r"at most ([\d.]+) %", epsilon_meaning(epsilon, delta, "record"))[1]) / 100
+    worst = (1 + delta + (1 - delta) * math.tanh(epsilon / 2)) / 2
+    assert worst - 1e-12 <= told <= worst + 0.0011
+
+
+def test_both_themes_have_enough_contrast_for_text():
+    style = re.search(r"<style>(.*?)</style>", frontier_page(make_frame()), re.S)[1]
+    for block in re.findall(r":root[^{]*\{([^}]*)\}", style)[:2]:
+        color = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block))
+        for text, least in (("ink", 7.0), ("soft", 4.5)):
+            for ground in ("card", "bg"):
+                assert contrast(color[text], color[ground]) >= least, (text, ground, color)
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color):
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def test_the_page_says_nothing_about_rows_that_it_does_not_know():
+    """The footer said "held-out test rows" of searches on private folds as well."""
+    frame = make_frame()
+    frame.attrs["scored_on"] = "private"
+    page = frontier_page(frame)
+    assert "held-out test rows" not in page and "noisy tables of held-out private rows" in page
+
+
+def test_the_picture_has_the_marks_to_compare_with_and_hollow_squares():
+    display = ParetoFrontierDisplay(compared_frame()).plot()
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert {"the commonest class for everybody", "without privacy"} <= set(labels)
+    hollow = [c for c in display.ax_.collections if len(c.get_offsets()) and not len(c.get_facecolor())]
+    assert hollow
+    circles = [c for c in display.ax_.collections if len(c.get_facecolor()) and len(c.get_offsets()) and c.zorder == 5]
+    assert circles and max(c.zorder for c in hollow if len(c.get_paths()) and c.zorder != 6) < 5
+    assert ParetoFrontierDisplay(compared_frame(), x="epsilon").plot().ax_.get_legend() is not None
+
+
+def test_figures_on_the_axis_are_the_places_of_the_ticks():
+    ax = ParetoFrontierDisplay(compared_frame()).plot().ax_
+    ax.figure.canvas.draw()
+    for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
+        assert float(label.get_text().replace("\N{MINUS SIGN}", "-")) == pytest.approx(place, abs=1e-9)
