@@ -13,7 +13,7 @@ import pytest
 
 from skfairdp.inspection import ParetoFrontierDisplay, epsilon_meaning
 from skfairdp.inspection._html import frontier_page
-from tests._tools.frontier_frames import make_frame
+from tests._tools.searches import make_frame
 
 NODE = shutil.which("node")
 PAGE = Path(__file__).parents[1] / "_tools" / "page.js"
