@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,26 @@ from skfairdp.privacy import (
     StatesPrivacy,
     public_facts,
 )
+from skfairdp.schema import Schema
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
+from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["PrivateClassifier", "PrivateEstimator", "SpendsPrivacy", "as_part"]
+__all__ = ["SHARED_CONSTRAINTS", "PrivateClassifier", "PrivateEstimator", "SpendsPrivacy", "as_part"]
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
+
+
+#: Of constructor parameters that mean the same in every private estimator.
+SHARED_CONSTRAINTS: dict[str, Any] = {
+    "classes": ["array-like", None],
+    "groups": ["array-like", None],
+    "sensitive_columns": [str, Integral, list, tuple, None],
+    "schema": [Schema, None],
+    "random_state": ["random_state"],
+    "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
+    "ledger": [HasMethods(["charge"]), None],
+}
 
 
 class SpendsPrivacy(StatesPrivacy, NamedEstimator):

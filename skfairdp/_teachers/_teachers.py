@@ -190,9 +190,11 @@ def fit_teachers(
     if engine is not None:
         X = engine._validate(X)
     seeds = child_seeds(public_generator(random_state), n_teachers)
-    cached = _cached(memory)
+    store = check_memory(os.fspath(memory) if isinstance(memory, os.PathLike) else memory)
+    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
+    cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
     with silence():
-        ensemble = cached(
+        ensemble = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])(
             teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs=n_jobs, verbose=verbose
         )
     return Teachers(ensemble, n_teachers)
@@ -250,11 +252,3 @@ def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.i
     if codes.dtype.kind not in "iu" or (n_rows and (codes.min() < 0 or codes.max() >= stop)):
         raise ValueError(f"{name} of fit_teachers must be integer codes in [0, {stop}).")
     return codes.astype(np.int64)
-
-
-def _cached(memory: TeacherCache | Memory | str | os.PathLike[str] | None) -> Callable[..., _Ensemble]:
-    """Training behind a cache, or as it is where there is none."""
-    store = check_memory(os.fspath(memory) if isinstance(memory, os.PathLike) else memory)
-    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
-    cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
-    return cache(_train_private_teachers, ignore=["n_jobs", "verbose"])

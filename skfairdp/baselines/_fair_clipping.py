@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier, as_part
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
@@ -25,7 +25,7 @@ from skfairdp.privacy import (
 )
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
@@ -268,22 +268,16 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     """
 
     _parameter_constraints: dict[str, Any] = {
+        **SHARED_CONSTRAINTS,
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "verbose": ["verbose"],
         "method": "no_validation",  # _as_method says what is wrong
         "epsilon": [Interval(Real, 0, 1e9, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
         "count_share": [Interval(Real, 0, 1, closed="neither")],
         "net": "no_validation",  # and as_net
         "public_n_rows": [Interval(Integral, 1, None, closed="left"), None],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
-        "classes": ["array-like", None],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
-        "schema": [Schema, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
-        "verbose": ["verbose"],
     }
 
     def __init__(

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp._typing import ArrayLike
@@ -100,16 +100,10 @@ class RandomizedResponseClassifier(PrivateClassifier):
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
 
     _parameter_constraints: dict[str, Any] = {
+        **SHARED_CONSTRAINTS,
         "fair_estimator": [HasMethods(["fit", "predict"]), None],
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "debias": ["boolean"],
-        "classes": ["array-like", None],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
-        "schema": [Schema, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
     }
 
     delta = 0.0

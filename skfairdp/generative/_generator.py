@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateEstimator
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.generative._backend import GeneratorBackend, GeneratorPlan, Model
@@ -28,7 +28,7 @@ from skfairdp.generative._vector_codec import UnitCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, public_generator, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["PFGuardGenerator"]
 
@@ -150,8 +150,9 @@ class PFGuardGenerator(PrivateEstimator):
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
     _parameter_constraints: dict[str, Any] = {
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
         "balance": [StrOptions(set(BALANCES)), None],
         "label_rates": [StrOptions({"fair"}), dict, None],
@@ -159,14 +160,7 @@ class PFGuardGenerator(PrivateEstimator):
         "bounds": [dict, tuple, None],
         "categories": [dict, None],
         "dtypes": "no_validation",
-        "classes": ["array-like", None],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
-        "schema": [Schema, None],
         "public_data": [PublicData, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
     }
 
     def __init__(

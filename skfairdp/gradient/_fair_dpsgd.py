@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
@@ -13,7 +13,7 @@ from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_p
 from skfairdp.privacy import PrivacyLedger, epsilon_of, relation_for
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
     from skfairdp._networks import Network
@@ -120,8 +120,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
+        "verbose": ["verbose"],
+        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
         "lam": [Interval(Real, 0, None, closed="left")],
         "parity": "no_validation",  # as_parity says what is wrong
         "net": "no_validation",  # and as_net
@@ -130,15 +132,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_size": [Interval(Real, 0, 1, closed="neither"), None],
-        "classes": ["array-like", None],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
-        "schema": [Schema, None],
         "public_data": [PublicData, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
-        "verbose": ["verbose"],
     }
 
     def __init__(

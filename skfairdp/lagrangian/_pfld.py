@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
@@ -17,7 +17,7 @@ from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
@@ -127,8 +127,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     """
 
     _parameter_constraints: dict[str, Any] = {
-        "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
+        **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
+        "verbose": ["verbose"],
+        "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "constraints": [object],
         "lam_max": [Interval(Real, 0, None, closed="left")],
         "dual_step": [Interval(Real, 0, None, closed="neither"), None],
@@ -138,14 +140,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "budget_split": [object],
         "net": [object],
         "average_last": [Interval(Real, 0, 1, closed="both")],
-        "classes": ["array-like", None],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
-        "schema": [Schema, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
-        "verbose": ["verbose"],
     }
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}  # there are no public rows
 

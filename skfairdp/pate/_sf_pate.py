@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_training
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
@@ -157,9 +157,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """
 
     _parameter_constraints: dict[str, Any] = {
+        **SHARED_CONSTRAINTS,
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "verbose": ["verbose"],
         "variant": [StrOptions({"student", "teacher"})],
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
         "constraints": "no_validation",
         "fair_estimator": [HasMethods(["fit", "predict"]), None],
         "teacher": "no_validation",
@@ -170,15 +172,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "classes": ["array-like", None],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
         "n_jobs": [Integral, None],
-        "schema": [Schema, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
-        "verbose": ["verbose"],
     }
     groups_: NDArray[Any]
     _released: Released

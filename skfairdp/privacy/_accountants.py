@@ -66,6 +66,7 @@ _BITS = (ThresholdBit, ArgmaxBit)
 _SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian)
 _LIBRARY = (GaussianDpEvent, DiscreteGaussian, PoissonSampledDpEvent)  # what dp-accounting's Rényi accountant is asked
 _NESTED = (WorstOf, RepeatAndSelectDpEvent)
+_WITHOUT_PURE = (*_BITS, *_LIBRARY, ReplaceSampledGaussian)  # at δ = 0 they have no finite ε of their own
 
 
 def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> float:
@@ -204,7 +205,13 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
     """Releases, those inside of worst cases and selections too."""
     for leaf in leaves:
         yield leaf
-        for inner in leaf.events if isinstance(leaf, WorstOf) else (leaf.event,) if _selects(leaf) else ():
+        for inner in (
+            leaf.events
+            if isinstance(leaf, WorstOf)
+            else (leaf.event,)
+            if isinstance(leaf, RepeatAndSelectDpEvent)
+            else ()
+        ):
             yield from _elementary(flatten(inner))
 
 
@@ -215,10 +222,6 @@ def _is_bare(leaf: DpEvent) -> bool:
     if isinstance(leaf, GaussianDpEvent | LaplaceDpEvent):
         return bool(leaf.noise_multiplier == 0)
     return isinstance(leaf, NonPrivateDpEvent) or pure_epsilon(leaf) == math.inf
-
-
-def _selects(leaf: DpEvent) -> bool:
-    return isinstance(leaf, RepeatAndSelectDpEvent)
 
 
 def _leaves_of(event: DpEvent) -> Leaves:
@@ -270,7 +273,9 @@ def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
 def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | None:
     if any(isinstance(leaf, WorstOf) for leaf, _ in leaves):
         return _worst_pld_bound(leaves, delta, coarseness)
-    if any(_selects(leaf) for leaf, _ in leaves) or not any(isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves):
+    if any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf, _ in leaves) or not any(
+        isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves
+    ):
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
     if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
         return None
@@ -396,6 +401,8 @@ def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.Priva
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     """Valid at every δ, and nearly tight for one release at the δ that people report."""
+    if any(isinstance(leaf, _WITHOUT_PURE) for leaf, _ in leaves):
+        return None
     costs = [(_pure(leaf, delta), times) for leaf, times in leaves]
     if any(cost is None for cost, _ in costs):
         return None

@@ -8,7 +8,7 @@ fraction of a release would make an accountant print less than was spent.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attr
@@ -291,37 +291,28 @@ def check_event(event: DpEvent) -> None:
         ...
     ValueError: noise_multiplier of GaussianDpEvent must be finite and at least 0 (0 is no noise). Got -1.0 instead.
     """
-    waiting = [(event, 1, 1)]
+    waiting: list[tuple[Any, int, int]] = [(event, 1, 1)]
     while waiting:
         node, times, depth = waiting.pop()
-        _check_node(node)
+        kind = type(node)
+        if not isinstance(node, DpEvent) or _EVENTS.get(kind.__name__) is not kind:
+            raise ValueError(f"No accountant here has a proof for a release of type {kind.__name__}.")
+        if kind not in _FOREIGN:
+            attr.validate(node)
+        for name, validate in _FOREIGN.get(kind, {}).items():
+            validate(node, attr.fields_dict(kind)[name], getattr(node, name))
+        inner: Iterable[DpEvent] = ()
+        if isinstance(node, ComposedDpEvent | WorstOf):
+            inner = node.events
+        elif isinstance(node, SelfComposedDpEvent | RepeatAndSelectDpEvent | PoissonSampledDpEvent):
+            inner = (node.event,)
         times *= int(node.count) if isinstance(node, SelfComposedDpEvent) else 1
         if times > _MOST_RELEASES or depth > _DEEPEST:
             raise ValueError(
                 f"An event may hold at most {_DEEPEST} levels and 2**53 repetitions of a release. Write the tree with "
                 "fewer, for example by repeat(event, times) instead of nested compositions."
             )
-        waiting.extend((child, times, depth + 1) for child in _children(node))
-
-
-def _check_node(event: Any) -> None:
-    kind = type(event)
-    if not isinstance(event, DpEvent) or _EVENTS.get(kind.__name__) is not kind:
-        raise ValueError(f"No accountant here has a proof for a release of type {kind.__name__}.")
-    validators = _FOREIGN.get(kind)
-    if validators is None:
-        attr.validate(event)
-        return
-    fields = attr.fields_dict(kind)
-    for name, validate in validators.items():
-        validate(event, fields[name], getattr(event, name))
-
-
-def _children(event: DpEvent) -> Iterator[DpEvent]:
-    if isinstance(event, ComposedDpEvent | WorstOf):
-        yield from event.events
-    elif isinstance(event, SelfComposedDpEvent | RepeatAndSelectDpEvent | PoissonSampledDpEvent):
-        yield event.event
+        waiting.extend((child, times, depth + 1) for child in inner)
 
 
 def repeat(event: DpEvent, times: int) -> DpEvent:

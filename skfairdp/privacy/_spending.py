@@ -268,6 +268,17 @@ class Spending:
     @property
     def report(self) -> PrivacySpent:
         """What the whole costs: a cap, known before anything is released."""
+        # One line for each scale of each mechanism; where scales change from step to step, one for the mechanism.
+        lines = [
+            PerformedRelease(
+                type(mechanism).__name__, getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None), n
+            )
+            for mechanism, n in self._performed.items()
+        ]
+        times: dict[str, int] = {}
+        for line in lines:
+            times[line.mechanism] = times.get(line.mechanism, 0) + line.times
+        totals = [PerformedRelease(name, None, None, n) for name, n in times.items()]
         return PrivacySpent.of(
             self.event,
             self.delta,
@@ -275,7 +286,7 @@ class Spending:
             neighboring_relation=self.relation,
             secret_noise=self.noise_seed is None,
             public=self.public,
-            performed=_listed(self._performed),
+            performed=lines if len(lines) <= _MOST_KINDS else totals,
         )
 
     # ------------------------------------------------------------------ at every draw
@@ -309,19 +320,3 @@ class Spending:
                 releases=self.releases,
                 dry_run=dry_run,
             )
-
-
-def _listed(performed: dict[Any, int]) -> tuple[PerformedRelease, ...]:
-    """One line for each scale of each mechanism; where scales change from step to step, one for the mechanism."""
-    lines = [
-        PerformedRelease(
-            type(mechanism).__name__, getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None), times
-        )
-        for mechanism, times in performed.items()
-    ]
-    if len(lines) <= _MOST_KINDS:
-        return tuple(lines)
-    totals: dict[str, int] = {}
-    for line in lines:
-        totals[line.mechanism] = totals.get(line.mechanism, 0) + line.times
-    return tuple(PerformedRelease(name, None, None, times) for name, times in totals.items())
