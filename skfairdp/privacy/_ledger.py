@@ -20,7 +20,7 @@ from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_chain import Chain, LedgerEntry
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, PrivacySpent
+from skfairdp.privacy._report import PROTECTS, PrivacySpent, common_relation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,7 +204,7 @@ class PrivacyLedger:
             compose(*(entry.event for entry in of_kind)),
             self.delta,
             protects=of_kind[0].protects,
-            neighboring_relation=of_kind[0].neighboring_relation,
+            neighboring_relation=common_relation(entry.neighboring_relation for entry in of_kind),
         )
 
     def to_frame(self) -> "pd.DataFrame":
@@ -294,7 +294,8 @@ class PrivacyLedger:
         protects : Protects or str
             ``"record"`` or ``"sensitive attribute"``.
         neighboring_relation : NeighboringRelation or str
-            All entries of one kind must agree on it: guarantees under different relations do not add up.
+            All entries of one kind must add up under one relation: "replace one record" implies "replace one record by
+            a null record", and the total of both is a guarantee of the second; nothing else adds up.
         releases : sequence of str, default=()
             What is released, in words.
         dry_run : bool, default=False

@@ -15,7 +15,7 @@ from typing import Any
 
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event, event_from_dict, event_to_dict
-from skfairdp.privacy._report import unit_and_relation
+from skfairdp.privacy._report import NeighboringRelation, common_relation, unit_and_relation
 
 __all__ = ["FORMAT", "Chain", "LedgerEntry"]
 
@@ -96,12 +96,16 @@ class Chain:
         return int(count)
 
     def appended(self, *entries: LedgerEntry) -> "Chain":
-        """A longer chain. Guarantees under unlike relations do not add up, so one that differs is refused."""
+        """A longer chain. An entry under a relation that does not add up with the earlier ones is refused."""
         hashes, lines = list(self.hashes), [self.lines]
-        relations = {entry.protects: entry.neighboring_relation for entry in self.entries}
+        relations: dict[str, set[NeighboringRelation]] = {}
+        for entry in self.entries:
+            relations.setdefault(entry.protects, set()).add(NeighboringRelation(entry.neighboring_relation))
         for index, entry in enumerate(entries, len(self.entries) + 1):
-            earlier = relations.setdefault(entry.protects, entry.neighboring_relation)
-            if earlier != entry.neighboring_relation:
+            held = relations.setdefault(entry.protects, set())
+            held.add(NeighboringRelation(entry.neighboring_relation))
+            if common_relation(held) is None:
+                earlier = next(relation for relation in held if relation != entry.neighboring_relation)
                 raise ValueError(
                     f"This ledger holds guarantees under '{earlier}'; one under '{entry.neighboring_relation}' does "
                     "not add up with them. Keep a separate PrivacyLedger for it."

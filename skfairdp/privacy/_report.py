@@ -13,8 +13,6 @@ from skfairdp.privacy._events import compose
 
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
-if TYPE_CHECKING:
-    from skfairdp.privacy._statement import PrivacyStatement
 
 __all__ = [
     "PROTECTS",
@@ -23,6 +21,7 @@ __all__ = [
     "PrivacySpent",
     "Protects",
     "StatesPrivacy",
+    "common_relation",
     "relation_for",
     "rounded_up",
 ]
@@ -80,6 +79,29 @@ class NeighboringRelation(StrEnum):
     def number_is_public(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be used and printed."""
         return self is not NeighboringRelation.ADD_OR_REMOVE_ONE
+
+    def implies(self, other: "NeighboringRelation") -> bool:
+        """Whether a guarantee under this relation is one under the other as well, with the same figures.
+
+        What holds where a record is replaced by *any* other one holds where it is replaced by one that is the same for
+        everybody. A mechanism that knows no null record may read it as that one, so ``REPLACE_ONE`` implies
+        ``ZERO_OUT``. The reverse would cost twice.
+
+        Parameters
+        ----------
+        other : NeighboringRelation
+
+        Returns
+        -------
+        bool
+        """
+        return self is other or (self is NeighboringRelation.REPLACE_ONE and other is NeighboringRelation.ZERO_OUT)
+
+
+def common_relation(relations: Iterable[NeighboringRelation]) -> NeighboringRelation | None:
+    """The relation under which guarantees of all of these add up; None where there is none."""
+    found = set(relations)
+    return next((weakest for weakest in found if all(one.implies(weakest) for one in found)), None)
 
 
 def unit_and_relation(protects: str, relation: str) -> tuple[Protects, NeighboringRelation]:
@@ -286,11 +308,15 @@ class PrivacySpent:
         return state(self, subject=subject, ledger=ledger)
 
     def __add__(self, other: object) -> "PrivacySpent":
-        """Both fits on the same data, composed from their events. Unlike guarantees refuse."""
+        """Both fits on the same data, composed from their events, under the relation that both imply, if any."""
         if not isinstance(other, PrivacySpent):
             return NotImplemented
+        relation = common_relation((self.neighboring_relation, other.neighboring_relation))
         for name in ("protects", "neighboring_relation", "delta"):
-            if getattr(self, name) != getattr(other, name):
+            agree = (
+                relation is not None if name == "neighboring_relation" else getattr(self, name) == getattr(other, name)
+            )
+            if not agree:
                 raise ValueError(
                     f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "
                     f"{getattr(other, name)!r}. Report them separately."
@@ -300,7 +326,7 @@ class PrivacySpent:
             compose(self.event, other.event),
             self.delta,
             protects=self.protects,
-            neighboring_relation=self.neighboring_relation,
+            neighboring_relation=cast(NeighboringRelation, relation),
             secret_noise=secret,
             public=dict.fromkeys((*self.public, *other.public)),
         )

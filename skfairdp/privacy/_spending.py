@@ -301,7 +301,7 @@ class Spending:
             if isinstance(self.event, NoOpDpEvent):
                 raise RuntimeError(f"{type(mechanism).__name__} releases, but this fit certifies that nothing does.")
             relation = getattr(mechanism, "relation", None)
-            if relation is not None and relation != self.relation:
+            if relation is not None and not NeighboringRelation(relation).implies(self.relation):
                 raise RuntimeError(
                     f"{type(mechanism).__name__} was made for '{relation}', but this fit certifies '{self.relation}'."
                 )

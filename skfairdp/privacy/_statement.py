@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
 from skfairdp.privacy._events import compose, event_to_dict, flatten
-from skfairdp.privacy._report import rounded_up
+from skfairdp.privacy._report import NeighboringRelation, common_relation, rounded_up
 
 __all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]
 
@@ -399,10 +399,11 @@ def _performed(release: Any) -> dict[str, Any]:
 def _ledger_story(ledger: Any) -> dict[str, Any]:
     entries = ledger.entries
     totals = []
-    for protects, relation in dict.fromkeys((str(e.protects), str(e.neighboring_relation)) for e in entries):
-        events = [e.event for e in entries if (e.protects, e.neighboring_relation) == (protects, relation)]
-        total = _plain(epsilon_of(compose(*events), ledger.delta))
-        totals.append({"protects": protects, "neighboring_relation": relation, "epsilon": total})
+    for protects in dict.fromkeys(str(entry.protects) for entry in entries):
+        of_kind = [entry for entry in entries if entry.protects == protects]
+        relation = common_relation(NeighboringRelation(entry.neighboring_relation) for entry in of_kind)
+        total = _plain(epsilon_of(compose(*(entry.event for entry in of_kind)), ledger.delta))
+        totals.append({"protects": protects, "neighboring_relation": str(relation), "epsilon": total})
     return {
         "epsilon": _plain(ledger.epsilon),
         "delta": ledger.delta,

@@ -9,7 +9,15 @@ from pathlib import Path
 from filelock import FileLock
 
 from skfairdp.exceptions import LedgerError
-from skfairdp.privacy import PrivacyLedger, _accountants, _events, _gdp, _ledger_chain, _ledger_file
+from skfairdp.privacy import (
+    NeighboringRelation,
+    PrivacyLedger,
+    _accountants,
+    _events,
+    _gdp,
+    _ledger_chain,
+    _ledger_file,
+)
 from tests._tools.processes import in_child
 from tests.mutants.harness import mutant, replace_everywhere
 
@@ -209,3 +217,9 @@ def nan_counts_as_nothing(patch):
 def unknown_units_are_counted_as_nothing(patch):
     """Found: an entry that protects something unknown enters no total. Right: refused."""
     patch.setattr(_ledger_chain.LedgerEntry, "__post_init__", lambda self: None)
+
+
+@mutant
+def a_null_record_counts_as_any_record(patch):
+    """A fit that protects against a null record is added up as if it protected against every replacement."""
+    patch.setattr(NeighboringRelation, "implies", lambda self, other: self.protects == other.protects)

@@ -575,6 +575,9 @@ NOTICED: dict[str, Noticed] = {
             dry_run=False,
         ),
     ),
+    "ledgers.a_null_record_counts_as_any_record": also(
+        LEDGER("test_no_relation_implies_one_that_costs_more"),
+    ),
     # ---- noise.py -----------------------------------------------------------------------------------------------
     "noise.ten_to_the_delta_in_the_noise_scale": trap(
         2,

@@ -408,6 +408,9 @@ def test_report_adds_like_guarantees_and_refuses_unlike_ones():
 
     total = spent() + spent()
     assert total.epsilon == pytest.approx(gdp_epsilon(ROOT2 / 4, 1e-5))
+    null = "replace one record by a null record"
+    weaker = spent() + spent(neighboring_relation=null)  # what holds for any record holds for one that all share
+    assert (weaker.neighboring_relation, weaker.epsilon) == (null, total.epsilon)
     for other in (
         spent(protects="sensitive attribute", neighboring_relation="replace one sensitive attribute"),
         spent(neighboring_relation="add or remove one record"),

@@ -39,6 +39,7 @@ from skfairdp.privacy import (
     gdp_epsilon,
     gdp_mu,
     repeat,
+    verify_file,
 )
 from skfairdp.privacy._report import rounded_up
 
@@ -177,6 +178,29 @@ def test_entries_under_another_neighbouring_relation_are_refused():
     with pytest.raises(ValueError, match="does not add up"):
         charge(ledger, protects="record", neighboring_relation="add or remove one record")
     assert len(ledger.entries) == 1
+
+
+def test_no_relation_implies_one_that_costs_more():
+    weaker = {NeighboringRelation.REPLACE_ONE: NeighboringRelation.ZERO_OUT}
+    for one in NeighboringRelation:
+        assert [other for other in NeighboringRelation if other is not one and one.implies(other)] == (
+            [weaker[one]] if one in weaker else []
+        )
+
+
+@pytest.mark.parametrize("first", ["replace one record", "replace one record by a null record"])
+def test_replacing_by_any_record_adds_up_with_replacing_by_a_null_record_under_the_weaker_promise(first, tmp_path):
+    both = ("replace one record", "replace one record by a null record")
+    ledger = PrivacyLedger(path=tmp_path / "ledger.jsonl")
+    for relation in (first, *(other for other in both if other != first)):
+        charge(ledger, protects="record", neighboring_relation=relation)
+    spent = ledger.spent()
+    assert spent.neighboring_relation == "replace one record by a null record"
+    assert spent.epsilon == pytest.approx(gdp_epsilon(math.sqrt(2) / 5, 1e-5))
+    assert PrivacyLedger(path=ledger.path).spent() == spent
+    assert all(check.holds for check in verify_file(ledger.path))
+    with pytest.raises(ValueError, match="does not add up"):
+        charge(ledger, protects="record", neighboring_relation="add or remove one record")
 
 
 def test_a_file_is_continued_by_the_next_session(tmp_path):
