@@ -20,7 +20,7 @@ from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_chain import Chain, LedgerEntry
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, PrivacySpent, common_relation
+from skfairdp.privacy._report import PROTECTS, NeighboringRelation, PrivacySpent, common_relation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,7 +204,7 @@ class PrivacyLedger:
             compose(*(entry.event for entry in of_kind)),
             self.delta,
             protects=of_kind[0].protects,
-            neighboring_relation=common_relation(entry.neighboring_relation for entry in of_kind),
+            neighboring_relation=str(common_relation(NeighboringRelation(e.neighboring_relation) for e in of_kind)),
         )
 
     def to_frame(self) -> "pd.DataFrame":
