@@ -29,6 +29,8 @@ from skfairdp.utils import (
     group_domain,
     private_error,
     public_generator,
+    refuse_group_among_features,
+    refuse_private_as_public,
     split_sensitive_columns,
     warn_caller,
     without_types,
@@ -166,17 +168,16 @@ def read_training(
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
+    refuse_private_as_public(X, X_public, owner=owner)
     holds_out = public_rows != "none" and X_public is None and _parameter(estimator, "public_size") is not None
     table = read_table(estimator, X, reads, with_groups=groups == "private" or holds_out)
     only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
     if only_groups:
-        _check_public_table(table, owner, label=y is None)
+        _check_public_table(table, X, y, sensitive_features, owner)
     classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
     if groups == "private":
-        group_codes, domain = read_private_groups(
-            estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw
-        )
-        return TrainingData(table.X, codes, classes, group_codes, domain, None, reads)
+        read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
+        return TrainingData(table.X, codes, classes, *read, None, reads)
     if public_rows == "none" or (public_rows == "optional" and X_public is None and not holds_out):
         return TrainingData(table.X, codes, classes, None, None, None, reads)
     _refuse_groups_twice(estimator, sensitive_features, sensitive_features_public)
@@ -251,10 +252,12 @@ def read_unprotected(
     return features, classes, codes
 
 
-def _check_public_table(table: Table, owner: str, *, label: bool) -> None:
+def _check_public_table(table: Table, X: Any, y: Any, sensitive_features: Any, owner: str) -> None:
     _refuse_large(table.X, f"X of {owner} holds")
-    if table.raw is not None:
-        table.raw.check("X", label=label)
+    if table.raw is None:
+        refuse_group_among_features(X, sensitive_features, owner=owner)
+    else:
+        table.raw.check("X", label=y is None)
 
 
 def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:

@@ -58,6 +58,6 @@ def test_the_number_of_teachers_reads_no_private_value():
     X, y = logistic_table(900, 4, 0.5, seed=0)
     settings = {"random_state": 0, **BUDGET}
     for labels in (y, 1 - y, np.zeros_like(y)):
-        plain = PATEClassifier(classes=[0, 1], **settings).fit(X, labels, X_public=X[:60])
-        fair = FairPATEClassifier(gamma=None, classes=[0, 1], **settings).fit(X, labels, X_public=X[:60])
+        plain = PATEClassifier(classes=[0, 1], **settings).fit(X, labels, X_public=X[:60].copy())
+        fair = FairPATEClassifier(gamma=None, classes=[0, 1], **settings).fit(X, labels, X_public=X[:60].copy())
         assert plain.n_teachers_ == fair.n_teachers_ == usual_teachers(900, n_values=2, **BUDGET)

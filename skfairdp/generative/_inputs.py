@@ -32,6 +32,7 @@ from skfairdp.utils import (
     given_domain,
     private_error,
     refuse_masked,
+    refuse_private_as_public,
     warn_caller,
 )
 
@@ -129,6 +130,7 @@ def read_generator_data(
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
         refuse_masked(given, owner=owner, name=name)
     public, _ = public_arguments(estimator, X_public, None)
+    refuse_private_as_public(X, public, owner=owner)
     features = _read_features(estimator, X, public, reads)
     labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)

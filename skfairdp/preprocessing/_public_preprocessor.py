@@ -110,15 +110,18 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows with the columns seen in ``fit``.
+        X : array-like of shape (n_rows, n_features) or PublicData
+            Rows with the columns seen in ``fit``. Of PublicData the rows are transformed, as a Pipeline with
+            ``transform_input=["X_public"]`` asks for.
 
         Returns
         -------
-        X_transformed : array-like of shape (n_rows, n_columns)
+        X_transformed : array-like of shape (n_rows, n_columns) or PublicData
             What the transformer returns.
         """
         check_is_fitted(self)
+        if isinstance(X, PublicData):
+            return PublicData(self.transform(X.X), X.sensitive_features, X.y)
         _require_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         try:

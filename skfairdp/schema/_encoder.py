@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from skfairdp._docs import shared_docs
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema
-from skfairdp.utils import NamedEstimator
+from skfairdp.utils import NamedEstimator, PublicData
 
 __all__ = ["SchemaEncoder", "encoded_features"]
 
@@ -65,13 +65,14 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
         self._check()
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Any:
         """Encode a table.
 
         Parameters
         ----------
-        X : DataFrame with the columns of the schema
-            Label and groups may be among them; they are left out.
+        X : DataFrame with the columns of the schema, or PublicData
+            Label and groups may be among them; they are left out. Of PublicData the rows are encoded, as a Pipeline
+            with ``transform_input=["X_public"]`` asks for.
 
         Returns
         -------
@@ -79,6 +80,9 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
             Or another container, where ``set_output`` asks for it.
         """
         self._check()
+        if isinstance(X, PublicData):
+            groups = self.schema.read(X.X).sensitive_features if X.sensitive_features is None else X.sensitive_features
+            return PublicData(self.transform(X.X), groups, X.y)
         return encoded_features(self.schema, self.schema.numbers(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -1,6 +1,14 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
-from skfairdp.utils._containers import as_dense, check_same_index, column_names, label_array, refuse_masked
+from skfairdp.utils._containers import (
+    as_dense,
+    check_same_index,
+    column_names,
+    label_array,
+    refuse_group_among_features,
+    refuse_masked,
+    refuse_private_as_public,
+)
 from skfairdp.utils._csv import write_csv
 from skfairdp.utils._labels import (
     as_groups,
@@ -42,7 +50,9 @@ __all__ = [
     "private_error",
     "progress_bar",
     "public_generator",
+    "refuse_group_among_features",
     "refuse_masked",
+    "refuse_private_as_public",
     "silence",
     "split_sensitive_columns",
     "warn_caller",

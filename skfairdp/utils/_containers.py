@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 from skfairdp.utils._private_errors import private_error
 from skfairdp.utils._public import PublicData
 
-__all__ = ["as_dense", "check_same_index", "column_names", "label_array", "refuse_masked"]
+__all__ = [
+    "as_dense",
+    "check_same_index",
+    "column_names",
+    "label_array",
+    "refuse_group_among_features",
+    "refuse_masked",
+    "refuse_private_as_public",
+]
 
 #: Sparse tables are written out up to this size: a fit holds a few copies of its rows beside each other.
 LARGEST_DENSE = 2**31
@@ -118,6 +126,104 @@ def column_names(X: Any) -> list[Any] | None:
     if names is None and hasattr(X, "column_names"):  # pyarrow
         names = X.column_names
     return None if names is None or callable(names) else list(names)
+
+
+def refuse_private_as_public(X: Any, X_public: Any, *, owner: str) -> None:
+    """Refuse public rows that are the private ones: the same object, or the same memory. No value is compared.
+
+    Parameters
+    ----------
+    X, X_public : array-like
+    owner : str
+        Class name for the error message.
+
+    Raises
+    ------
+    ValueError
+        They have rows in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.utils import refuse_private_as_public
+    >>> rows = np.arange(6.0).reshape(3, 2)
+    >>> refuse_private_as_public(rows[:2], rows[2:], owner="PATEClassifier")
+    >>> refuse_private_as_public(rows, rows[2:], owner="PATEClassifier")
+    Traceback (most recent call last):
+        ...
+    ValueError: X_public of PATEClassifier has rows of X, and nothing protects what is public. Give rows that are in \
+one of the two only.
+    """
+    if X_public is not None and (X_public is X or _share_memory(X, X_public)):
+        raise ValueError(
+            f"X_public of {owner} has rows of X, and nothing protects what is public. Give rows that are in one of "
+            "the two only."
+        )
+
+
+def refuse_group_among_features(X: Any, sensitive_features: Any, *, owner: str) -> None:
+    """Refuse a private group that is a column of public features: by its name, or its memory. No value is compared.
+
+    Parameters
+    ----------
+    X : array-like
+        Public.
+    sensitive_features : array-like or None
+        Private.
+    owner : str
+        Class name for the error message.
+
+    Raises
+    ------
+    ValueError
+        X has a column of that name, or the same memory.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skfairdp.utils import refuse_group_among_features
+    >>> table = pd.DataFrame({"age": [30.0, 40.0], "sex": [0.0, 1.0]})
+    >>> refuse_group_among_features(table[["age"]], table["sex"], owner="PFLDClassifier")
+    >>> refuse_group_among_features(table, table["sex"], owner="PFLDClassifier")
+    Traceback (most recent call last):
+        ...
+    ValueError: X of PFLDClassifier holds sensitive_features ('sex'), and X is public here, so that the group is not \
+protected at all. Name the column in 'sensitive_columns', or drop it from X.
+    """
+    if sensitive_features is None:
+        return
+    named = column_names(sensitive_features) or [getattr(sensitive_features, "name", None)]
+    known = set(column_names(X) or [])
+    shared = [name for name in named if isinstance(name, str) and name in known]
+    if shared or sensitive_features is X or _share_memory(X, sensitive_features):
+        names = f" ({', '.join(map(repr, shared))})" if shared else ""
+        raise ValueError(
+            f"X of {owner} holds sensitive_features{names}, and X is public here, so that the group is not protected "
+            "at all. Name the column in 'sensitive_columns', or drop it from X."
+        )
+
+
+def _share_memory(one: Any, other: Any) -> bool:
+    return any(_overlap(a, b) for a in _memory(one) for b in _memory(other))
+
+
+def _memory(values: Any) -> list[NDArray[Any]]:
+    """The arrays that hold a table, where it is held by arrays; a few columns of a wide one."""
+    if isinstance(values, np.ndarray):
+        return [values]
+    if hasattr(values, "iloc"):
+        columns = [values] if values.ndim == 1 else [values.iloc[:, j] for j in range(min(values.shape[1], 64))]
+        return [column.to_numpy() for column in columns if isinstance(column.dtype, np.dtype)]
+    return []
+
+
+def _overlap(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:  # two views with strides that would take long to compare
+        return False
 
 
 def label_array(values: Any) -> Any:

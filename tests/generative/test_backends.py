@@ -128,14 +128,14 @@ def test_images_come_back_in_their_shape_dtype_and_range(backend):
 @every_backend
 def test_unknown_groups_are_balanced_towards_public_rows(backend):
     X, y, _ = easy(120)
-    generator = make(backend, groups=None).fit(X, y, X_public=X[:20])
+    generator = make(backend, groups=None).fit(X, y, X_public=X[:20].copy())
     assert generator.groups_ is None and generator.sample(3).shape == (3, 2)
 
 
 def test_marginals_refuse_images_and_unknown_groups():
     X, y, _ = easy(120)
     with pytest.raises(ValueError, match="cannot balance groups that are unknown"):
-        make("marginals", groups=None).fit(X, y, X_public=X[:20])
+        make("marginals", groups=None).fit(X, y, X_public=X[:20].copy())
     images = np.zeros((20, 3, 3), dtype=np.uint8)
     with pytest.raises(ValueError, match="cannot learn images"):
         PFGuardGenerator(groups=[0, 1]).fit(images, sensitive_features=[0, 1] * 10)

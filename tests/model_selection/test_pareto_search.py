@@ -336,9 +336,9 @@ def test_a_scorer_of_probabilities_needs_public_rows():
     estimator = PATEClassifier(n_teachers=10, classes=[0, 1], random_state=0)
     options = {"scoring": {"auc": "roc_auc"}, "error_score": "raise"}
     with pytest.raises(ValueError, match="more than predicted labels"):
-        ParetoSearchCV(estimator, {"epsilon": [1.0]}, **options).fit(X, Y, X_public=X[:200])
+        ParetoSearchCV(estimator, {"epsilon": [1.0]}, **options).fit(X, Y, X_public=X[:200].copy())
     search = ParetoSearchCV(estimator, {"epsilon": [1000.0]}, **options)  # next to no noise: it has no seed here
-    assert search.fit(X, Y, X_public=X[:200], validation=PublicData(X, y=Y)).best_score_ > 0.9
+    assert search.fit(X, Y, X_public=X[:200].copy(), validation=PublicData(X, y=Y)).best_score_ > 0.9
 
 
 @pytest.mark.parametrize(

@@ -196,9 +196,9 @@ def test_one_class_in_public_asks_and_costs_nothing(rows, released, voting, stud
 
 def test_number_of_teachers():
     X, y, _ = make_rows(700)
-    auto = PATEClassifier(classes=[0, 1], n_teachers="auto").fit(X, y, X_public=X[:20])
+    auto = PATEClassifier(classes=[0, 1], n_teachers="auto").fit(X, y, X_public=X[:20].copy())
     assert auto.n_teachers_ == usual_teachers(700, n_values=2, epsilon=1.0, delta=1e-5)
-    assert PATEClassifier(classes=[0, 1]).fit(X[:10], y[:10], X_public=X[:20]).n_teachers_ == 1
+    assert PATEClassifier(classes=[0, 1]).fit(X[:10], y[:10], X_public=X[:20].copy()).n_teachers_ == 1
 
 
 def test_without_constraint_fairpate_is_pate(rows):

@@ -217,7 +217,11 @@ READING = {
         r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows|"
         r"estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|(un)?named"  # columns are public
     ),
-    "utils/_containers.py": r"owner|name|len\(X\)|together|LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
+    "schema/_raw_table.py": (  # of the schema, and of public rows
+        r"owner|self\.owner|name|type\(schema\)\.__name__|', '\.join\(map\(repr, twice\)\)|len\(wrong\)|wrong\[:5\]|label|"
+        r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
+    ),
+    "utils/_containers.py": r"owner|names?|len\(X\)|together|LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
     "utils/_labels.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "_teachers/_partition.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least|lowest|"
