@@ -218,7 +218,8 @@ READING = {
         r"estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|(un)?named"  # columns are public
     ),
     "schema/_raw_table.py": (  # of the schema, and of public rows
-        r"owner|self\.owner|name|type\(schema\)\.__name__|', '\.join\(map\(repr, twice\)\)|len\(wrong\)|wrong\[:5\]|label|"
+        r"owner|self\.owner|name|type\(schema\)\.__name__|', '\.join\(map\(repr, twice\)\)|len\(wrong\)|"
+        r"wrong\[:5\]|label|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
     ),
     "utils/_containers.py": r"owner|names?|len\(X\)|together|LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
