@@ -27,8 +27,8 @@ class AdversarialBackend(GeneratorBackend):
 
     _parameter_constraints: dict[str, Any] = {
         "n_teachers": [Interval(Integral, 1, None, closed="left")],
-        "sampling": [StrOptions(set(SAMPLINGS))],
-        "normalization": [StrOptions(set(NORMALIZATIONS))],
+        "sampling": [StrOptions(set(SAMPLINGS)), None],
+        "normalization": [StrOptions(set(NORMALIZATIONS)), None],
         "teacher_loss": [StrOptions({"plain", "gold"})],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -45,8 +45,8 @@ class AdversarialBackend(GeneratorBackend):
         self,
         *,
         n_teachers: int,
-        sampling: str,
-        normalization: str,
+        sampling: str | None,
+        normalization: str | None,
         teacher_loss: str,
         n_steps: int,
         batch_size: int,
@@ -79,6 +79,12 @@ class AdversarialBackend(GeneratorBackend):
         self._validate_params()
         owner = type(self).__name__
         resolve_device(self.device, owner=owner)
+        given = [name for name in ("sampling", "normalization") if getattr(self, name) is not None]
+        if layout.balance is None and given:
+            raise ValueError(
+                f"The '{given[0]}' parameter of {owner} says how groups and labels are balanced, but the generator has "
+                "balance=None. Leave it None, or give the generator a 'balance'."
+            )
         if self.n_teachers > layout.n_rows:
             raise ValueError(
                 f"The 'n_teachers' parameter of {owner} must be an integer in [1, number of private rows]: "
@@ -121,8 +127,8 @@ class AdversarialPlan(BackendPlan):
             self.backend.n_teachers,
             rng,
             balanced=self.layout.balance is not None,
-            sampling=self.backend.sampling,
-            normalization=self.backend.normalization,
+            sampling=self.backend.sampling or "importance",
+            normalization=self.backend.normalization or "N1",
             features=None if known else _as_features(rows.values, rows.n_codes),
             public=None if known else _as_features(rows.public, rows.n_codes),
         )

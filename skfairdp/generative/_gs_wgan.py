@@ -58,11 +58,11 @@ class GSWGANBackend(AdversarialBackend):
     n_teachers : int, default=100
         Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
         minority's size would be a release.
-    sampling : {"importance", "stratified", "weights"}, default="importance"
+    sampling : {"importance", "stratified", "weights"} or None, default=None
         How a teacher balances groups and labels: by resampling its part (SIR), by fixed numbers of each group and label
-        in a batch, or by weights in its loss.
-    normalization : {"N1", "N2"}, default="N1"
-        Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised.
+        in a batch, or by weights in its loss. None: "importance", where the generator balances at all.
+    normalization : {"N1", "N2"} or None, default=None
+        Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised. None: "N1", where anything is balanced.
     teacher_loss : {"plain", "gold"}, default="plain"
         ``"gold"`` weighs rows inside a teacher by the ratio of densities it estimates itself.
     n_steps, batch_size : int, default=400, 32
@@ -99,8 +99,8 @@ class GSWGANBackend(AdversarialBackend):
         answers: str = "all",
         clipping: str = "unit",
         n_teachers: int = 100,
-        sampling: str = "importance",
-        normalization: str = "N1",
+        sampling: str | None = None,
+        normalization: str | None = None,
         teacher_loss: str = "plain",
         n_steps: int = 400,
         batch_size: int = 32,

@@ -162,3 +162,13 @@ def test_clipping_by_group_needs_groups_and_all_discriminators():
     with pytest.raises(ValueError, match="counts the gradients of all discriminators and needs answers='all'"):
         make(backend, ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("setting", [{"sampling": "weights"}, {"normalization": "N2"}])
+def test_how_to_balance_is_refused_where_nothing_is_balanced(setting):
+    X, y, s = easy(60)
+    ledger = PrivacyLedger()
+    backend = GSWGANBackend(**setting, **SMALL)
+    with pytest.raises(ValueError, match=f"The '{next(iter(setting))}' parameter of GSWGANBackend says how groups and"):
+        make(backend, balance=None, label_rates=None, ledger=ledger).fit(X, y, sensitive_features=s)
+    assert ledger.entries == ()
