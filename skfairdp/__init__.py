@@ -35,6 +35,7 @@ _WHERE = {
     "Schema": "schema",
     "SchemaEncoder": "schema",
     "SyntheticDataClassifier": "generative",
+    "SyntheticRows": "generative",
     "frontier": "model_selection",
     "pareto_frontier": "model_selection",
     "transfer_frontier": "model_selection",

@@ -23,6 +23,7 @@ from skfairdp.exceptions import LedgerError as LedgerError
 from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
 from skfairdp.generative import PFGuardGenerator as PFGuardGenerator
 from skfairdp.generative import SyntheticDataClassifier as SyntheticDataClassifier
+from skfairdp.generative import SyntheticRows as SyntheticRows
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
 from skfairdp.lagrangian import LagrangianClassifier as LagrangianClassifier

@@ -59,10 +59,11 @@ schema : Schema, default=None
 public_data : PublicData, default=None
     Public rows, as ``X_public`` of ``fit``, for where nothing can be passed to ``fit``, as in a StackingClassifier.
     ``clone`` shares it. Not together with ``X_public``.""",
-    "public_size": """\
-public_size : float, default={default}
-    Share of X, in (0, 1), that is declared public where no ``X_public`` is given: *nothing protects these rows*. Their
-    positions follow ``random_state``.""",
+    "rows_asked": """\
+public_data : PublicData or SyntheticRows, default=None
+    Where public rows come from that ``fit`` is not given: :class:`PublicData` are rows of yours (``clone`` shares
+    them), :class:`SyntheticRows` are sampled from the private table's own noisy tables, within the same ε. None is
+    ``SyntheticRows()``.""",
     "random_state": """\
 random_state : int, RandomState, Generator or None, default=None
     Public randomness, such as initial weights and the order of rows. Never noise, and never what is sampled in
@@ -116,7 +117,9 @@ n_queries, n_teachers, n_classes : int
 noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
     Noise on the counts.
 relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
-    Which data sets count as neighbours.""",
+    Which data sets count as neighbours.
+beside : DpEvent, default=NoOpDpEvent()
+    Gaussian releases of the same fit, which ``epsilon`` has to cover as well.""",
     "returns_vote_plan": """\
 plan : VotePlan
     The releases, with their noise and their event.""",

@@ -4,7 +4,7 @@ import math
 
 from skfairdp.privacy import gdp_mu
 
-__all__ = ["usual_teachers"]
+__all__ = ["usual_teachers", "variance_of_shares"]
 
 # With fewer rows a logistic regression says little more than which class is the larger one in its part.
 ROWS_PER_TEACHER = 8
@@ -50,3 +50,29 @@ def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) 
     moved = 1.0 if n_values <= 2 else math.sqrt(2.0)  # by one teacher, as in NoisyVotes
     balanced = TEACHERS_PER_ROOT * (n_rows * (moved / gdp_mu(epsilon, delta)) ** 2) ** (1 / 3)
     return int(max(1, min(balanced, n_rows // least, MOST_TEACHERS)))
+
+
+def variance_of_shares(n_features: int, *, n_rows: int, n_teachers: int, noise_std: float, n_queries: int) -> float:
+    """How far off a student's shares are: by the noise of the votes, and by what a teacher of few rows does not learn.
+
+    The sum that :func:`usual_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c.
+
+    Parameters
+    ----------
+    n_features, n_rows, n_teachers, n_queries : int
+    noise_std : float
+        Of one released share.
+
+    Returns
+    -------
+    variance : float
+        A function of public numbers.
+
+    Examples
+    --------
+    >>> from skfairdp._forecast import variance_of_shares
+    >>> round(variance_of_shares(14, n_rows=32_000, n_teachers=343, noise_std=1.0, n_queries=2000), 4)
+    0.0103
+    """
+    learnt_too_little = 2.0 / TEACHERS_PER_ROOT**3  # so that the cube root is where the sum is smallest
+    return n_features * (noise_std**2 / max(n_queries, 1) + learnt_too_little * n_teachers / n_rows)

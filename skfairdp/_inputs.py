@@ -1,11 +1,9 @@
 """The arguments of ``fit``, read and checked: private rows, public rows, domains, and the list of what is public.
 
 An estimator is asked here for its constructor parameters (``schema``, or ``classes``, ``groups`` and
-``sensitive_columns``; ``public_data``, ``public_size``, ``random_state``) and its name, and gets the attributes that
-scikit-learn's validation sets.
+``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from skfairdp._tables import SyntheticRows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
 from skfairdp.schema import SAID_BY_SCHEMA, RawTable, schema_of
@@ -28,12 +27,10 @@ from skfairdp.utils import (
     given_domain,
     group_domain,
     private_error,
-    public_generator,
     refuse_group_among_features,
     refuse_private_as_public,
     split_sensitive_columns,
     warn_caller,
-    without_types,
     without_values,
 )
 
@@ -57,6 +54,8 @@ LARGEST_PUBLIC = 1e100
 
 #: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of none.
 Groups = Literal["private", "public", "public, if given", "none"]
+#: Whether there are public rows, and where they come from.
+PublicRowsFrom = Literal["given", "given or own", "optional", "none"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +116,8 @@ class TrainingData:
     public : PublicRows or None
     reads : PublicReads
         Every public value that the outcome may follow; grows until the budget is spent.
+    own_rows : SyntheticRows or None
+        What makes rows from the private ones, where there are no public ones.
     """
 
     X: NDArray[np.float64]
@@ -126,6 +127,12 @@ class TrainingData:
     domain: NDArray[np.object_] | None
     public: PublicRows | None
     reads: PublicReads
+    own_rows: SyntheticRows | None = None
+
+    @property
+    def share_for_votes(self) -> float:
+        """What is left of the squared cost of the fit for what is asked about rows."""
+        return 1.0 if self.own_rows is None else 1 - self.own_rows.budget_share
 
 
 def read_training(
@@ -137,7 +144,7 @@ def read_training(
     X_public: Any = None,
     sensitive_features_public: Any = None,
     groups: Groups = "none",
-    public_rows: Literal["required", "optional", "none"] = "none",
+    public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it.
@@ -145,13 +152,13 @@ def read_training(
     Parameters
     ----------
     estimator : BaseEstimator
-        Its parameters name the domains, the sensitive columns and the share of public rows.
+        Its parameters name the domains, the sensitive columns and where public rows come from.
     X, y, sensitive_features, X_public, sensitive_features_public
         The arguments of ``fit``.
     groups : {"private", "public", "public, if given", "none"}, default="none"
         Whose groups are read.
-    public_rows : {"required", "optional", "none"}, default="none"
-        Whether there are public rows: those given, or the share of X that ``public_size`` holds out.
+    public_rows : {"given", "given or own", "optional", "none"}, default="none"
+        Whether there are public rows: given ones, or where none are given rows that the private table pays for.
     protects : Protects, default=Protects.RECORD
         Features and labels are public where only the sensitive attribute is protected.
 
@@ -167,30 +174,26 @@ def read_training(
     reads, owner = PublicReads(), _name(estimator)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
+    own = _own_rows(estimator, X_public, sensitive_features_public, public_rows)
+    if own is not None:
+        X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
-    holds_out = public_rows != "none" and X_public is None and _parameter(estimator, "public_size") is not None
-    table = read_table(estimator, X, reads, with_groups=groups == "private" or holds_out)
+    table = read_table(estimator, X, reads, with_groups=groups == "private")
     only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
     if only_groups:
         _check_public_table(table, X, y, sensitive_features, owner)
     classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
-        return TrainingData(table.X, codes, classes, *read, None, reads)
-    if public_rows == "none" or (public_rows == "optional" and X_public is None and not holds_out):
-        return TrainingData(table.X, codes, classes, None, None, None, reads)
+        return TrainingData(table.X, codes, classes, *read, None, reads, own)
+    if X_public is None or public_rows == "none":
+        return TrainingData(table.X, codes, classes, None, None, None, reads, own)
     _refuse_groups_twice(estimator, sensitive_features, sensitive_features_public)
-    kept: Any = slice(None)
-    if X_public is not None:
-        features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
-    else:
-        features, names, kept = _held_out_rows(
-            estimator, table, sensitive_features, sensitive_features_public, reads, needed=groups == "public"
-        )
+    features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
     _refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
-    return TrainingData(table.X[kept], codes[kept], classes, None, public.domain, public, reads)
+    return TrainingData(table.X, codes, classes, None, public.domain, public, reads)
 
 
 # ---------------------------------------------------------------------- X and y
@@ -537,6 +540,29 @@ def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tu
     return X_public.X, X_public.sensitive_features if groups is None else groups
 
 
+def _own_rows(
+    estimator: BaseEstimator, X_public: Any, groups: Any, public_rows: PublicRowsFrom
+) -> SyntheticRows | None:
+    """What makes rows from the private table, where no public ones are given and an estimator asks about rows."""
+    owner = _name(estimator)
+    if X_public is None and public_rows == "given":
+        raise ValueError(f"{owner} needs public rows: pass X_public to fit, or set 'public_data'.")
+    if X_public is None and public_rows == "given or own":
+        X_public = SyntheticRows()
+    if not isinstance(X_public, SyntheticRows):
+        return None
+    if groups is not None:
+        raise ValueError(f"{owner} got sensitive_features_public without X_public.")
+    X_public.check()
+    return X_public
+
+
+def _groups_of_own_rows(estimator: BaseEstimator, groups: Groups, sensitive_features: Any) -> Groups:
+    """Where rows come from the private table, so do their groups."""
+    known = sensitive_features is not None or _parameter(estimator, "sensitive_columns") is not None
+    return "private" if groups == "public" or (groups == "public, if given" and known) else "none"
+
+
 def _given_rows(
     estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, *, needed: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
@@ -566,47 +592,6 @@ def _raw_public_groups(raw: RawTable, given: Any, groups: NDArray[np.object_] | 
         return groups
     domain = raw.domain
     return domain[raw.groups(given, public=True, name="sensitive_features_public")]
-
-
-def _held_out_rows(
-    estimator: BaseEstimator,
-    table: Table,
-    sensitive_features: Any,
-    sensitive_features_public: Any,
-    reads: PublicReads,
-    *,
-    needed: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.object_] | None, NDArray[np.int64]]:
-    """The rows that ``public_size`` declares public, their groups, and the positions of those that stay private."""
-    owner, share = _name(estimator), _parameter(estimator, "public_size")
-    if share is None:
-        raise ValueError(
-            f"{owner} needs public rows: pass X_public to fit, or set 'public_size' to hold out a "
-            "share of X that will not be protected."
-        )
-    if sensitive_features_public is not None:
-        raise ValueError(f"{owner} got sensitive_features_public without X_public.")
-    groups, n_rows = table.groups, len(table.X)
-    if sensitive_features is not None and table.raw is not None:
-        groups = table.raw.domain[table.raw.groups(sensitive_features)]
-    elif sensitive_features is not None:
-        groups = as_groups(sensitive_features, n_rows, owner=owner)
-    if needed and groups is None:
-        raise ValueError(
-            f"{owner} needs groups for its fairness constraint: pass sensitive_features to fit, or name the "
-            "columns of X that hold them with 'sensitive_columns'."
-        )
-    n_public = math.ceil(share * n_rows)
-    if n_public >= n_rows:
-        raise ValueError(f"{owner} cannot hold out public rows: X has n_samples = {n_rows} and public_size={share}.")
-    # By position only: a stratified draw would let one private record move others.
-    random_state = _parameter(estimator, "random_state")
-    order = public_generator(random_state).permutation(n_rows)
-    held_out, kept = np.sort(order[:n_public]), np.sort(order[n_public:])
-    consequence = f"nothing protects them; their positions follow random_state={random_state}"
-    reads.note("rows held out by 'public_size'", "held out", n_public, consequence)
-    reads.note_number_of_rows(len(kept))
-    return table.X[held_out], None if groups is None else without_types(groups[held_out]), kept
 
 
 def _public_rows(

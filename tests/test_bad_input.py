@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, SyntheticRows
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting, VoteGate
@@ -88,13 +88,12 @@ def test_public_rows_with_other_columns_or_numbers_past_all_bounds(rows):
 
 
 def test_no_public_rows(rows):
-    for cls in (PATEClassifier, FairPATEClassifier):
-        with pytest.raises(ValueError, match=f"{cls.__name__} needs public rows.*X_public.*'public_size'"):
-            attempt(rows, cls, fit={"X_public": None})
+    with pytest.raises(ValueError, match="FairPATEClassifier needs the groups of the private rows"):
+        attempt(rows, fit={"X_public": None})
     with pytest.raises(ValueError, match="sensitive_features_public without X_public"):
-        attempt(rows, public_size=0.3, fit={"X_public": None, "sensitive_features_public": rows.groups_public})
-    with pytest.raises(ValueError, match=r"cannot hold out public rows.*n_samples = 1\b"):
-        attempt(rows, X=rows.X[:1], y=rows.y[:1], public_size=0.5, gamma=None, fit={"X_public": None})
+        attempt(rows, fit={"X_public": None, "sensitive_features_public": rows.groups_public})
+    with pytest.raises(ValueError, match="public rows twice"):
+        attempt(rows, public_data=SyntheticRows())
 
 
 # ---- labels --------------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def test_unusable_labels(rows, given_classes, bad, message):
 @pytest.mark.parametrize("y", [None, "no labels"])
 def test_y_is_required(rows, y):
     with pytest.raises(ValueError, match=r"requires y|1d array"):
-        FairPATEClassifier(public_size=0.3).fit(rows.X, y)
+        FairPATEClassifier(gamma=None).fit(rows.X, y)
 
 
 def test_one_class_is_an_error_only_where_classes_are_inferred(rows):
@@ -174,7 +173,7 @@ def test_unusable_public_groups(rows, bad, message):
     with pytest.raises(ValueError, match=message):
         attempt(rows, public=PublicData(rows.X_public, bad(rows.groups_public)))
     with pytest.raises(ValueError, match=message.replace("_public", "")):
-        attempt(rows, public_size=0.5, fit={"X_public": None, "sensitive_features": bad(rows.groups)})
+        attempt(rows, fit={"X_public": None, "sensitive_features": bad(rows.groups)})
 
 
 @pytest.mark.parametrize(
@@ -243,7 +242,7 @@ def test_small_groups_are_a_warning_with_the_public_numbers(rows):
         *({"n_teachers": value} for value in (0, -1, 401, 2.5, "many", None, True, 10**400)),
         *({"voting__threshold": value} for value in (0.5, 0.2, 1.1, np.nan, None, True)),
         *({"max_queries": value} for value in (0, -1, 2.5, "all", True)),
-        *({"public_size": value} for value in (0, 1, -0.5, 2, np.nan, True)),
+        *({"public_data": value} for value in (0.5, "own", SyntheticRows)),
         *({"noise_seed": value, "ledger": None} for value in (-1, 0.5, "x")),
         *({"random_state": value} for value in (-1, 0.5, "x")),
         *({name: value} for name in ("disparity", "voting", "gate__rule", "noise") for value in ("x", None, 1)),
@@ -300,9 +299,13 @@ def test_a_student_that_is_a_class_is_refused_before_anything_is_spent(rows):
         attempt(rows, student=LogisticRegression, epsilon=1e4)
 
 
-def test_more_teachers_than_rows_counts_the_rows_that_stay_private(rows):
-    with pytest.raises(ValueError, match=r"'n_teachers'.* is 250, more teachers than rows.*n_samples = 200"):
-        attempt(rows, n_teachers=250, public_size=0.5, gamma=None, fit={"X_public": None})
+@pytest.mark.parametrize(
+    "parameters",
+    [*({"budget_share": share} for share in (0, 1, -0.5, np.nan, None)), {"n_rows": 0}, {"n_rows": 2.5}, {"n_bins": 1}],
+)
+def test_bad_parameters_of_synthetic_rows_are_refused_before_anything_is_spent(rows, parameters):
+    with pytest.raises(ValueError, match=f"'{next(iter(parameters))}' parameter of SyntheticRows"):
+        attempt(rows, public_data=SyntheticRows(**parameters), gamma=None, fit={"X_public": None})
 
 
 # ---- the ledger ----------------------------------------------------------------------------------------------

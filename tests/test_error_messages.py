@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skfairdp import FairPATEClassifier, PublicPreprocessor
+from skfairdp import FairPATEClassifier, PublicPreprocessor, SyntheticRows
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, LabelGate, ParityPenaltyStudent, SoftVoting, VoteGate
 
@@ -65,11 +65,11 @@ CASES = {
     "y missing": {"y": lambda r: secretive(SECRET, None)},
     "y table": {"y": lambda r: np.full((400, 2), SECRET)},
     "y scalar": {"y": lambda r: SECRET},
-    "group unseen": {"held_out": lambda r: secretive(*[SECRET] * 200), "groups": ["x", "z"]},
-    "group missing": {"held_out": lambda r: secretive(SECRET, None)},
-    "group list": {"held_out": lambda r: secretive([SECRET])},
-    "groups short": {"held_out": lambda r: [SECRET] * 3},
-    "groups one": {"held_out": lambda r: [SECRET] * 400},
+    "group unseen": {"groups_of": lambda r: secretive(*[SECRET] * 200), "groups": ["x", "z"]},
+    "group missing": {"groups_of": lambda r: secretive(SECRET, None)},
+    "group list": {"groups_of": lambda r: secretive([SECRET])},
+    "groups short": {"groups_of": lambda r: [SECRET] * 3},
+    "groups one": {"groups_of": lambda r: [SECRET] * 400},
     "column unseen": {"X": lambda r: marked(r.X), "sensitive_columns": 0},
     "column string": {"X": lambda r: marked(r.X), "sensitive_columns": 1},
 }
@@ -91,9 +91,8 @@ def test_errors_repeat_nothing_of_a_private_row(rows, case):
     case = dict(case)
     X, y = (case.pop(name, lambda r, name=name: getattr(r, name))(rows) for name in ("X", "y"))
     fit = {"X_public": rows.public}
-    if "held_out" in case or "sensitive_columns" in case:
-        fit = {"sensitive_features": case.pop("held_out")(rows)} if "held_out" in case else {}
-        case["public_size"] = 0.5
+    if "groups_of" in case or "sensitive_columns" in case:
+        fit = {"sensitive_features": case.pop("groups_of")(rows)} if "groups_of" in case else {}
     said = error_of(lambda: FairPATEClassifier(n_teachers=5, random_state=0, **case).fit(X, y, **fit))
     assert not any(trace in said for trace in TRACES), said
 
@@ -138,7 +137,6 @@ domain = st.lists(st.sampled_from([0, 1, 2, "a", "b", None, (0, 1), 0.5, True]),
 #: For each parameter, values that mostly get past its own check: what then meets the others is what is tried.
 PLAUSIBLE = {
     "schema": st.none(),
-    "public_data": st.none(),
     "epsilon": number(1e-2, 50, 1e-300, 1e-9, 1e-5, 1e3, 1e9, 1e10),
     "delta": number(1e-9, 0.5, 1e-320, 1e-100, 0.999999),
     "gamma": st.one_of(st.none(), number(0, 1, 1e-320, 1e300)),
@@ -167,7 +165,15 @@ PLAUSIBLE = {
     ),
     "max_queries": st.integers(1, 20),
     "noise": option("gaussian", "discrete_gaussian"),
-    "public_size": st.one_of(st.none(), number(0.01, 0.99, 1e-300, 1 - 1e-16)),
+    "public_data": st.one_of(
+        st.none(),
+        st.builds(
+            SyntheticRows,
+            budget_share=number(0.01, 0.99, 1e-300, 1.0),
+            n_rows=st.integers(1, 40),
+            n_bins=st.one_of(st.none(), st.integers(2, 30)),
+        ),
+    ),
     "classes": st.one_of(st.none(), domain),
     "groups": st.one_of(st.none(), domain),
     "sensitive_columns": st.one_of(st.integers(-3, 3), st.lists(st.integers(-3, 3), max_size=3)),
@@ -244,7 +250,7 @@ def test_no_parameters_raise_anything_else(parameters, strange, hold_out):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(28, 2)), np.arange(28) % 2
     y = (X[:, 0] > 0).astype(int)
-    given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "public_size": 0.5}
+    given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "public_data": None}
     given["gate"] = VoteGate(min_count=1)
     given |= parameters | ({} if strange is None else {strange[0]: strange[1]})
     public = None if hold_out else X[14:]
@@ -259,7 +265,7 @@ def test_no_parameters_raise_anything_else(parameters, strange, hold_out):
 @calm
 @given(calls, PLAUSIBLE["voting"], st.booleans())
 def test_no_arguments_raise_anything_else(call, voting, fair):
-    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, public_size=0.5, voting=voting, random_state=0)
+    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, voting=voting, random_state=0)
     model.set_params(gamma=0.3 if fair else None, gate__min_count=1)
     if call["X_public"] is None:
         call["sensitive_features_public"] = None

@@ -190,7 +190,7 @@ PUBLIC_ROWS = [
     mistake(
         "no public rows",
         lambda ledger: fair(ledger).fit(R.X, R.y),
-        "FairPATEClassifier needs public rows", "X_public",
+        "FairPATEClassifier needs the groups of the private rows", "sensitive_features",
     ),
     mistake(
         "the groups of the private rows for the public ones",

@@ -35,7 +35,10 @@ MODELS = [
         FairPATEClassifier(voting="gnmax", noise="discrete_gaussian", gate=VoteGate(min_count=5), gamma=0.5, **GIVEN),
         WITH_PUBLIC_ROWS,
     ),
+    (PATEClassifier(n_teachers=10, **GIVEN), {}),
+    (FairPATEClassifier(groups=[0, 1], voting="gnmax", gamma=0.5, **GIVEN), OF_GROUPS),
     (FairDPSGDClassifier(**DPSGD), WITH_PUBLIC_ROWS),
+    (FairDPSGDClassifier(groups=[0, 1], **DPSGD), OF_GROUPS),
     (FairDPSGDClassifier(parity="signed_loss", groups=[0, 1], **DPSGD), OF_GROUPS),
     (PFLDClassifier(**PFLD), OF_GROUPS),
     (PFLDClassifier(primal=NoisyGradients(4, sampling_probability=0.05), **PFLD), OF_GROUPS),
@@ -79,5 +82,5 @@ def test_a_plan_for_seeded_noise_promises_nothing():
 
 
 def test_bad_input_is_an_error_of_the_plan_as_of_the_fit():
-    with pytest.raises(ValueError, match="needs public rows"):
-        PATEClassifier(**GIVEN).planned_privacy(X, Y)
+    with pytest.raises(ValueError, match="needs the groups of the private rows"):
+        FairPATEClassifier(**GIVEN).planned_privacy(X, Y)

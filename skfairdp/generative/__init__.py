@@ -1,9 +1,8 @@
 """Synthetic data: private generators that sample groups and labels at balanced rates."""
 
-from skfairdp.generative._backend import GeneratorBackend
+from skfairdp._tables import GeneratorBackend, MarginalsBackend, SyntheticRows
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._gs_wgan import GSWGANBackend
-from skfairdp.generative._marginals import MarginalsBackend
 from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
 from skfairdp.generative._synthetic_data_classifier import SyntheticDataClassifier
 from skfairdp.generative._table_codec import TableCodec
@@ -18,6 +17,7 @@ __all__ = [
     "PATEGANBackend",
     "PFGuardGenerator",
     "SyntheticDataClassifier",
+    "SyntheticRows",
     "TableCodec",
     "UnitCodec",
 ]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp._tables import BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar

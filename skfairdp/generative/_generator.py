@@ -13,15 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
+from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.generative._backend import GeneratorBackend, GeneratorPlan, Model
-from skfairdp.generative._group_rates import BALANCES, fair_label_rates, on_simplex, target_rates
+from skfairdp.generative._group_rates import BALANCES, fair_label_rates, target_rates
 from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._inputs import GeneratorData, read_generator_data
-from skfairdp.generative._marginals import MarginalsBackend
 from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
-from skfairdp.generative._samplers import drawn_cells, restricted
+from skfairdp.generative._samplers import restricted
 from skfairdp.generative._schema_columns import raw_features, raw_table
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._vector_codec import UnitCodec

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import Model
+from skfairdp._tables import Model
 
-__all__ = ["BALANCES", "fair_label_rates", "given_label_rates", "on_simplex", "target_rates", "tilted_label_rates"]
+__all__ = ["BALANCES", "fair_label_rates", "given_label_rates", "target_rates", "tilted_label_rates"]
 
 BALANCES = ("group", "group_and_label")
 
@@ -19,22 +19,6 @@ _TILTS = np.arange(-1.0, 1.01, 0.1)
 _SHARPENINGS = np.arange(0.0, 0.61, 0.1)
 _ACCURACY_GIVEN = 0.01  # most that may be lost for fairness
 _DEMOGRAPHIC_WEIGHT = 1.8  # against equalized odds, which this classifier overstates more than trained ones show
-
-
-def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Nearest non-negative vectors with the totals of the given ones, as shares; even where the total is not positive.
-
-    Rows of a matrix are projected one by one (Euclidean projection; Duchi et al. 2008).
-    """
-    rows = np.atleast_2d(np.asarray(noisy, dtype=np.float64))
-    totals = rows.sum(axis=1, keepdims=True)
-    falling = -np.sort(-rows, axis=1)
-    excess = (np.cumsum(falling, axis=1) - totals) / np.arange(1, rows.shape[1] + 1)
-    last = np.count_nonzero(falling > excess, axis=1, keepdims=True) - 1
-    kept = np.maximum(rows - np.take_along_axis(excess, np.maximum(last, 0), axis=1), 0.0)
-    total = kept.sum(axis=1, keepdims=True)
-    shares = np.where((totals > 0) & (total > 0), kept / np.where(total > 0, total, 1.0), 1.0 / rows.shape[1])
-    return shares.reshape(np.shape(noisy))
 
 
 def target_rates(

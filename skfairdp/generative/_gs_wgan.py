@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp._tables import Layout
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
-from skfairdp.generative._backend import Layout
 from skfairdp.generative._releases import CountsOfRows, MeanGradient, SanitisedGradient
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 from skfairdp.utils._sklearn import StrOptions

@@ -16,10 +16,21 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skfairdp._inputs import check_public_columns, public_arguments, read_classes, read_private_groups
+from skfairdp._tables import (
+    Declarations,
+    Form,
+    Layout,
+    Rows,
+    SampleForm,
+    Table,
+    array_of,
+    as_container,
+    as_entries,
+    codes_of_entries,
+    read_table,
+    type_of,
+)
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.generative._backend import Layout, Rows
-from skfairdp.generative._dataframes import Table, as_container, as_entries, codes_of_entries, read_table
-from skfairdp.generative._declared import Declarations, Form, SampleForm, array_of, type_of
 from skfairdp.generative._group_rates import given_label_rates
 from skfairdp.generative._schema_columns import declarations_of, numbers_of
 from skfairdp.generative._table_codec import TableCodec, TableEncoder

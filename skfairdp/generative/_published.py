@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from skfairdp._docs import shared_docs
+from skfairdp._tables import Layout
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
-from skfairdp.generative._backend import Layout
 from skfairdp.generative._releases import BinnedGradients, MajorityBits, TopSigns
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 from skfairdp.utils._sklearn import Interval

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._backend import RELATION
+from skfairdp._tables import RELATION
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,

@@ -1,4 +1,4 @@
-"""Which group and label each synthetic row gets, and fair batches for teachers from a teacher's own part alone."""
+"""Which groups and labels are sampled, and fair batches for teachers from a teacher's own part alone."""
 
 import warnings
 from collections.abc import Mapping
@@ -15,7 +15,6 @@ __all__ = [
     "SAMPLINGS",
     "TeacherParts",
     "density_ratios",
-    "drawn_cells",
     "importance_weights",
     "restricted",
 ]
@@ -27,19 +26,6 @@ _LARGEST_RATIO = 20.0
 
 
 # ---- what is sampled from a fitted model -----------------------------------------------------------------------
-def drawn_cells(rates: NDArray[np.float64], n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Groups and labels in random order, each as often as its share says, up to one row that is drawn at random."""
-    expected = rates * n_samples
-    times = np.floor(expected).astype(np.int64)
-    missing = n_samples - int(times.sum())
-    if missing:
-        # Systematic sampling of the remainders: each cell gets its remainder on average, and at most one row.
-        reached = np.cumsum(expected - times)
-        marks = rng.random() + np.arange(missing)
-        np.add.at(times, np.minimum(np.searchsorted(reached * missing / reached[-1], marks), len(rates) - 1), 1)
-    return rng.permutation(np.repeat(np.arange(len(rates)), times))
-
-
 def restricted(
     rates: NDArray[np.float64], conditions: Mapping[str, Any] | None, groups: Any, classes: Any, owner: str
 ) -> NDArray[np.float64]:

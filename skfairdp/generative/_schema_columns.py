@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.generative._declared import Declarations
+from skfairdp._tables import Declarations
 from skfairdp.schema import Boolean, Category, Date, Number, RawTable, Schema
 
 __all__ = ["declarations_of", "numbers_of", "raw_features", "raw_table"]

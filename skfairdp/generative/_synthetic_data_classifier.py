@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
+from skfairdp._tables import GeneratorBackend
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
-from skfairdp.generative._backend import GeneratorBackend
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import read_container
 from skfairdp.privacy import Plan, PrivacyLedger

@@ -11,17 +11,23 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp.generative._columns import (
+from skfairdp._tables import (
     CategoryColumn,
     Column,
+    Declarations,
+    Declared,
     NumberColumn,
+    Table,
+    as_entries,
+    as_numbers,
+    can_be_missing,
+    code_type,
+    dtype_of,
     fine_grid,
-    merged_grid,
+    kind_of,
     quantile_starts,
+    settled,
 )
-from skfairdp.generative._counting import code_type
-from skfairdp.generative._dataframes import Table, as_entries, as_numbers
-from skfairdp.generative._declared import Declarations, Declared, can_be_missing, dtype_of, kind_of
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 from skfairdp.utils._sklearn import Interval
 
@@ -121,17 +127,11 @@ class TableEncoder:
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
-        counts = []
-        for j in self.unsettled:
-            fine = self.columns[j]
-            counts.append(np.bincount(fine.encode(table.columns[j]), minlength=fine.n_codes)[: fine.n_values])
-        noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+        fine = [self.columns[j] for j in self.unsettled]
+        merged = settled(fine, [table.columns[j] for j in self.unsettled], mechanism, noise, self.n_bins)
         columns = list(self.columns)
-        for j, histogram in zip(self.unsettled, noisy, strict=True):
-            column = columns[j]
-            assert isinstance(column, NumberColumn)
-            starts, high = merged_grid(column.starts, column.high, histogram, mechanism.sigma, self.n_bins)
-            columns[j] = replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high)
+        for j, column in zip(self.unsettled, merged, strict=True):
+            columns[j] = column
         return replace(self, columns=tuple(columns), unsettled=())
 
     def encode(self, table: Table) -> NDArray[np.unsignedinteger[Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp.generative._dataframes import as_numbers
+from skfairdp._tables import as_numbers
 
 __all__ = ["UnitCodec", "UnitEncoder"]
 

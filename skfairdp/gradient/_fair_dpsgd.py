@@ -35,9 +35,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     Each step is ``θ ← θ - η [ (Σ clip(g_i) + noise) / (qN) + λ ∇DPFR(θ; public) ]``. The fairness term reads public
     rows and the present θ only, so it is post-processing: free, unbiased, unclipped, and computed apart from the
-    private gradients. (FairDP-SGD, Yaghini et al. 2023.) Without public rows, ``parity="signed_loss"`` puts the term
-    into the loss of the private rows, inside the clipping, steered by noisy rates of the groups, which are charged:
-    ε covers steps and rates together.
+    private gradients. (FairDP-SGD, Yaghini et al. 2023.) Without public rows a signed loss puts the term into the loss
+    of the private rows, inside the clipping, steered by noisy rates of their groups, which are charged: ε covers steps
+    and rates together, and the groups are protected as well.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     lam : float, default=0.5
         Weight λ ≥ 0 of the parity term: of the penalty, or the largest weight that the signed loss may reach. 0 is
         plain DP-SGD, bit for bit, and reads neither public rows nor groups.
-    parity : {"public_penalty", "signed_loss"}, PublicPenalty or SignedLoss, default="public_penalty"
+    parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
-        ones.
+        ones. None: the penalty where there are public rows, else the signed loss.
     net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained. "mlp" has 64 tanh units, "cnn" two convolutions; ``mlp(...)`` and
         ``cnn(...)`` of this module set their sizes. A module maps float rows to one logit per class; one that mixes
@@ -59,16 +59,13 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     public_n_rows : int, default=None
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
         It need not be exact, and nothing else follows from the true number, which stays private. A fit takes as long as
-        for so many rows. Not together with ``public_size``. None counts the rows, and the count is then public.
+        for so many rows. None counts the rows, and the count is then public.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
         Clipping bound of per-sample gradients. None is 1, and 4 for a signed loss, whose weights make gradients larger.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
-    public_size : float, default=None
-        Share of the rows given to ``fit`` to hold out as public, by position. **Those rows are not protected**, and
-        which rows they are, a function of ``random_state`` and the number of rows, is public too.
     {classes}
     groups : list, default=None
         All groups (tuples for intersections). None takes those of the public rows; for a signed loss, those of the
@@ -131,7 +128,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
-        "public_size": [Interval(Real, 0, 1, closed="neither"), None],
         "public_data": [PublicData, None],
     }
 
@@ -141,13 +137,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         lam: float = 0.5,
-        parity: str | PublicPenalty | SignedLoss = "public_penalty",
+        parity: str | PublicPenalty | SignedLoss | None = None,
         net: Any = "mlp",
         public_n_rows: int | None = None,
         average_last: float = 0.25,
         max_grad_norm: float | None = None,
         noise_multiplier: float | None = None,
-        public_size: float | None = None,
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
@@ -167,7 +162,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         self.average_last = average_last
         self.max_grad_norm = max_grad_norm
         self.noise_multiplier = noise_multiplier
-        self.public_size = public_size
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
@@ -192,12 +186,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Private rows (of which ``public_size`` may be declared public).
+            Private rows.
         {y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows of X; read only for a signed loss, and for the rows that ``public_size`` holds out.
+            Groups of the rows of X; read only for a signed loss.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Unlabelled public rows, for the penalty. Not needed with ``lam=0`` or a signed loss.
+            Unlabelled public rows, for the penalty. Without them parity comes from a signed loss.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
 
@@ -242,9 +236,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         sensitive_features_public: Any = None,
     ) -> TrainingData:
         self._validate_params()
-        parity = as_parity(self.parity, type(self).__name__)
-        named = (X_public, sensitive_features_public, self.public_data, self.public_size)
-        given = any(rows is not None for rows in named)
+        given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
+        parity = as_parity(self.parity, type(self).__name__, has_public_rows=given)
         self._check_public_rows(parity, given)
         return read_training(
             self,
@@ -260,7 +253,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import DPStep, as_net
 
         owner, relation = type(self).__name__, relation_for(self.public_n_rows)
-        parity = as_parity(self.parity, owner) if self.lam > 0 else PublicPenalty()
+        parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
+        parity = parity if self.lam > 0 else PublicPenalty()
         max_grad_norm = self.max_grad_norm or parity.usual_max_grad_norm
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
@@ -291,22 +285,15 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         network = prepare_network(plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner)
         if self.lam == 0:
             return network, {}
-        return network, as_parity(self.parity, owner).terms(plan, data, network, self.lam, seeds[1])
+        parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
+        return network, parity.terms(plan, data, network, self.lam, seeds[1])
 
     def _check_public_rows(self, parity: PublicPenalty | SignedLoss, given: bool) -> None:
         owner = type(self).__name__
-        if self.public_n_rows is not None and self.public_size is not None:
-            raise ValueError(
-                f"{owner} got 'public_n_rows' together with 'public_size'. Which rows are held out as public follows "
-                "from the true number of rows, which 'public_n_rows' keeps private: one record more would make other "
-                "records public. Pass public rows as X_public, or leave 'public_n_rows' out, which makes the number "
-                "public."
-            )
         if given and isinstance(parity, SignedLoss):
             raise ValueError(
                 f"{owner} got public rows together with parity='signed_loss'. Leave out X_public, "
-                "sensitive_features_public, 'public_data' and 'public_size', or set parity='public_penalty', which "
-                "costs nothing."
+                "sensitive_features_public and 'public_data', or set parity='public_penalty', which costs nothing."
             )
 
     def _check_noise(self, plan: DPSGDPlan) -> None:

@@ -121,7 +121,7 @@ class PublicPenalty(BaseEstimator):
         {returns_rows_read}
         """
         if lam > 0:
-            return {"groups": "public", "public_rows": "required"}
+            return {"groups": "public", "public_rows": "given"}
         return {"groups": "public, if given", "public_rows": "optional"}
 
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> None:
@@ -278,13 +278,15 @@ class SignedLoss(BaseEstimator):
 _PARTS: dict[str, Any] = {"public_penalty": PublicPenalty, "signed_loss": SignedLoss}
 
 
-def as_parity(parity: Any, owner: str) -> PublicPenalty | SignedLoss:
-    """Return the part that ``parity`` is or names, with its parameters checked.
+def as_parity(parity: Any, owner: str, *, has_public_rows: bool) -> PublicPenalty | SignedLoss:
+    """Return the part that ``parity`` is or names, with its parameters checked; None follows the rows there are.
 
     Raises
     ------
     ValueError
         It is neither, or one of its parameters is outside its range.
     """
+    if parity is None:
+        parity = "public_penalty" if has_public_rows else "signed_loss"
     part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner)
     return part

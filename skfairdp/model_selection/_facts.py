@@ -28,9 +28,8 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     if public is not None:
         public = public.X if isinstance(public, PublicData) else public
         reads.note("public rows", "given", len(public), "handed on to every fit")
-    held_out = getattr(inner, "public_size", None)
-    if public is None and held_out is not None:
-        reads.note("rows held out by 'public_size'", "held out", held_out, "this share; nothing protects it")
+    elif isinstance(getattr(inner, "public_data", None), PublicData):
+        reads.note("public rows", "given", len(inner.public_data.X), "by 'public_data', in every fit")
     if isinstance(data.scores, PublicScores):
         reads.note("public rows to score on", "given", len(data.scores.rows.y), "with labels")
     reads.note("candidates of the grid", "given", len(data.grid), "public, and the order of trying them")

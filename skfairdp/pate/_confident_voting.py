@@ -14,6 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._vote_plan import (
     NOISE_SCALE,
+    NOTHING,
     UNANSWERED,
     ReleasedVotes,
     VotePlan,
@@ -109,6 +110,7 @@ class ConfidentVoting(BaseEstimator):
         n_classes: int,
         noise: str = "gaussian",
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+        beside: DpEvent = NOTHING,
     ) -> VotePlan:
         """Choose the noise for a threshold per query, and for noisy maxima up to a count or a filter.
 
@@ -128,7 +130,7 @@ class ConfidentVoting(BaseEstimator):
         if n_classes < 2:
             return nothing_asked(n_queries, n_teachers, relation)
         votes: dict[str, Any] = {"noise": noise, "n_teachers": n_teachers, "relation": relation}
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise)
+        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
         n_maxima = min(n_queries, self.max_answers or math.ceil(0.6 * n_queries))
 
         # Equal shares of the squared Gaussian cost for thresholds and maxima.
@@ -140,8 +142,8 @@ class ConfidentVoting(BaseEstimator):
 
         plan = partial(VotePlan, relation=relation, n_queries=n_queries, n_teachers=n_teachers)
         if self._filters(n_classes, noise):
-            return self._filtered(plan, *mechanisms(1.0), n_queries, mu, epsilon, delta)
-        return self._counted(plan, mechanisms, n_queries, n_maxima, epsilon, delta)
+            return self._filtered(plan, *mechanisms(1.0), n_queries, mu, epsilon, delta, beside)
+        return self._counted(plan, mechanisms, n_queries, n_maxima, epsilon, delta, beside)
 
     def _filters(self, n_classes: int, noise: str) -> bool:
         """Whether the adaptive Gaussian filter accounts for the transcript."""
@@ -161,10 +163,11 @@ class ConfidentVoting(BaseEstimator):
         mu: float,
         epsilon: float,
         delta: float,
+        beside: DpEvent,
     ) -> VotePlan:
         step = bit.mu_squared + maximum.mu_squared
         cap = min(mu, math.sqrt(n_queries * step))  # never certify more than the queries could ever use
-        while epsilon_of(GaussianDpEvent(1 / cap), delta) > epsilon:
+        while epsilon_of(compose(beside, GaussianDpEvent(1 / cap)), delta) > epsilon:
             cap *= 1 - 1e-12  # 1/cap was rounded down
         filter_mu = cap * (1 - 1e-12)  # the filter stays below what the event states, whatever 1/cap rounded to
         if step > filter_mu**2:
@@ -183,15 +186,19 @@ class ConfidentVoting(BaseEstimator):
         n_maxima: int,
         epsilon: float,
         delta: float,
+        beside: DpEvent,
     ) -> VotePlan:
         def declared(factor: float) -> DpEvent:
             bit, maximum = mechanisms(factor)
             return compose(repeat(bit.event, n_queries), repeat(maximum.event, n_maxima))
 
+        def cost(factor: float) -> DpEvent:
+            return compose(beside, declared(factor))
+
         factor = 1.0
         if self.sigma_threshold is None or self.sigma is None:
             try:
-                factor = calibrate_noise(declared, epsilon, delta, guess=0.85)
+                factor = calibrate_noise(cost, epsilon, delta, guess=0.85)
             except ValueError:
                 raise ValueError(
                     f"The noise scale given to ConfidentVoting alone costs more than epsilon={epsilon:g}. Raise it, "
@@ -200,7 +207,7 @@ class ConfidentVoting(BaseEstimator):
         bit, maximum = mechanisms(factor)
         releases = (f"{n_queries} thresholds", f"at most {n_maxima} noisy maxima")
         counted = plan(event=declared(factor), releases=releases, bit=bit, maximum=maximum, n_maxima=n_maxima)
-        return within_budget(counted, self, epsilon, delta)
+        return within_budget(counted, self, epsilon, delta, beside)
 
     def release(
         self,

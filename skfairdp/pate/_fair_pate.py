@@ -12,10 +12,11 @@ from sklearn.base import clone
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_training
-from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
+from skfairdp.pate._asking import AsksForVotes, check_learners
 from skfairdp.pate._gates import LabelGate, VoteGate, as_gate
 from skfairdp.pate._learning import (
     LearnsFromVotes,
@@ -28,9 +29,9 @@ from skfairdp.pate._learning import (
     tell_answers,
 )
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
-from skfairdp.pate._pate import PATEClassifier, check_learners, count_queries, count_teachers, usual_teacher
+from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._vote_plan import UNANSWERED, VotePlan, check_numbers
+from skfairdp.pate._vote_plan import UNANSWERED, check_numbers
 from skfairdp.pate._votes import SoftVoting, as_voting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
@@ -41,13 +42,16 @@ __all__ = ["FairPATEClassifier"]
 
 
 @shared_docs
-class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
+class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
-    **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row.
-    Private groups are never read (except with ``public_size``, whose held-out rows are not protected). The number of
-    rows, the classes, all constructor parameters, the public rows *and their groups* count as public.
+    **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
+    number of rows, the classes, all constructor parameters, the public rows *and their groups* count as public.
     ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
+
+    **No public rows?** Then ``fit(X, y, sensitive_features=groups)`` is all: rows are sampled from noisy tables of the
+    private ones (:class:`SyntheticRows`), within the same ε, and groups are protected like features and labels. With
+    public rows private groups are never read.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and, with the
     built-in student, of its predictions on the public rows (``student_gap_``). On other rows the gap is an estimate:
@@ -95,12 +99,11 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
-    {public_size}
     {classes}
     {public_groups}
     {sensitive_columns}
     {schema}
-    {public_data}
+    {rows_asked}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
@@ -194,12 +197,11 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         voting: Any = "soft",
         max_queries: int | None = None,
         noise: str = "gaussian",
-        public_size: float | None = None,
         classes: ArrayLike | None = None,
         groups: Sequence[Any] | None = None,
         sensitive_columns: str | int | Sequence[str | int] | None = None,
         schema: Schema | None = None,
-        public_data: PublicData | None = None,
+        public_data: PublicData | SyntheticRows | None = None,
         memory: str | joblib.Memory | None = None,
         n_jobs: int | None = None,
         random_state: RandomStateLike = None,
@@ -218,7 +220,6 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.voting = voting
         self.max_queries = max_queries
         self.noise = noise
-        self.public_size = public_size
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
@@ -245,11 +246,11 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Private rows (of which ``public_size`` may be declared public).
+            Private rows.
         y : array-like of shape (n_rows,)
             Private labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows of X; read only for the rows that ``public_size`` holds out. Columns of a DataFrame form
+            Private groups of the rows of X, read only where there are no public rows. Columns of a DataFrame form
             intersections.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
             Unlabelled public rows. Use :class:`PublicData` inside a search.
@@ -267,24 +268,17 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
         )
-        plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)
-        public: Any = data.public
-        n_classes, rng = len(data.classes), public_generator(self.random_state)
-        queries = rng.permutation(len(public.X))[: plan.n_queries]
-        asked = None if public.groups is None else public.groups[queries]
-        gate = self._open_gate(public, n_classes) if self._gates_votes else None
+        plan, n_classes = self._plan(data), len(data.classes)
+        rng = public_generator(self.random_state)
+        gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
 
         with self._spend(plan, data.reads) as noise:
-            parts = position_partition(len(data.X), plan.n_teachers, random_state=rng)
-            teachers = fit_teachers(
-                usual_teacher(self.teacher), data.X, data.y, parts, n_teachers=plan.n_teachers, n_classes=n_classes,
-                random_state=rng, n_jobs=self.n_jobs, memory=self.memory, verbose=self.verbose,
-            )  # fmt: skip
-            votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
-            released = voting.release(votes, plan, noise, gate=gate, groups=asked, verbose=self.verbose)
+            asked, released = self._ask(data, plan, noise, rng, gate)
 
-        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.n_teachers, plan.n_queries
-        self._lessons = Lessons.of(public, queries, released, n_classes, self.disparity)
+        if asked.sampled is not None:
+            self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
+        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
+        self._lessons = Lessons.of(asked, released, n_classes, self.disparity)
         with paid_votes("; refit(student=...) trains another from them"):
             return self._learn()
 
@@ -306,24 +300,12 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
             groups="public" if self._needs_groups else "public, if given",
-            public_rows="required",
+            public_rows="given or own",
         )
         check_learners(self, data)
-        self._warn_of_small_groups(data.public)
+        if data.public is not None:
+            self._warn_of_small_groups(data.public)
         return data
-
-    def _plan(self, data: TrainingData) -> VotePlan:
-        assert data.public is not None
-        voting = as_voting(self.voting, type(self).__name__)
-        plan: VotePlan = voting.plan(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
-            n_teachers=count_teachers(self, len(data.X), len(data.classes)),
-            n_classes=len(data.classes),
-            noise=self.noise,
-        )
-        return plan
 
     def _learn(self) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
@@ -336,7 +318,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             )
         labels = lessons.labels(self._parts()["voting"])
         if self._gated and not self._gates_votes:
-            labels = gate_labels(labels, public.groups[lessons.queries], self._open_gate(public, n_classes))
+            labels = gate_labels(labels, public.groups[lessons.queries], self._open_gate(public.domain, n_classes))
         self.student_ = self._teach(labels)
         tell_answers(self, lessons, labels)
         if public.groups is not None:
@@ -373,9 +355,9 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _needs_groups(self) -> bool:
         return self.gamma is not None or (self._penalised and self.student.penalty_weight > 0)
 
-    def _open_gate(self, public: PublicRows, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
+    def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
         gate: VoteGate = self._parts()["gate"]
-        return gate.open(public.n_groups, n_classes, gamma=self.gamma, disparity=self.disparity, counts=counts)
+        return gate.open(len(domain), n_classes, gamma=self.gamma, disparity=self.disparity, counts=counts)
 
     def _teach(self, labels: NDArray[np.int64]) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
@@ -413,9 +395,16 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     # ------------------------------------------------------------------ warnings
 
-    def _warn_of_small_groups(self, public: Any) -> None:
-        if not self._gated:
+    def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int = 0) -> None:
+        if not self._gated or public.groups is None:
             return
+        if n_within_noise:
+            warn_caller(
+                f"{n_within_noise} of the {public.n_groups} groups of {type(self).__name__} have a released count "
+                "within its noise: rows sampled for them are mostly those of the other groups, and so is what parity "
+                "is held on. Raise 'epsilon', merge groups, or give public rows.",
+                FairnessWarning,
+            )
         min_count = self._parts()["gate"].min_count
         smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
         if smallest < min_count:
@@ -429,7 +418,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _warn_of_gaps(self, counts: NDArray[np.int64]) -> None:
         """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it."""
         owner, gate, gamma = type(self).__name__, self._parts()["gate"], self.gamma
-        if self._gated and self._open_gate(self._lessons.public, len(self.classes_), counts).is_stuck():
+        if self._gated and self._open_gate(self._lessons.public.domain, len(self.classes_), counts).is_stuck():
             warn_caller(
                 f"The gate of {owner} ended where every further label would raise the disparity, so some "
                 f"queries went unanswered (gamma={gamma}, min_count={gate.min_count}). Raise 'gamma' or "

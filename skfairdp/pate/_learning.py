@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from skfairdp._inputs import PublicRows, read_features
 from skfairdp._teachers import as_classifiers
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessGate
+from skfairdp.pate._asking import Questions
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._vote_plan import UNANSWERED, ReleasedVotes
 from skfairdp.utils import RandomStateLike, public_generator
@@ -60,6 +61,10 @@ class Lessons:
         Positions of the public rows asked about, in the order of asking.
     votes : ReleasedVotes
     n_classes : int
+    told : ndarray of shape (n_queries, n_classes) or None, default=None
+        How likely each label is by the tables that the rows were sampled from, where they were.
+    trust : float, default=0.0
+        Weight of these beside released shares, in [0, 1].
     denoiser : SoftLabelStudent, ConstantStudent or None
         Of released shares: their regression on the queries. It serves every γ and threshold of a sweep.
     """
@@ -68,23 +73,33 @@ class Lessons:
     queries: NDArray[np.int64]
     votes: ReleasedVotes
     n_classes: int
+    told: Array | None = None
+    trust: float = 0.0
     denoiser: Any = None
 
     @classmethod
-    def of(
-        cls,
-        public: PublicRows,
-        queries: NDArray[np.int64],
-        votes: ReleasedVotes,
-        n_classes: int,
-        disparity: str = "others",
-    ) -> "Lessons":
+    def of(cls, asked: Questions, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> "Lessons":
         """Lessons with their denoiser, where shares were released."""
+        public, queries, sampled = asked.public, asked.asked, asked.sampled
         lessons = cls(public, queries, votes, n_classes)
         if votes.shares is None:
             return lessons
+        if sampled is not None:
+            lessons = replace(lessons, told=sampled.shares[queries], trust=asked.trust)
         denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
-        return cls(public, queries, votes, n_classes, denoiser)
+        return replace(lessons, denoiser=denoiser)
+
+    @property
+    def shares(self) -> Array | None:
+        """Released shares, averaged with what the tables say of the rows, where they say something."""
+        if self.told is None or self.votes.shares is None:
+            return self.votes.shares
+        return self.trust * self.told + (1 - self.trust) * self.votes.shares
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise that is drawn anew for each of these shares."""
+        return (1 - self.trust) * self.votes.noise_std
 
     @property
     def X(self) -> Array:
@@ -106,7 +121,7 @@ class Lessons:
         """Fit a student of shares. All released shares count, answered or not, unless told otherwise."""
         if self.n_classes < 2:
             return ConstantStudent()
-        shares, told = self.votes.shares, labels != UNANSWERED
+        shares, told = self.shares, labels != UNANSWERED
         if shares is None:
             shares = np.eye(self.n_classes)[labels]  # of the unanswered, which are left out, any row
         elif not answered_only:
@@ -117,7 +132,7 @@ class Lessons:
         return student.fit(
             self.X[told],
             shares[told],
-            noise_std=self.votes.noise_std,
+            noise_std=self.noise_std,
             X_public=public.X,
             groups=public.groups,
             n_groups=public.n_groups or None,

@@ -8,33 +8,34 @@ from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._forecast import usual_teachers
 from skfairdp._inputs import TrainingData, read_training
-from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
+from skfairdp.pate._asking import AsksForVotes, check_learners
 from skfairdp.pate._learning import LearnsFromVotes, Lessons, check_student, fit_student, paid_votes, tell_answers
-from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._vote_plan import VotePlan, check_numbers
+from skfairdp.pate._vote_plan import check_numbers
 from skfairdp.pate._votes import SoftVoting, as_voting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
-__all__ = ["PATEClassifier", "check_learners", "count_queries", "count_teachers", "usual_teacher"]
+__all__ = ["PATEClassifier"]
 
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
-TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
 @shared_docs
-class PATEClassifier(LearnsFromVotes, PrivateClassifier):
+class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
     number of rows, the classes, all constructor parameters and the public rows count as public; public rows are not
     protected. ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
+
+    **No public rows?** Then ``fit(X, y)`` is all: rows are sampled from noisy tables of the private ones
+    (:class:`SyntheticRows`), within the same ε.
 
     Private aggregation (Papernot et al. 2017, 2018): each private row belongs to one teacher, chosen by its position,
     so changing one row changes one vote. Only noisy votes leave the private side.
@@ -62,10 +63,9 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
-    {public_size}
     {classes}
     {schema}
-    {public_data}
+    {rows_asked}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
@@ -124,12 +124,11 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "teacher": "no_validation",
         "student": [HasMethods(["fit", "predict"]), None],
-        "public_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "public_data": [PublicData, SyntheticRows, None],
         "classes": ["array-like", None],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
         "schema": [Schema, None],
-        "public_data": [PublicData, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -153,10 +152,9 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         voting: Any = "soft",
         max_queries: int | None = None,
         noise: str = "gaussian",
-        public_size: float | None = None,
         classes: ArrayLike | None = None,
         schema: Schema | None = None,
-        public_data: PublicData | None = None,
+        public_data: PublicData | SyntheticRows | None = None,
         memory: str | joblib.Memory | None = None,
         n_jobs: int | None = None,
         random_state: RandomStateLike = None,
@@ -172,7 +170,6 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.voting = voting
         self.max_queries = max_queries
         self.noise = noise
-        self.public_size = public_size
         self.classes = classes
         self.schema = schema
         self.public_data = public_data
@@ -191,7 +188,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Private rows (of which ``public_size`` may be declared public).
+            Private rows.
         y : array-like of shape (n_rows,)
             Private labels.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
@@ -202,43 +199,22 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         {returns_self}
         """
         data = self._read(X, y, X_public=X_public)
-        plan, voting = self._plan(data), as_voting(self.voting, type(self).__name__)
-        public: Any = data.public
-        n_classes, rng = len(data.classes), public_generator(self.random_state)
-        queries = rng.permutation(len(public.X))[: plan.n_queries]
+        plan = self._plan(data)
+        rng = public_generator(self.random_state)
 
         with self._spend(plan, data.reads) as noise:
-            parts = position_partition(len(data.X), plan.n_teachers, random_state=rng)
-            teachers = fit_teachers(
-                usual_teacher(self.teacher), data.X, data.y, parts, n_teachers=plan.n_teachers, n_classes=n_classes,
-                random_state=rng, n_jobs=self.n_jobs, memory=self.memory, verbose=self.verbose,
-            )  # fmt: skip
-            votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
-            released = voting.release(votes, plan, noise, verbose=self.verbose)
+            asked, released = self._ask(data, plan, noise, rng)
 
-        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.n_teachers, plan.n_queries
-        self._lessons = Lessons.of(public, queries, released, n_classes)
+        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
+        self._lessons = Lessons.of(asked, released, len(data.classes))
         with paid_votes("; refit(student=...) trains another from them"):
             return self._learn()
 
     def _read(self, X: Any, y: Any, *, X_public: Any = None) -> TrainingData:
         self._check()
-        data = read_training(self, X, y, X_public=X_public, public_rows="required")
+        data = read_training(self, X, y, X_public=X_public, public_rows="given or own")
         check_learners(self, data)
         return data
-
-    def _plan(self, data: TrainingData) -> VotePlan:
-        assert data.public is not None
-        voting = as_voting(self.voting, type(self).__name__)
-        plan: VotePlan = voting.plan(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_queries=count_queries(self.max_queries, voting, len(data.public.X)),
-            n_teachers=count_teachers(self, len(data.X), len(data.classes)),
-            n_classes=len(data.classes),
-            noise=self.noise,
-        )
-        return plan
 
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
@@ -267,37 +243,3 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         """What refit can change, given how this one votes: a search pays once for all their values."""
         soft = isinstance(self._parts()["voting"], SoftVoting)
         return frozenset({"student", "voting__threshold"} if soft else {"student"})
-
-
-# ---------------------------------------------------------------------- public numbers, and who teaches
-
-
-def count_teachers(estimator: Any, n_rows: int, n_values: int) -> int:
-    """How many teachers there are, who vote on so many classes or groups: a function of public numbers."""
-    if estimator.n_teachers == "auto":
-        return usual_teachers(n_rows, n_values=n_values, epsilon=estimator.epsilon, delta=estimator.delta)
-    if estimator.n_teachers > n_rows:
-        raise ValueError(
-            f"The 'n_teachers' parameter of {type(estimator).__name__} is {estimator.n_teachers}, more teachers than "
-            f"rows: X has n_samples = {n_rows} private rows. Use at most one teacher per row."
-        )
-    return int(estimator.n_teachers)
-
-
-def count_queries(max_queries: int | None, voting: Any, n_public: int) -> int:
-    """How many public rows are asked about."""
-    most = voting.usual_queries if max_queries is None else max_queries
-    return n_public if most is None else min(n_public, most)
-
-
-def usual_teacher(teacher: Any) -> Any:
-    """The teacher given, or the one that PATE trains where none is."""
-    return LogisticTeachers(C=TEACHER_C) if teacher is None else teacher
-
-
-def check_learners(estimator: Any, data: TrainingData) -> None:
-    """Try the teacher on public rows, so that what its parameters break shows before anything is spent."""
-    owner, n_classes = type(estimator).__name__, len(data.classes)
-    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), n_classes))
-    assert data.public is not None
-    rehearse_teacher(usual_teacher(estimator.teacher), data.public.X, n_rows=n_rows, n_classes=n_classes, owner=owner)

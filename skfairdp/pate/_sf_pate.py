@@ -16,9 +16,9 @@ from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
+from skfairdp.pate._asking import count_teachers
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
 from skfairdp.pate._learning import LearnsFromVotes, paid_votes
-from skfairdp.pate._pate import count_teachers
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._vote_plan import VotePlan
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting

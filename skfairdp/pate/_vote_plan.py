@@ -15,13 +15,16 @@ from skfairdp.privacy import (
     NoisyThreshold,
     NoisyVotes,
     NoOpDpEvent,
+    compose,
     epsilon_of,
+    flatten,
     gdp_mu,
 )
 from skfairdp.utils._sklearn import Interval
 
 __all__ = [
     "NOISE_SCALE",
+    "NOTHING",
     "UNANSWERED",
     "ReleasedVotes",
     "VotePlan",
@@ -32,6 +35,8 @@ __all__ = [
 ]
 
 UNANSWERED = -1
+#: What is released beside votes on public rows.
+NOTHING = NoOpDpEvent()
 # Beyond this many votes of discrete noise, summing its exact distribution takes minutes and then all memory.
 MAX_DISCRETE_SIGMA = 2.0**18
 LARGEST_INT = 2**31 - 1
@@ -129,9 +134,13 @@ def nothing_asked(n_queries: int, n_teachers: int, relation: NeighboringRelation
     return VotePlan(NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
 
 
-def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str) -> float:
-    """The Gaussian cost that the budget allows, once discrete noise of that size can be offered."""
-    mu = gdp_mu(epsilon, delta)
+def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: DpEvent) -> float:
+    """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
+
+    The others are Gaussian, so that costs add up as squares.
+    """
+    spent = math.fsum(times / leaf.noise_multiplier**2 for leaf, times in flatten(beside).items())
+    mu = math.sqrt(gdp_mu(epsilon, delta) ** 2 - spent)
     largest = max(
         math.sqrt(4 * n_queries) / mu, *(getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma"))
     )
@@ -144,8 +153,9 @@ def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: s
     return mu
 
 
-def within_budget(plan: VotePlan, part: Any, epsilon: float, delta: float) -> VotePlan:
-    cost = epsilon_of(plan.event, delta)
+def within_budget(plan: VotePlan, part: Any, epsilon: float, delta: float, beside: DpEvent) -> VotePlan:
+    """The plan, whose votes and what is released beside them cost at most ``epsilon``."""
+    cost = epsilon_of(compose(beside, plan.event), delta)
     if cost > epsilon:
         raise ValueError(
             f"The noise scales given to {type(part).__name__} cost epsilon={cost:.4g} at delta={delta:g} for "

@@ -14,6 +14,7 @@ from skfairdp.fairness import FairnessGate
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._vote_plan import (
     NOISE_SCALE,
+    NOTHING,
     UNANSWERED,
     ReleasedVotes,
     VotePlan,
@@ -22,7 +23,16 @@ from skfairdp.pate._vote_plan import (
     nothing_asked,
     within_budget,
 )
-from skfairdp.privacy import GNMax, NeighboringRelation, NoiseSource, NoisyVotes, calibrate_noise, repeat
+from skfairdp.privacy import (
+    DpEvent,
+    GNMax,
+    NeighboringRelation,
+    NoiseSource,
+    NoisyVotes,
+    calibrate_noise,
+    compose,
+    repeat,
+)
 from skfairdp.utils import progress_bar
 from skfairdp.utils._sklearn import Interval
 
@@ -78,6 +88,7 @@ class SoftVoting(BaseEstimator):
         n_classes: int,
         noise: str = "gaussian",
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+        beside: DpEvent = NOTHING,
     ) -> VotePlan:
         """Choose the noise so that releasing every query costs at most ``epsilon``.
 
@@ -97,16 +108,16 @@ class SoftVoting(BaseEstimator):
         if n_classes < 2:
             return nothing_asked(n_queries, n_teachers, relation)
         histogram = partial(NoisyVotes, n_classes=n_classes, noise=noise, n_teachers=n_teachers, relation=relation)
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise)
+        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
         sigma = self.sigma or calibrate_noise(
-            lambda s: repeat(histogram(s).event, n_queries),
+            lambda s: compose(beside, repeat(histogram(s).event, n_queries)),
             epsilon,
             delta,
             guess=histogram(1.0).sensitivity * math.sqrt(n_queries) / mu,
         )
         event, releases = repeat(histogram(sigma).event, n_queries), (f"{n_queries} noisy vote histograms",)
         plan = VotePlan(event, relation, releases, n_queries, n_teachers, histogram=histogram(sigma))
-        return within_budget(plan, self, epsilon, delta)
+        return within_budget(plan, self, epsilon, delta, beside)
 
     def release(
         self,
@@ -190,6 +201,7 @@ class GNMaxVoting(BaseEstimator):
         n_classes: int,
         noise: str = "gaussian",
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+        beside: DpEvent = NOTHING,
     ) -> VotePlan:
         """Choose the noise for one noisy maximum per query, at most at the cost of ``epsilon``.
 
@@ -209,13 +221,16 @@ class GNMaxVoting(BaseEstimator):
         if n_classes < 2:
             return nothing_asked(n_queries, n_teachers, relation)
         maximum = partial(GNMax, n_classes=n_classes, noise=noise, n_teachers=n_teachers, relation=relation)
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise)
+        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
         sigma = self.sigma or calibrate_noise(
-            lambda s: repeat(maximum(s).event, n_queries), epsilon, delta, guess=math.sqrt(2 * n_queries) / mu
+            lambda s: compose(beside, repeat(maximum(s).event, n_queries)),
+            epsilon,
+            delta,
+            guess=math.sqrt(2 * n_queries) / mu,
         )
         event, releases = repeat(maximum(sigma).event, n_queries), (f"{n_queries} noisy maxima",)
         plan = VotePlan(event, relation, releases, n_queries, n_teachers, maximum=maximum(sigma), n_maxima=n_queries)
-        return within_budget(plan, self, epsilon, delta)
+        return within_budget(plan, self, epsilon, delta, beside)
 
     def release(
         self,

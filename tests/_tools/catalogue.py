@@ -5,7 +5,6 @@ estimator, or an option that touches private rows, gets an entry.
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +32,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
     SyntheticDataClassifier,
+    SyntheticRows,
 )
 from skfairdp.baselines import GlobalAdapt, GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
@@ -50,7 +50,6 @@ from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import ConfidentVoting, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.schema import Category, Number, Schema
-from skfairdp.utils import public_generator
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
 
@@ -119,8 +118,6 @@ class Fit:
         Which fields of the rows hold what is protected.
     rows : callable
         Returns the Rows to fit on.
-    held_out : float
-        The share of the rows that the fit declares public, by position.
     slow : bool
         Replayed by ``make test-all`` only: another entry takes the same paths, or it takes long.
     """
@@ -132,18 +129,12 @@ class Fit:
     relation: str | None
     private: tuple[str, ...]
     rows: Callable[[], Rows] = make_rows
-    held_out: float = 0.0
     slow: bool = field(default=False)
 
     @property
     def spends(self) -> bool:
         """Whether it releases anything noisy, and so has a ``noise_seed`` and a ledger."""
         return self.relation is not None
-
-    def protected(self, n_rows: int) -> Any:
-        """Positions of the rows that are protected, in order: those that ``public_size`` does not hold out."""
-        order = public_generator(0).permutation(n_rows)
-        return np.sort(order[math.ceil(self.held_out * n_rows) :])
 
 
 # ---- how each kind is fitted and asked -------------------------------------------------------------------------
@@ -223,10 +214,17 @@ def _pate_fits() -> list[Fit]:
     ]
     for name, more in options:
         fits.append(Fit(f"FairPATE-{name}", fair_pate(**more), with_public_groups, answers, RECORD, ("X", "y")))
-    fits.append(
-        Fit("FairPATE-held-out", fair_pate(public_size=0.4), with_private_groups, answers, RECORD,
-            ("X", "y", "groups"), held_out=0.4)
-    )  # fmt: skip
+    own = {"epsilon": 40.0, "public_data": SyntheticRows(n_rows=80)}
+    every = ("X", "y", "groups")
+    fits += [
+        Fit("PATE-own-rows", pate(), without_groups, answers, RECORD, ("X", "y")),
+        Fit("PATE-own-rows-3", pate(**own, **THREE), without_groups, answers, RECORD, ("X", "y"), three_classes),
+        Fit("FairPATE-own-rows", fair_pate(groups=[0, 1]), with_private_groups, answers, RECORD, every),
+        Fit("FairPATE-own-rows-gnmax", fair_pate(groups=[0, 1], voting="gnmax", **own), with_private_groups, answers,
+            RECORD, every),
+        Fit("FairPATE-own-rows-confident", fair_pate(groups=[0, 1], voting="confident", **own), with_private_groups,
+            answers, RECORD, every),
+    ]  # fmt: skip
     return fits
 
 
@@ -314,7 +312,6 @@ def _gradient_fits() -> list[Fit]:
     return [
         Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, NULL, X, three_classes),
-        Fit("FairDPSGD-held-out", dpsgd(public_size=0.3), with_private_groups, answers, NULL, every, held_out=0.3),
         Fit("FairDPSGD-per-sample", dpsgd(parity=inside), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, NULL, every),
         Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, NULL, every, three_classes),

@@ -56,6 +56,7 @@ NOT_IN_THE_SUITE = {
     "GroupModel": "a part: its estimator asks it, and fits",
     "NoisyGradients": "a part: its estimator asks it, and fits",
     "SchemaEncoder": "it reads tables with the columns of its schema, not whatever table comes",
+    "SyntheticRows": "a part: its estimator plans with it, and samples",
     "SoftVoting": "a part: its estimator asks it, and fits",
     "TableCodec": "a part: its estimator asks it, and fits",
     "UnitCodec": "a part: its estimator asks it, and fits",
@@ -139,7 +140,7 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
         return X if hasattr(X, "shape") else np.asarray(X)
 
 
-SEEDED = {"epsilon": 100.0, "n_teachers": 3, "public_size": 0.5, "noise_seed": 0}
+SEEDED = {"epsilon": 100.0, "n_teachers": 3, "noise_seed": 0}
 DPSGD = {
     "epsilon": 1000.0,
     "net": mlp((8,), batch_size=1000, max_epochs=30),
@@ -215,7 +216,7 @@ def slow_instances():
         of_column_zero(FairPATEClassifier)(
             **{**FAIR, "gate": None, "student": ParityPenaltyStudent(penalty_weight=0.1)}
         ),
-        of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1, public_size=0.4),
+        of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1),
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1, parity="signed_loss", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
         of_column_zero(FairClippingClassifier)(**DPSGD, groups=[0, 1]),

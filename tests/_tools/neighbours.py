@@ -76,7 +76,7 @@ def _coming_and_going(entry: Fit) -> Iterator[Pair]:
 
 def _replaced(entry: Fit) -> Iterator[Pair]:
     rows = entry.rows()
-    first, *_, last = positions = entry.protected(len(rows.y))
+    first, *_, last = positions = range(len(rows.y))
     middle = positions[len(positions) // 3]
     if "X" in entry.private:
         yield Pair("huge numbers in the first row", rows, _features(rows, first, HUGE))
@@ -96,7 +96,7 @@ def _replaced(entry: Fit) -> Iterator[Pair]:
 
 def _lonely(entry: Fit) -> Iterator[Pair]:
     rows = entry.rows()
-    positions = entry.protected(len(rows.y))
+    positions = range(len(rows.y))
     for name in ("y", "groups"):
         if name not in entry.private:
             continue
@@ -116,7 +116,7 @@ def _lonely(entry: Fit) -> Iterator[Pair]:
 # ---- other containers and types --------------------------------------------------------------------------------
 def _other_containers(entry: Fit) -> Iterator[Pair]:
     rows = entry.rows()
-    at = int(entry.protected(len(rows.y))[-1])
+    at = len(rows.y) - 1
     if "X" in entry.private:
         whole = np.round(rows.X) + 0.0
         short = rows.X.astype(np.float32)
@@ -172,7 +172,7 @@ def refused(entry: Fit) -> Iterator[tuple[str, Rows, Rows]]:
     rows = entry.rows()
     if isinstance(rows.X, pd.DataFrame):
         return
-    first, second, *_, last = entry.protected(len(rows.y))
+    first, second, *_, last = range(len(rows.y))
     if "X" in entry.private and not entry.name.startswith("PFGuard"):  # a generator knows missing values
         for name, value in (("NaN", np.nan), ("an infinity", np.inf)):
             one, more = _features(rows, first, (value, 1.0, 2.0, 3.0)), _features(rows, last, (0.0, value, value, 0.0))
@@ -182,8 +182,6 @@ def refused(entry: Fit) -> Iterator[tuple[str, Rows, Rows]]:
     bad = {"a label outside the domain": (7, 8), "None": (None, None), "NaN": (np.nan, np.nan)}
     for name in ("y", "groups"):
         for what, values in bad.items() if name in entry.private else ():
-            if name == "groups" and entry.held_out and what == "a label outside the domain":
-                continue  # the groups of protected rows are not read
             column = _values(getattr(rows, name)).astype(float if what == "NaN" else object)
             one, more = column.copy(), column.copy()
             one[first], more[[second, last]] = values[0], values[1]

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skfairdp._tables._counting import code_type, counted_pairs
+from skfairdp._tables._tree import TreeModel, joint_given_cells
 from skfairdp.generative import PFGuardGenerator
-from skfairdp.generative._counting import code_type, counted_pairs
 from skfairdp.generative._group_rates import fair_label_rates
-from skfairdp.generative._tree import TreeModel, joint_given_cells
 
 
 def by_hand(values, n_codes, pairs):

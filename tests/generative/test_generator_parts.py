@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp.generative._backend import Layout
-from skfairdp.generative._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
-from skfairdp.generative._dataframes import as_entries, as_numbers, codes_of_entries
-from skfairdp.generative._group_rates import fair_label_rates, on_simplex, tilted_label_rates
-from skfairdp.generative._marginals import MarginalsModel, MarginalsPlan
-from skfairdp.generative._samplers import drawn_cells
-from skfairdp.generative._tree import TreeModel, best_tree, conditional_tables, joint_given_cells
+from skfairdp._tables._backend import Layout
+from skfairdp._tables._cells import drawn_cells, on_simplex
+from skfairdp._tables._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
+from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
+from skfairdp._tables._marginals import MarginalsModel, MarginalsPlan
+from skfairdp._tables._tree import TreeModel, best_tree, conditional_tables, joint_given_cells
+from skfairdp.generative._group_rates import fair_label_rates, tilted_label_rates
 
 
 @given(st.lists(st.floats(-50, 100), min_size=1, max_size=8))

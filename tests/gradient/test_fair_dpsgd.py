@@ -570,12 +570,12 @@ REFUSED = {
     "another network": ({"module": "rnn"}, PUBLIC, "'net' parameter"),
     "no layer": ({"hidden": (0,)}, PUBLIC, "'hidden' must list"),
     "a bound that is no float when squared": ({"max_grad_norm": 1e-200}, PUBLIC, "between 1e-100 and 1e100"),
-    "hold-out by a private number": ({"public_size": 0.1, "public_n_rows": 10}, None, "together with 'public_size'"),
     "no device": ({"device": "abacus"}, PUBLIC, "'device' parameter"),
     "group without public rows": ({"groups": [0, 1, 2]}, PUBLIC, "have no public row"),
     "one group": ({}, PublicData(PUBLIC.X, np.zeros(40, int)), "only one group"),
     "no public groups": ({}, PUBLIC.X, "needs the groups of the public rows"),
-    "no public rows": ({}, None, "needs public rows"),
+    "no public rows": ({"parity": "public_penalty"}, None, "needs public rows"),
+    "no public rows, no groups": ({}, None, "needs the groups of the private rows"),
     "seeded and counted": ({"noise_seed": 0}, PUBLIC, "'noise_seed' and 'ledger'"),
 }
 
@@ -680,7 +680,7 @@ def test_cuda_is_refused_where_there_is_none_before_anything_is_spent():
     assert ledger.entries == ()
 
 
-def test_more_classes_groups_labels_and_held_out_public_rows():
+def test_more_classes_groups_labels_and_public_rows():
     X, y, groups = make_rows(400, n_classes=3, n_groups=3, seed=4)
     names = np.array(["low", "middle", "top"])
     model = dpsgd(
@@ -688,15 +688,14 @@ def test_more_classes_groups_labels_and_held_out_public_rows():
         classes=["top", "low", "middle"],
         max_epochs=10,
         batch_size=100,
-        public_size=0.25,
         random_state=0,
         noise_seed=0,
     )
-    model.fit(X, names[y], sensitive_features=groups)
+    model.fit(X[100:], names[y[100:]], X_public=PublicData(X[:100], groups[:100]))
     assert list(model.classes_) == ["low", "middle", "top"] and list(model.groups_) == [0, 1, 2]
     assert model.score(X, names[y]) > 0.6
     assert model.predict_proba(X).shape == (400, 3)
-    assert model.privacy_.event.event.sampling_probability == pytest.approx(1 / 3)  # of the 300 rows that stay private
+    assert model.privacy_.event.event.sampling_probability == pytest.approx(1 / 3)
 
 
 def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_checks():

@@ -322,7 +322,6 @@ REFUSED = {
     "wrong length": ({}, GROUPS[1:], {}, "inconsistent length"),
     "groups twice": ({"sensitive_columns": 0, "groups": None}, GROUPS, {}, "groups twice"),
     "public rows": ({}, GROUPS, {"X_public": PublicData(X_, GROUPS)}, "public rows together with parity='signed_loss'"),
-    "held out rows": ({"public_size": 0.5}, GROUPS, {}, "public rows together with parity='signed_loss'"),
     "no release": ({"dual_steps": 0}, GROUPS, {}, "'dual_steps' parameter"),
     "whole budget": ({"budget_share": 1.0}, GROUPS, {}, "'budget_share' parameter"),
     "no constraint": ({"constraints": "fairness"}, GROUPS, {}, "'constraints' parameter of SignedLoss"),

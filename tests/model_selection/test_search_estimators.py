@@ -163,7 +163,7 @@ def test_randomised_response_needs_a_delta_for_noisy_scores(split):
 
 
 def test_idp3_in_the_search_answers_only_part_of_public_rows_and_coverage_is_measured(split):
-    private = PATEClassifier(epsilon=50.0, n_teachers=20, classes=[0, 1], random_state=0, public_size=0.1)
+    private = PATEClassifier(epsilon=50.0, n_teachers=20, classes=[0, 1], random_state=0)
     model = IDP3(private, groups=[0, 1])
     checked = PublicData(split.X_test, split.sensitive_features_test, y=split.y_test)
     search = ParetoSearchCV(model, {"gamma": [0.05, 0.9]}, scoring=["accuracy", "coverage"])

@@ -182,7 +182,7 @@ def test_every_row_has_its_cell_and_the_released_counts_say_so(kind, monkeypatch
 
 def test_idp3_is_refused_on_private_rows_before_anything_is_spent():
     ledger = PrivacyLedger()
-    inner = PATEClassifier(classes=[0, 1], n_teachers=4, public_size=0.2, ledger=ledger)
+    inner = PATEClassifier(classes=[0, 1], n_teachers=4, ledger=ledger)
     gate = IDP3(inner, groups=[0, 1])
 
     class Wrapper(ClassifierMixin, BaseEstimator):

@@ -48,12 +48,6 @@ def the_number_of_rows_is_used_and_not_listed(patch):
     _forget_facts(patch, "number of private rows", "sampling probability", "number of steps")
 
 
-@mutant
-def rows_held_out_as_public_go_unmentioned(patch):
-    """Found: rows that nothing protects, of which the report said nothing. Right: their number, and how drawn."""
-    _forget_facts(patch, "rows held out by 'public_size'")
-
-
 def _forget_facts(patch, *names):
     honest = PublicReads.note
 

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 
 from skfairdp._networks import AdversarialTraining
+from skfairdp._tables._backend import GeneratorPlan
+from skfairdp._tables._dataframes import as_numbers
+from skfairdp._tables._declared import Form
+from skfairdp._tables._marginals import MarginalsPlan
 from skfairdp.generative import PFGuardGenerator, _inputs
 from skfairdp.generative import _adversarial as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative import _table_codec as _codec
-from skfairdp.generative._backend import GeneratorPlan
-from skfairdp.generative._dataframes import as_numbers
-from skfairdp.generative._declared import Form
-from skfairdp.generative._marginals import MarginalsPlan
 from skfairdp.generative._published import PATEGANPlan
 from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
@@ -324,7 +324,7 @@ def categories_kept_with_the_column(patch):
 def rows_converted_as_a_whole(patch):
     """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
     patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
-    patch.setattr("skfairdp.generative._columns.as_numbers", lambda column: np.asarray(column, dtype=np.float64))
+    patch.setattr("skfairdp._tables._columns.as_numbers", lambda column: np.asarray(column, dtype=np.float64))
 
 
 @mutant

@@ -216,9 +216,6 @@ NOTICED: dict[str, Noticed] = {
         PUBLIC_FACTS("test_two_fits_with_one_list_of_facts_release_under_one_event", name="dp_sgd"),
         PUBLIC_FACTS("test_two_fits_with_one_list_of_facts_release_under_one_event", name="pate"),
     ),
-    "boundary.rows_held_out_as_public_go_unmentioned": also(
-        PUBLIC_FACTS("test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones")
-    ),
     # ---- generators.py ------------------------------------------------------------------------------------------
     "generators.one_part_for_all_discriminators": trap(
         1,

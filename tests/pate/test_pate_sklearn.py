@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import sklearn
 from joblib.externals.loky import get_reusable_executor
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
@@ -127,12 +126,12 @@ def test_pate_and_fairpate_take_the_same_call_with_routing(rows):
         assert len(scores["test_score"]) == 3
 
 
-def test_cross_validation_without_routing_holds_public_rows_out(rows):
-    model = accurate(public_size=0.3, sensitive_columns=0, gate=VoteGate(min_count=5))
+def test_cross_validation_without_routing_samples_rows_from_own_tables(rows):
+    model = accurate(sensitive_columns=0, gate=VoteGate(min_count=5), groups=[0, 1])
     X = np.column_stack([rows.groups, rows.X])
     scores = cross_validate(model, X, rows.y, cv=THREE, scoring=make_scorer(accuracy_score), return_estimator=True)
     assert all(0.7 < score <= 1 for score in scores["test_score"])
-    assert {est.n_queries_ for est in scores["estimator"]} == {80, 81}
+    assert {est.n_queries_ for est in scores["estimator"]} == {1000}
 
 
 # ---- the ledger ----------------------------------------------------------------------------------------------
@@ -252,14 +251,12 @@ def test_two_sensitive_columns_of_an_array(rows):
 
 
 @pytest.mark.parametrize("how", ["argument", "column"])
-def test_public_size_holds_rows_out_by_position(rows, how):
+def test_groups_of_own_rows_come_with_the_private_rows(rows, how):
     X = np.column_stack([rows.groups, rows.X]) if how == "column" else rows.X
-    model = fair(public_size=0.25, gate=VoteGate(min_count=5), sensitive_columns=0 if how == "column" else None)
-    given = {} if how == "column" else {"sensitive_features": rows.groups}
-    model.fit(X, rows.y, **given)
-    assert model.n_queries_ == 100 and model.n_teachers_ == 10
-    other_labels = clone(model).fit(X[::-1], rows.y[::-1], **{name: v[::-1] for name, v in given.items()})
-    np.testing.assert_array_equal(model.query_indices_, other_labels.query_indices_)
+    model = fair(epsilon=20.0, sensitive_columns=0 if how == "column" else None, groups=[0, 1])
+    model.fit(X, rows.y, **({} if how == "column" else {"sensitive_features": rows.groups}))
+    assert model.n_queries_ == 1000 and list(model.groups_) == [0, 1]
+    assert model.student_.n_features_in_ == rows.X.shape[1]
 
 
 # ---- processes and caches ------------------------------------------------------------------------------------

@@ -68,13 +68,11 @@ def test_domains_read_from_rows_are_listed_with_what_follows():
     assert facts["features and labels"].how == "read"
 
 
-def test_held_out_rows_are_listed_with_their_number_and_the_rest_are_the_private_ones():
-    facts = facts_of(fair(public_size=0.3), X, Y, sensitive_features=G)
-    assert "rows held out by 'public_size'" in facts
-    held_out = facts["rows held out by 'public_size'"]
-    assert (held_out.how, held_out.value) == ("held out", 24) and "nothing protects them" in held_out.consequence
-    assert "random_state=0" in held_out.consequence
-    assert facts["number of private rows"].value == N - 24 and "public rows" not in facts
+def test_rows_of_own_tables_are_listed_as_computed():
+    facts = facts_of(fair(), X, Y, sensitive_features=G)
+    asked = facts["rows asked about"]
+    assert (asked.how, asked.value) == ("computed", 1000) and "public rows" not in facts
+    assert facts["number of private rows"].value == N
 
 
 def test_a_declared_number_of_rows_takes_the_place_of_the_true_one():
@@ -175,8 +173,7 @@ def test_every_estimator_lists_facts_not_words(fit):
     assert all(isinstance(fact, PublicFact) for fact in spent.public), spent.public
     assert "constructor parameters" in facts
     if spent.neighboring_relation.number_is_public:
-        held_out = facts.get("rows held out by 'public_size'")
-        assert facts["number of private rows"].value == len(rows.X) - (0 if held_out is None else held_out.value)
+        assert facts["number of private rows"].value == len(rows.X)
     assert "_reads" not in vars(fitted)
 
 

@@ -16,11 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp.ensemble import MLPTeachers
-from skfairdp.pate import VoteGate
 from skfairdp.privacy import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.sources import RecordingNoise, Release, recording_noise
 from tests._tools.teachers import WatchedTeachers
-from tests._tools.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world, pate_setting
+from tests._tools.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world
 
 EXTREME = 1e4
 KINDS = ("far out, relabelled", "relabelled", "other side, relabelled", "other side")
@@ -186,27 +185,6 @@ def test_the_scale_of_the_noise_does_not_depend_on_private_rows():
         for one in mechanisms:
             assert all(mechanisms[0].get(kind, mechanism) == mechanism for kind, mechanism in one.items())
         assert len({repr(model.privacy_) + repr(model.privacy_.event) for _, model, _ in fits}) == 1
-
-
-@pytest.mark.parametrize("voting", ["soft", "confident"])
-def test_held_out_public_rows_do_not_spread_a_private_row(voting):
-    """With ``public_size`` the rows come from one table; which are private is a matter of position only."""
-    setting = pate_setting(True, voting, 2, public_size=0.4, gate=VoteGate(min_count=1), n_teachers=7)
-    world = make_world(2)
-    groups = np.arange(len(world.X)) % 2
-
-    def fit(X, y):
-        teachers = WatchedTeachers()
-        with recording_noise(0) as record:
-            make_estimator(setting, learns=False, memory=teachers).fit(X, y, sensitive_features=groups)
-        return record.releases, teachers.rows[0]
-
-    here, private_rows = fit(world.X, world.y)
-    private = [i for i, row in enumerate(world.X) if (private_rows == row).all(axis=1).any()]
-    assert len(private) == len(private_rows) == 28
-    for position, kind in zip(private, itertools.cycle(KINDS), strict=False):
-        there, _ = fit(*replaced(world, position, kind))
-        largest_moves(here, there)
 
 
 @pytest.mark.slow

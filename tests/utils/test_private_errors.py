@@ -39,10 +39,10 @@ def pate(y, g, X=X, ledger=None, **kwargs):
     return PATEClassifier(classes=[0, 1], ledger=ledger, n_teachers=3), (X, y), {"X_public": PUBLIC.X}
 
 
-def fair_pate(y, g, X=X, ledger=None, held_out=False):
+def fair_pate(y, g, X=X, ledger=None, own_rows=False):
     model = FairPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger, n_teachers=3)
-    if held_out:
-        return model.set_params(public_size=0.5), (X, y), {"sensitive_features": g}
+    if own_rows:
+        return model, (X, y), {"sensitive_features": g}
     return model, (X, y), {"X_public": PUBLIC}
 
 

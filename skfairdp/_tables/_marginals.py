@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp.generative._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
-from skfairdp.generative._counting import counted_pairs
-from skfairdp.generative._tree import (
+from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp._tables._counting import counted_pairs
+from skfairdp._tables._tree import (
     TreeModel,
     best_tree,
     conditional_tables,

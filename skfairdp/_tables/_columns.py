@@ -1,16 +1,18 @@
 """Columns of a table as integer codes: what a value is counted as, and what a code is turned back into. All public."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.generative._dataframes import as_entries, as_numbers, codes_of_entries
-from skfairdp.generative._declared import as_objects
+from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
+from skfairdp._tables._declared import as_objects
+from skfairdp.privacy import GaussianMechanism, NoiseSource
 
-__all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts"]
+__all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts", "settled"]
 
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
 _STEPS = 4  # bins per doubling where there are no bounds
@@ -207,3 +209,32 @@ def merged_grid(
     kept = kept[kept < len(inside)] + first
     end = high if last == len(starts) - 1 else float(np.nextafter(starts[last + 1], -np.inf))
     return starts[kept], end
+
+
+def settled(
+    columns: Sequence[Column], values: Sequence[Any], mechanism: GaussianMechanism, noise: NoiseSource, n_bins: int
+) -> list[Column]:
+    """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release.
+
+    Parameters
+    ----------
+    columns : sequence of NumberColumn
+        On fine grids.
+    values : sequence
+        Private: the entries of each.
+    mechanism : GaussianMechanism
+        Its sensitivity is the root of twice the number of columns: a replaced row moves two counts in each.
+    noise : NoiseSource
+    n_bins : int
+    """
+    counts = [
+        np.bincount(fine.encode(entries), minlength=fine.n_codes)[: fine.n_values]
+        for fine, entries in zip(columns, values, strict=True)
+    ]
+    noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+    found: list[Column] = []
+    for column, histogram in zip(columns, noisy, strict=True):
+        assert isinstance(column, NumberColumn)
+        starts, high = merged_grid(column.starts, column.high, histogram, mechanism.sigma, n_bins)
+        found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.generative._group_rates import on_simplex
+from skfairdp._tables._cells import on_simplex
 
 __all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joint_given_cells"]
 

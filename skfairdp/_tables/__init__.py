@@ -1,0 +1,80 @@
+"""Noisy tables of counts: columns as codes, a graphical model over them, and rows that are sampled from it.
+
+What is counted is private until a mechanism of ``skfairdp.privacy`` has released it; codes, bins and plans are public.
+"""
+
+from skfairdp._tables._backend import (
+    RELATION,
+    BackendPlan,
+    GeneratorBackend,
+    GeneratorPlan,
+    Layout,
+    Model,
+    Rows,
+)
+from skfairdp._tables._cells import drawn_cells, on_simplex
+from skfairdp._tables._columns import (
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    fine_grid,
+    merged_grid,
+    quantile_starts,
+    settled,
+)
+from skfairdp._tables._counting import code_type
+from skfairdp._tables._dataframes import Table, as_container, as_entries, as_numbers, codes_of_entries, read_table
+from skfairdp._tables._declared import (
+    Declarations,
+    Declared,
+    Form,
+    SampleForm,
+    array_of,
+    can_be_missing,
+    dtype_of,
+    kind_of,
+    type_of,
+)
+from skfairdp._tables._marginals import MarginalsBackend
+from skfairdp._tables._matrix import schema_columns
+from skfairdp._tables._synthetic_rows import SampledRows, SyntheticRows, SyntheticRowsPlan
+
+__all__ = [
+    "RELATION",
+    "BackendPlan",
+    "CategoryColumn",
+    "Column",
+    "Declarations",
+    "Declared",
+    "Form",
+    "GeneratorBackend",
+    "GeneratorPlan",
+    "Layout",
+    "MarginalsBackend",
+    "Model",
+    "NumberColumn",
+    "Rows",
+    "SampleForm",
+    "SampledRows",
+    "SyntheticRows",
+    "SyntheticRowsPlan",
+    "Table",
+    "array_of",
+    "as_container",
+    "as_entries",
+    "as_numbers",
+    "can_be_missing",
+    "code_type",
+    "codes_of_entries",
+    "drawn_cells",
+    "dtype_of",
+    "fine_grid",
+    "kind_of",
+    "merged_grid",
+    "on_simplex",
+    "quantile_starts",
+    "read_table",
+    "schema_columns",
+    "settled",
+    "type_of",
+]

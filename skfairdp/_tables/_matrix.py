@@ -1,0 +1,205 @@
+"""Columns of a matrix of numbers as codes: single numbers, and blocks that are the one-hot code of a category."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp._tables._columns import NumberColumn
+from skfairdp.schema import Boolean, Category, Date, Number, Schema
+
+__all__ = ["MatrixColumn", "number_column", "one_hot_column", "schema_columns"]
+
+#: Powers of two between which numbers without bounds are told apart, and values that have a bin of their own: flags.
+_POWERS = 2.0 ** np.arange(-10, 41)
+_POINTS = np.array([-1.0, 0.0, 1.0])
+_WIDTHS, _OCTAVES = 16, 12  # bins of equal width within bounds, and halvings of the range towards its anchor
+_EVIDENCE = 4.0  # standard deviations of its noise that the count of a bin must exceed to be taken as occupied
+
+
+@dataclass(frozen=True)
+class MatrixColumn:
+    """A number or a category, and where it stands in a matrix.
+
+    Parameters
+    ----------
+    positions : tuple of int
+        Of a number: its column, and the column that marks it as missing where there is one. Of a category: one column
+        for each value, 1 where a row has it.
+    bounds : tuple of two floats or None
+        Public. Those of a scaled number are -1 and 1 in the matrix. None: not known, or a category.
+    step : float or None
+        Numbers are multiples of it, counted from the lower bound.
+    coding : NumberColumn or None
+        Bins of the number, or the places of the category's values; None until they are known.
+    is_category : bool
+    """
+
+    positions: tuple[int, ...]
+    bounds: tuple[float, float] | None
+    step: float | None
+    coding: NumberColumn | None
+    is_category: bool
+
+    @property
+    def nullable(self) -> bool:
+        return self.is_category or len(self.positions) > 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its numbers are whole."""
+        return self.bounds is not None and self.step == 1.0 and all(float(end).is_integer() for end in self.bounds)
+
+    def entries(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What each row of a matrix holds; NaN where it is missing or none of the values."""
+        block = X[:, self.positions]
+        if self.is_category:
+            return np.where(block.max(axis=1) > 0.5, block.argmax(axis=1), np.nan)
+        numbers = block[:, 0]
+        if self.bounds is not None:
+            low, high = self.bounds
+            numbers = self._stepped((numbers * (high - low) + low + high) / 2)
+        return np.where(block[:, 1] > 0.5, np.nan, numbers) if len(self.positions) > 1 else numbers
+
+    def encode(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The code of each row of a matrix."""
+        assert self.coding is not None
+        return self.coding.encode(self.entries(X))
+
+    def write(self, codes: NDArray[np.integer], X: NDArray[np.float64], rng: np.random.Generator) -> None:
+        """Put codes into the rows of a matrix that holds zeros."""
+        assert self.coding is not None
+        entries = np.asarray(self.coding.decode(codes.astype(np.int64), rng), dtype=np.float64)
+        missing = np.isnan(entries)
+        if self.is_category:
+            known = np.flatnonzero(~missing)
+            X[known, np.asarray(self.positions)[entries[known].astype(np.int64)]] = 1.0
+            return
+        if self.bounds is not None:
+            low, high = self.bounds
+            entries = (2 * self._stepped(entries) - low - high) / (high - low)
+        X[:, self.positions[0]] = np.nan_to_num(entries)
+        if len(self.positions) > 1:
+            X[:, self.positions[1]] = missing
+
+    @property
+    def has_few_values(self) -> bool:
+        """Whether it is whole numbers within bounds so close that each is a bin."""
+        return self.is_whole and self.bounds is not None and self.bounds[1] - self.bounds[0] <= _WIDTHS
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """Starts of the bins that its numbers are first counted in: wider ones away from 0, or from the lower bound."""
+        if self.bounds is None:
+            return _with_points(np.concatenate([-_POWERS, _POWERS]), _POINTS)
+        low, high = self.bounds
+        if self.has_few_values:
+            return np.arange(low, high + 1)
+        anchor = 0.0 if low <= 0 <= high else low
+        steps = (high - low) * 2.0 ** -np.arange(1, _OCTAVES)
+        starts = np.concatenate([np.linspace(low, high, _WIDTHS + 1)[:-1], anchor - steps, anchor + steps])
+        starts = np.ceil(starts) if self.is_whole else starts
+        return _with_points(starts[(starts >= low) & (starts < high)], np.array([anchor]))
+
+    def counts(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many rows lie in each bin of the grid; what is missing in none."""
+        entries, grid = self.entries(X), self.grid
+        places = np.clip(np.searchsorted(grid, entries[~np.isnan(entries)], side="right") - 1, 0, None)
+        return np.bincount(places, minlength=len(grid))
+
+    # ------------------------------------------------------------------ post-processing of released counts
+
+    def settled(self, noisy: NDArray[np.float64], sigma: float, n_bins: int) -> "MatrixColumn":
+        """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
+
+        Single values that hold much are bins of their own. Where there are no bounds, the first and the last bin whose
+        count stands out from the noise are taken for them.
+        """
+        grid = self.grid
+        occupied = np.flatnonzero(noisy > _EVIDENCE * sigma)
+        low, high = (-1.0, 1.0) if self.bounds is None else self.bounds
+        if not len(occupied):
+            return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
+        ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else high)
+        masses = np.where(noisy > _EVIDENCE * sigma, noisy, 0.0)
+        starts = [grid[occupied], ends[occupied], _quantiles(grid, ends, masses, n_bins)]
+        if self.bounds is None:
+            low, high = grid[occupied[0]], ends[occupied[-1]]
+            if ends[occupied[-1]] <= np.nextafter(grid[occupied[-1]], np.inf):  # a single value
+                high = grid[occupied[-1]]
+        found = np.unique(np.concatenate([[low], *starts]))
+        return self._with_starts(found[(found >= low) & (found <= high)], high)
+
+    def _with_starts(self, starts: NDArray[np.float64], high: float | None = None) -> "MatrixColumn":
+        if self.is_whole:
+            starts = np.unique(np.ceil(starts))
+        end = float(starts[-1] if high is None else high)
+        coding = NumberColumn(None, np.dtype(np.float64), self.nullable, starts, end, self.is_whole)
+        return replace(self, coding=coding)
+
+    def _stepped(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        assert self.bounds is not None
+        low, high = self.bounds
+        if self.step is not None:
+            numbers = low + self.step * np.round((numbers - low) / self.step)
+        return np.clip(numbers, low, high)
+
+
+def number_column(
+    positions: tuple[int, ...], bounds: tuple[float, float] | None = None, step: float | None = None
+) -> MatrixColumn:
+    """A number, with or without public bounds."""
+    column = MatrixColumn(positions, bounds, step, None, False)
+    return column._with_starts(column.grid) if column.has_few_values else column
+
+
+def one_hot_column(positions: tuple[int, ...]) -> MatrixColumn:
+    """A category with public values; a row may have none of them."""
+    places = NumberColumn(
+        None, np.dtype(np.float64), True, np.arange(float(len(positions))), len(positions) - 1.0, True
+    )
+    return MatrixColumn(positions, None, None, places, True)
+
+
+def _with_points(starts: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Starts of bins, with a bin for each of the points alone."""
+    return np.unique(np.concatenate([starts, points, np.nextafter(points, np.inf)]))
+
+
+def _quantiles(
+    starts: NDArray[np.float64], ends: NDArray[np.float64], masses: NDArray[np.float64], n_bins: int
+) -> NDArray[np.float64]:
+    """Places that cut masses, spread evenly over their bins, into equal parts."""
+    reached = np.concatenate([[0.0], np.cumsum(masses)])
+    wanted = reached[-1] * np.arange(1, n_bins) / n_bins
+    places = np.clip(np.searchsorted(reached, wanted, side="right") - 1, 0, len(masses) - 1)
+    share = (wanted - reached[places]) / np.maximum(masses[places], 1e-300)
+    return starts[places] + np.clip(share, 0, 1) * (ends - starts)[places]
+
+
+def schema_columns(schema: Schema) -> list[MatrixColumn]:
+    """Where the features of a schema stand in the matrix that ``SchemaEncoder`` makes of a table.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Returns
+    -------
+    list of MatrixColumn
+    """
+    columns, start = [], 0
+    for name in schema.features:
+        declared = schema.columns[name]
+        width = (len(declared.values) if isinstance(declared, Category) else 1) + int(declared.missing)
+        positions = tuple(range(start, start + width))
+        start += width
+        if isinstance(declared, Category):
+            columns.append(one_hot_column(positions))
+        elif isinstance(declared, Number):
+            columns.append(number_column(positions, (declared.low, declared.high), declared.step))
+        else:
+            assert isinstance(declared, Boolean | Date)
+            low, high = (0.0, 1.0) if isinstance(declared, Boolean) else declared.read([declared.first, declared.last])
+            columns.append(number_column(positions, (float(low), float(high)), 1.0))
+    return columns

@@ -1,0 +1,311 @@
+"""Rows sampled from a private table's own noisy tables: what stands in for public rows where there are none."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator
+
+from skfairdp._tables._backend import RELATION, Layout, Model, Rows
+from skfairdp._tables._cells import drawn_cells, on_simplex
+from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
+from skfairdp._tables._matrix import MatrixColumn, number_column
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
+from skfairdp.utils._sklearn import Interval
+
+__all__ = ["SampledRows", "SyntheticRows", "SyntheticRowsPlan"]
+
+#: Pairs of columns are scored up to this many columns: their number grows with the square.
+_MOST_IN_A_TREE = 100
+_LEAST_ROWS, _MOST_ROWS, _ROWS_PER_CELL = 1000, 10_000, 20
+_BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of the tables
+_LEAST_BINS, _MOST_BINS = 4, 24
+_EVIDENCE = 4.0  # standard deviations of its noise that the count of a group must exceed
+
+
+class SyntheticRows(BaseEstimator):
+    """Public rows that the private table pays for: sampled from its own noisy tables, with labels and groups.
+
+    A share of the budget buys tables of counts of every column by group and label, and of the pairs of columns that
+    hang together most (:class:`MarginalsBackend`). Rows sampled from them are differentially private, so an estimator
+    may use them as it uses public rows; what it then learns about them is paid from the rest of the same ε.
+
+    Parameters
+    ----------
+    budget_share : float, default=0.5
+        Share of the budget (of μ²) for the tables; in [0.01, 0.99].
+    n_rows : int, default=None
+        Rows to sample. None: as many as there are private rows, at least 1,000 and at most 10,000. More cost nothing,
+        but take time.
+    n_bins : int, default=None
+        Bins that a column of numbers is cut into. None: 4 to 24, as many as the noise leaves something in.
+
+    See Also
+    --------
+    PublicData : Public rows that you have.
+
+    Examples
+    --------
+    >>> from skfairdp import FairPATEClassifier, SyntheticRows
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y, groups = make_biased_classification(4000, disparity=0.3, random_state=0)
+    >>> own = SyntheticRows(budget_share=0.4, n_rows=2000)
+    >>> model = FairPATEClassifier(public_data=own, classes=[0, 1], groups=[0, 1], random_state=0)
+    >>> model = model.fit(X, y, sensitive_features=groups)
+    >>> model.privacy_.epsilon <= 1.0
+    True
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "budget_share": [Interval(Real, 0.01, 0.99, closed="both")],
+        "n_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "n_bins": [Interval(Integral, 2, 1000, closed="both"), None],
+    }
+
+    def __init__(self, *, budget_share: float = 0.5, n_rows: int | None = None, n_bins: int | None = None) -> None:
+        self.budget_share = budget_share
+        self.n_rows = n_rows
+        self.n_bins = n_bins
+
+    def check(self) -> None:
+        """Raise what is wrong with the parameters."""
+        self._validate_params()
+
+    def plan(
+        self,
+        *,
+        n_rows: int,
+        n_features: int,
+        n_groups: int,
+        n_classes: int,
+        epsilon: float,
+        delta: float,
+        columns: Sequence[MatrixColumn] | None = None,
+    ) -> "SyntheticRowsPlan":
+        """Decide the tables from public numbers.
+
+        Parameters
+        ----------
+        n_rows, n_features, n_groups, n_classes : int
+            Shape of the private table; 1 group where none are used.
+        epsilon, delta : float
+            Budget of the whole fit.
+        columns : sequence of MatrixColumn or None, default=None
+            What is public about the columns. None: nothing, so that the range of each is paid for.
+
+        Returns
+        -------
+        SyntheticRowsPlan
+            The releases, with their event.
+        """
+        self.check()
+        if columns is None:
+            columns = [number_column((j,)) for j in range(n_features)]
+        layout = Layout("codes", n_rows, len(columns), n_groups, n_classes, None, True)
+        structure = "tree" if len(columns) <= _MOST_IN_A_TREE else "star"
+        backend = MarginalsBackend(structure=structure).plan(layout)
+        assert isinstance(backend, MarginalsPlan)
+        usual = max(min(n_rows, _MOST_ROWS), _LEAST_ROWS, _ROWS_PER_CELL * layout.n_cells)
+        return SyntheticRowsPlan(
+            layout,
+            tuple(columns),
+            n_features,
+            usual if self.n_rows is None else self.n_rows,
+            self.n_bins,
+            math.sqrt(self.budget_share) * gdp_mu(epsilon, delta),
+            backend,
+        )
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """Rows that anyone may see.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_sampled, n_features)
+    groups : ndarray of int of shape (n_sampled,)
+    shares : ndarray of shape (n_sampled, n_classes)
+        How likely each label is for such a row by the released tables.
+    n_small_groups : int
+        Groups whose released count is within the noise.
+    """
+
+    X: NDArray[np.float64]
+    groups: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    n_small_groups: int
+
+
+@dataclass(frozen=True)
+class SyntheticRowsPlan:
+    """All that is released of the private table before rows are sampled: Gaussian releases that share μ².
+
+    Parameters
+    ----------
+    layout : Layout
+    columns : tuple of MatrixColumn
+    n_features : int
+        Columns of the matrix.
+    n_sampled : int
+        Rows to sample.
+    n_bins : int or None
+        Bins of a number; None follows from the noise.
+    mu : float
+        What all releases cost together.
+    backend : MarginalsPlan
+        The tables.
+    """
+
+    layout: Layout
+    columns: tuple[MatrixColumn, ...]
+    n_features: int
+    n_sampled: int
+    n_bins: int | None
+    mu: float
+    backend: MarginalsPlan
+    relation: ClassVar[NeighboringRelation] = RELATION
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Columns of numbers whose bins follow from a first count."""
+        return tuple(j for j, column in enumerate(self.columns) if column.coding is None)
+
+    @property
+    def bins(self) -> GaussianMechanism | None:
+        """For a first count of numbers in bins: a replaced row moves two counts in each column."""
+        return self._of(_BINS_SHARE, math.sqrt(2 * len(self.numbers))) if self.numbers else None
+
+    @property
+    def counts(self) -> GaussianMechanism | None:
+        """For the counts of groups by labels: a replaced row moves two of them by one."""
+        return self._of(_COUNTS_SHARE, math.sqrt(2.0)) if self.layout.n_cells > 1 else None
+
+    def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
+        return GaussianMechanism(sensitivity / (math.sqrt(share) * self.mu), sensitivity=sensitivity, relation=RELATION)
+
+    @property
+    def scale(self) -> float:
+        """Noise of the tables, which get what is left."""
+        used = (_BINS_SHARE if self.numbers else 0.0) + (_COUNTS_SHARE if self.layout.n_cells > 1 else 0.0)
+        return 1 / (math.sqrt(1 - used) * self.mu)
+
+    @property
+    def sigma(self) -> float:
+        """Noise on each count by group and label."""
+        return self.backend.tables_at(self.scale).sigma
+
+    @property
+    def usual_bins(self) -> int:
+        """Bins of a number: as many as leave each with three standard deviations of noise in each group and label."""
+        if self.n_bins is not None:
+            return self.n_bins
+        held = self.layout.n_rows / (3 * self.layout.n_cells * max(self.sigma, 1.0))
+        return int(np.clip(held, _LEAST_BINS, _MOST_BINS))
+
+    @property
+    def n_values(self) -> int:
+        """Values of all categories, and bins of all numbers."""
+        codings = [column.coding for column in self.columns]
+        return sum(self.usual_bins if coding is None else coding.n_values for coding in codings)
+
+    @property
+    def variance(self) -> float:
+        """Noise in the share of rows that have a value and a label, summed over all values."""
+        return float(self.n_values * self.layout.n_groups * (self.sigma / self.layout.n_rows) ** 2)
+
+    @property
+    def event(self) -> DpEvent:
+        """Everything that is released."""
+        extras = [mechanism.event for mechanism in (self.bins, self.counts) if mechanism is not None]
+        return compose(*extras, self.backend.event_at(self.scale))
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The kinds of release, in words, for the ledger."""
+        words = ["first counts of numbers"] if self.bins else []
+        words += ["counts of groups and labels"] if self.counts else []
+        return (*words, *self.backend.releases)
+
+    def release(
+        self,
+        X: NDArray[np.float64],
+        y: NDArray[np.int64],
+        groups: NDArray[np.int64] | None,
+        noise: NoiseSource,
+        rng: np.random.Generator,
+    ) -> SampledRows:
+        """Release the tables and sample rows.
+
+        Parameters
+        ----------
+        X, y, groups : ndarray
+            Private: features, codes of labels and of groups.
+        noise : NoiseSource
+        rng : Generator
+            Public randomness.
+        """
+        columns = self._with_bins(X, noise)
+        codings = [column.coding for column in columns if column.coding is not None]
+        cells = y if groups is None else groups * self.layout.n_classes + y
+        observed, n_small = self._observed(cells, noise)
+        rows = Rows(
+            values=np.column_stack([column.encode(X) for column in columns]),
+            cells=cells,
+            n_codes=tuple(coding.n_codes for coding in codings),
+            nullable=tuple(coding.nullable for coding in codings),
+            sampled=tuple(coding.sampled for coding in codings),
+            observed=observed,
+            rates=observed,
+        )
+        model = self.backend.learn(rows, self.scale, noise, rng)
+        return self._sampled(model, observed, columns, n_small, rng)
+
+    def _with_bins(self, X: NDArray[np.float64], noise: NoiseSource) -> list[MatrixColumn]:
+        """Columns with their bins, by counts that are released here."""
+        columns = list(self.columns)
+        if self.bins is None:
+            return columns
+        counts = [columns[j].counts(X) for j in self.numbers]
+        noisy = np.split(self.bins.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+        for j, line in zip(self.numbers, noisy, strict=True):
+            columns[j] = columns[j].settled(line, self.bins.sigma, self.usual_bins)
+        return columns
+
+    def _observed(self, cells: NDArray[np.int64], noise: NoiseSource) -> tuple[NDArray[np.float64], int]:
+        """Released shares of groups and labels, and the number of groups within the noise."""
+        shape = self.layout.n_groups, self.layout.n_classes
+        if self.counts is None:
+            return np.ones(shape), 0
+        noisy = self.counts.release(np.bincount(cells, minlength=self.layout.n_cells), noise)
+        of_groups = noisy.reshape(shape).sum(axis=1)
+        small = int(np.count_nonzero(of_groups < _EVIDENCE * self.counts.sigma * math.sqrt(shape[1])))
+        return on_simplex(noisy).reshape(shape), small
+
+    # ------------------------------------------------------------------ released values only from here on
+
+    def _sampled(
+        self,
+        model: Model,
+        observed: NDArray[np.float64],
+        columns: Sequence[MatrixColumn],
+        n_small: int,
+        rng: np.random.Generator,
+    ) -> SampledRows:
+        # Two rows at least of each group and label: no group may be without rows, whatever the noise did to its count.
+        rates = np.maximum(observed, 2.0 / self.n_sampled)
+        cells = drawn_cells((rates / rates.sum()).ravel(), self.n_sampled, rng)
+        codes = model.sample(cells, rng)
+        X = np.zeros((self.n_sampled, self.n_features))
+        for j, column in enumerate(columns):
+            column.write(codes[:, j], X, rng)
+        logs = model.log_likelihood(codes)
+        assert logs is not None
+        of_cells = softmax(logs + np.log(np.maximum(observed.ravel(), 1e-300)), axis=1)
+        shares = of_cells.reshape(-1, *observed.shape).sum(axis=1)
+        return SampledRows(X, cells // observed.shape[1], shares, n_small)

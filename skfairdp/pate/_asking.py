@@ -1,0 +1,185 @@
+"""What votes are asked about: public rows, or rows that the private table pays for; and one plan for both releases."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfairdp._forecast import usual_teachers, variance_of_shares
+from skfairdp._inputs import PublicRows, TrainingData
+from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
+from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.pate._vote_plan import NOTHING, ReleasedVotes, VotePlan
+from skfairdp.pate._votes import as_voting
+from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, compose, gdp_epsilon, gdp_mu
+
+__all__ = ["AsksForVotes", "PATEPlan", "Questions", "check_learners", "count_teachers", "usual_teacher"]
+
+TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
+
+
+@dataclass(frozen=True)
+class PATEPlan:
+    """Everything that a fit releases: votes, and before them the tables that rows are sampled from, if any.
+
+    Parameters
+    ----------
+    votes : VotePlan
+    rows : SyntheticRowsPlan or None
+        None where there are public rows.
+    """
+
+    votes: VotePlan
+    rows: SyntheticRowsPlan | None
+
+    @property
+    def event(self) -> DpEvent:
+        """Tables and votes."""
+        return self.votes.event if self.rows is None else compose(self.rows.event, self.votes.event)
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """One replaced record."""
+        return self.votes.relation
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The kinds of release, in words, for the ledger."""
+        return self.votes.releases if self.rows is None else (*self.rows.releases, *self.votes.releases)
+
+    @property
+    def trust(self) -> float:
+        """Weight of what the tables say of a row's label beside the released share of the votes, in [0, 1].
+
+        Both are looks at the same thing, the share of each label among the rows that have a value of a column, and each
+        counts by the inverse of its variance: noise in the cells of the tables; noise in the votes, and what teachers
+        of few rows do not learn. Public numbers only.
+        """
+        if self.rows is None:
+            return 0.0
+        layout, n_teachers = self.rows.layout, self.votes.n_teachers
+        of_votes = variance_of_shares(
+            layout.n_columns,
+            n_rows=layout.n_rows,
+            n_teachers=n_teachers,
+            noise_std=self.votes.sigma / n_teachers,
+            n_queries=self.votes.n_queries,
+        )
+        return of_votes / (of_votes + self.rows.variance)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Rows that anyone may see, and which of them are asked about.
+
+    Parameters
+    ----------
+    public : PublicRows
+    asked : ndarray of int of shape (n_queries,)
+    sampled : SampledRows or None
+        Where the rows come from the private table's own tables: what those know of the rows.
+    trust : float
+        Weight of that beside the votes.
+    """
+
+    public: PublicRows
+    asked: Any
+    sampled: SampledRows | None = None
+    trust: float = 0.0
+
+
+class AsksForVotes:
+    """The private half of an estimator whose teachers vote: ``_plan`` and ``_ask``."""
+
+    def _plan(self, data: TrainingData) -> PATEPlan:
+        """Decide tables and votes from public numbers; both together cost at most ``epsilon``."""
+        owner: Any = self
+        voting, n_classes, rows = as_voting(owner.voting, type(self).__name__), len(data.classes), None
+        schema = getattr(owner, "schema", None)
+        if data.own_rows is not None:
+            rows = data.own_rows.plan(
+                n_rows=len(data.X),
+                n_features=data.X.shape[1],
+                n_groups=1 if data.domain is None else len(data.domain),
+                n_classes=n_classes,
+                epsilon=owner.epsilon,
+                delta=owner.delta,
+                columns=None if schema is None else schema_columns(schema),
+            )
+            data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
+        most = voting.usual_queries if owner.max_queries is None else owner.max_queries
+        n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
+        votes: VotePlan = voting.plan(
+            epsilon=owner.epsilon,
+            delta=owner.delta,
+            n_queries=n_public if most is None else min(n_public, most),
+            n_teachers=count_teachers(self, len(data.X), n_classes, data.share_for_votes),
+            n_classes=n_classes,
+            noise=owner.noise,
+            beside=NOTHING if rows is None else rows.event,
+        )
+        return PATEPlan(votes, rows)
+
+    def _ask(
+        self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
+    ) -> tuple[Questions, ReleasedVotes]:
+        """Release tables where there are no public rows, train teachers on private parts, release their votes."""
+        owner: Any = self
+        public, sampled = data.public, None
+        if plan.rows is not None:
+            sampled = plan.rows.release(data.X, data.y, data.groups, noise, rng)
+            public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
+        assert public is not None
+        queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
+        parts = position_partition(len(data.X), plan.votes.n_teachers, random_state=rng)
+        teachers = fit_teachers(
+            usual_teacher(owner.teacher), data.X, data.y, parts, n_teachers=plan.votes.n_teachers,
+            n_classes=len(data.classes), random_state=rng, n_jobs=owner.n_jobs, memory=owner.memory,
+            verbose=owner.verbose,
+        )  # fmt: skip
+        votes = vote_histogram(teachers.predict(public.X[queries]), len(data.classes))
+        groups = None if public.groups is None else public.groups[queries]
+        voting = as_voting(owner.voting, type(self).__name__)
+        released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
+        return Questions(public, queries, sampled, plan.trust), released
+
+
+# ---------------------------------------------------------------------- public numbers, and who teaches
+
+
+def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0) -> int:
+    """How many teachers there are, who vote on so many classes or groups: a function of public numbers.
+
+    ``budget_share`` is what votes get of the squared cost of the fit.
+    """
+    if estimator.n_teachers == "auto":
+        delta, mu = estimator.delta, gdp_mu(estimator.epsilon, estimator.delta)
+        epsilon = estimator.epsilon if budget_share == 1 else gdp_epsilon(math.sqrt(budget_share) * mu, delta)
+        return usual_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
+    if estimator.n_teachers > n_rows:
+        raise ValueError(
+            f"The 'n_teachers' parameter of {type(estimator).__name__} is {estimator.n_teachers}, more teachers than "
+            f"rows: X has n_samples = {n_rows} private rows. Use at most one teacher per row."
+        )
+    return int(estimator.n_teachers)
+
+
+def usual_teacher(teacher: Any) -> Any:
+    """The teacher given, or the one that PATE trains where none is."""
+    return LogisticTeachers(C=TEACHER_C) if teacher is None else teacher
+
+
+def check_learners(estimator: Any, data: TrainingData) -> None:
+    """Try the teacher on public rows, so that what its parameters break shows before anything is spent.
+
+    Where there are none, on made-up ones of the same width.
+    """
+    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), len(data.classes), data.share_for_votes))
+    if data.public is None:
+        rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
+    else:
+        rows = data.public.X
+    owner, n_classes = type(estimator).__name__, len(data.classes)
+    rehearse_teacher(usual_teacher(estimator.teacher), rows, n_rows=n_rows, n_classes=n_classes, owner=owner)
