@@ -174,7 +174,9 @@ def read_training(
     reads, owner = PublicReads(), _name(estimator)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
-    own = _own_rows(estimator, X_public, sensitive_features_public, public_rows)
+    own = None
+    if X_public is None or isinstance(X_public, SyntheticRows):
+        own = _own_rows(estimator, X_public, sensitive_features_public, public_rows)
     if own is not None:
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
@@ -541,20 +543,19 @@ def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tu
 
 
 def _own_rows(
-    estimator: BaseEstimator, X_public: Any, groups: Any, public_rows: PublicRowsFrom
+    estimator: BaseEstimator, given: SyntheticRows | None, groups: Any, public_rows: PublicRowsFrom
 ) -> SyntheticRows | None:
-    """What makes rows from the private table, where no public ones are given and an estimator asks about rows."""
+    """What makes rows from the private table, where there are no public ones and an estimator asks about rows."""
     owner = _name(estimator)
-    if X_public is None and public_rows == "given":
+    if given is None and public_rows == "given":
         raise ValueError(f"{owner} needs public rows: pass X_public to fit, or set 'public_data'.")
-    if X_public is None and public_rows == "given or own":
-        X_public = SyntheticRows()
-    if not isinstance(X_public, SyntheticRows):
+    own = SyntheticRows() if given is None and public_rows == "given or own" else given
+    if own is None:
         return None
     if groups is not None:
         raise ValueError(f"{owner} got sensitive_features_public without X_public.")
-    X_public.check()
-    return X_public
+    own.check()
+    return own
 
 
 def _groups_of_own_rows(estimator: BaseEstimator, groups: Groups, sensitive_features: Any) -> Groups:
