@@ -18,7 +18,7 @@ import numpy as np
 from bench_utility import CLASSES, DELTA, refused, summarise
 
 EPSILONS = (1.0,)
-LAMS = {"public rows": (0.1, 0.2, 0.5, 1.0, 2.0), "private rows": (0.1, 0.2, 0.3, 0.5, 2.0)}
+LAMS = {"public rows": (0.1, 0.2, 0.5, 1.0, 2.0), "private rows": (0.2, 0.4, 0.6, 1.0, 4.0)}
 IDP3_GAMMAS = (0.02, 0.05)
 PEER_EPSILON = 1.0
 # Adult by sex at ε = 1: least accuracy, largest gap, least coverage
