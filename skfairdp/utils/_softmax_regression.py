@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 __all__ = ["fit_softmax"]
 
@@ -71,5 +71,7 @@ def _normaliser(scores: Array) -> tuple[Array, Array]:
     """Log of the sum of exponentials of each row, and the probabilities of the outputs."""
     if scores.shape[1] == 1:
         return np.logaddexp(0.0, scores[:, 0]), expit(scores)
-    total = logsumexp(scores, axis=1)
-    return total, np.exp(scores - total[:, None])
+    top = scores.max(axis=1, keepdims=True)
+    powers = np.exp(scores - top)
+    sums = powers.sum(axis=1, keepdims=True)
+    return (np.log(sums) + top)[:, 0], powers / sums
