@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
 from skfairdp import (
     IDP3,
@@ -33,7 +34,7 @@ from skfairdp import (
 )
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.datasets import train_private_public_test_split
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.pate import VoteGate
@@ -46,6 +47,7 @@ pytestmark = [
 
 #: A number that only private rows hold. Fits of 240 rows, of which no message may speak either.
 CANARY = 31415.9265
+SECRET = "canary-of-a-row"
 R = make_rows()
 R.X[7, 1] = CANARY
 NAMES = ["age", "hours", "score", "gain"]
@@ -136,6 +138,21 @@ def mistake(name: str, call: Callable[[Any], Any], *says: str, **more: Any) -> M
 
 PUBLIC_ROWS = [
     mistake(
+        "the private rows as public rows",
+        lambda ledger: fit_pate(ledger, public=R.X),
+        "X_public of PATEClassifier", "holds rows of X", "Pass rows that are public",
+    ),
+    mistake(
+        "some of the private rows as public rows",
+        lambda ledger: fit_fair(ledger, public=PublicData(R.X[100:180], R.groups_public), groups=None),
+        "X_public of FairPATEClassifier", "holds rows of X", "Pass rows that are public",
+    ),
+    mistake(
+        "a frame of private rows as public rows",
+        lambda ledger: (lambda table: fit_pate(ledger, table, public=table))(frame(R.X)),
+        "X_public of PATEClassifier", "holds rows of X", "Pass rows that are public",
+    ),
+    mistake(
         "public rows with other names of columns",
         lambda ledger: fit_fair(ledger, frame(R.X), public=frame(R.X_public, list("wxyz"))),
         "X_public of FairPATEClassifier", "columns of X", "'age', 'hours'", "Got.*'w'", r"Pass X_public\[X.columns\]",
@@ -204,7 +221,55 @@ PUBLIC_ROWS = [
     ),
 ]  # fmt: skip
 
+WITH_GROUP = np.column_stack([R.X, R.groups])
+
 ROWS = [
+    mistake(
+        "the protected group left among the features, by name",
+        lambda ledger: fit_answers(
+            ledger, frame(R.X).assign(sex=R.groups), groups=pd.Series(R.groups, name="sex")
+        ),
+        "X of RandomizedResponseClassifier", "column 'sex'", "Drop it from X", "'sensitive_columns'",
+    ),
+    mistake(
+        "the protected group left among the features, in place",
+        lambda ledger: fit_pfld(ledger, WITH_GROUP, groups=WITH_GROUP[:, -1]),
+        "X of PFLDClassifier holds sensitive_features", "Drop it from X", "'sensitive_columns'",
+    ),
+    mistake(
+        "a fitted model that would be fitted again",
+        lambda ledger: IDP3(LogisticRegression().fit(R.X, R.y)).fit(R.X, sensitive_features=R.groups),
+        "IDP3 requires y", r"FrozenEstimator\(estimator\)",
+    ),
+    mistake(
+        "groups for the fits of a search that scores without them",
+        lambda ledger: GridSearchCV(IDP3(LogisticRegression()), {"gamma": [0.01, 0.5]}, cv=2).fit(
+            R.X, R.y, sensitive_features=R.groups
+        ),
+        "IDP3 in a search needs the group", "'sensitive_columns'", "enable_metadata_routing=True",
+    ),
+    mistake(
+        "a word where a model that is not ours reads numbers",
+        lambda ledger: IDP3(LogisticRegression()).fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
+        "X of IDP3", "not numbers", "Encode",
+    ),
+    mistake(
+        "a word where a calibrated model reads numbers",
+        lambda ledger: FairnessCalibrator(LogisticRegression().fit(R.X, R.y)).fit(
+            with_cell(R.X, SECRET), sensitive_features=R.groups
+        ),
+        "X of FairnessCalibrator", "not numbers", "Encode",
+    ),
+    mistake(
+        "a word where a baseline reads numbers",
+        lambda ledger: ParityLogisticRegression().fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
+        "X of ParityLogisticRegression", "not numbers", "Encode",
+    ),
+    mistake(
+        "a word where a fair network reads numbers",
+        lambda ledger: LagrangianClassifier().fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
+        "X of LagrangianClassifier", "not numbers", "Encode",
+    ),
     mistake(
         "y of another length",
         lambda ledger: fit_pate(ledger, y=R.y[:-1]),
@@ -537,13 +602,25 @@ def test_a_mistake_is_named_refused_and_costs_nothing(made):
     said = str(caught.value)
     for pattern in made.says:
         assert re.search(pattern, said, re.DOTALL), (pattern, said)
-    assert not re.search(r"31415|\b239\b", said), said
+    assert not re.search(r"31415|canary|\b239\b", said), said
     assert ledger.entries == ()
 
 
 def test_thirty_mistakes_are_listed_once_each():
     names = [made.name for made in MISTAKES]
     assert len(names) >= 30 and len(set(names)) == len(names)
+
+
+def test_one_group_is_said_where_the_constraint_then_says_nothing():
+    for cls in (ParityLogisticRegression, LagrangianClassifier):
+        with pytest.warns(FairnessWarning, match=f"{cls.__name__} was given one group only"):
+            cls().fit(R.X, R.y, sensitive_features=R.groups * 0)
+
+
+def test_subjects_that_are_missing_join_nobody():
+    subject = np.where(np.arange(240) % 3 == 0, np.nan, np.arange(240) // 4)
+    with pytest.raises(ValueError, match="subject of train_private_public_test_split contains missing values"):
+        train_private_public_test_split(R.X, R.y, R.groups, subject=subject)
 
 
 # ---- guarantees that are proven and worth next to nothing ---------------------------------------------------

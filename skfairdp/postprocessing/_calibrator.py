@@ -22,7 +22,7 @@ from skfairdp.postprocessing._inputs import public_groups, shape_of, split_rows
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.privacy import StatesPrivacy
-from skfairdp.utils import NamedEstimator, as_groups, encode_labels, warn_caller
+from skfairdp.utils import NamedEstimator, as_groups, encode_labels, warn_caller, without_cells
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 __all__ = ["FairnessCalibrator"]
@@ -252,7 +252,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "method_")
         features, _, _ = self._split(X, self.estimator_, reset=False)
-        return np.asarray(self.estimator_.predict_proba(features))
+        return np.asarray(without_cells(self.estimator_.predict_proba, features, owner=_OWNER))
 
     def score(
         self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
@@ -309,7 +309,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
         domain, codes = public_groups(groups, self.groups, shape_of(X)[0], owner=_OWNER)
         classes = np.asarray(model.classes_)
-        before = class_codes(model.predict(features), classes, owner=_OWNER)
+        before = class_codes(without_cells(model.predict, features, owner=_OWNER), classes, owner=_OWNER)
         return CalibrationRows(features, table, codes, len(domain), classes, before), domain
 
     def _trade_off(self, rows: CalibrationRows, utility: NDArray[np.float64]) -> TradeOff:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp.postprocessing._fitted_models import class_codes, network_of, network_view, with_network
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
+from skfairdp.utils import without_cells
 from skfairdp.utils._sklearn import Interval
 
 __all__ = ["FineTunedNetwork", "FineTuning"]
@@ -90,4 +91,5 @@ class FineTunedNetwork:
 
     def answer(self, features: Any, table: Any = None, groups: Any = None) -> NDArray[np.int64]:
         """Return the code of each row's class."""
-        return class_codes(self.estimator.predict(features), self.classes, owner=self.owner)
+        predicted = without_cells(self.estimator.predict, features, owner=self.owner)
+        return class_codes(predicted, self.classes, owner=self.owner)

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp.utils import encode_labels
+from skfairdp.utils import encode_labels, without_cells
 
 __all__ = [
     "attribute_of",
@@ -61,7 +61,7 @@ def probabilities(model: Any, X: Any, n_classes: int, *, owner: str) -> NDArray[
         The model gives neither, or of another shape, or not finite.
     """
     if hasattr(model, "predict_proba"):
-        found = np.asarray(model.predict_proba(X), dtype=float)
+        found = np.asarray(without_cells(model.predict_proba, X, owner=owner), dtype=float)
     elif hasattr(model, "decision_function"):
         found = np.asarray(model.decision_function(X), dtype=float)
         found = softmax(np.column_stack([np.zeros(len(found)), found]) if found.ndim == 1 else found, axis=1)

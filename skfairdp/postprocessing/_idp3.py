@@ -31,8 +31,8 @@ from skfairdp.postprocessing._inputs import (
     shape_of,
     split_rows,
 )
-from skfairdp.utils import NamedEstimator, check_same_index, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_cells
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 
 __all__ = ["IDP3"]
 
@@ -200,7 +200,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         self._validate_params()
         features, domain = self._read(X, y, sensitive_features)
         if self.estimator is not None:
-            self.estimator_ = clone(self.estimator).fit(features, y, **self._routed_to_estimator(sensitive_features))
+            routed = self._routed_to_estimator(sensitive_features)
+            self.estimator_ = without_cells(clone(self.estimator).fit, features, y, owner="IDP3", **routed)
             self._warn_of_leak()
         known = None if self.estimator is None else getattr(self.estimator_, "classes_", None)
         classes = read_classes(y) if known is None else np.asarray(known)
@@ -241,7 +242,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
             raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
         features, groups = split_rows(self, X, sensitive_features, reset=False)
         codes = group_codes(groups, self.groups_, shape_of(X)[0])
-        return self._answer(label_codes(self.estimator_.predict(features), self._codebook(), "y_pred"), codes)
+        predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
+        return self._answer(label_codes(predicted, self._codebook(), "y_pred"), codes)
 
     @available_if(lambda self: self.estimator is None)
     def transform(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -382,6 +384,12 @@ class IDP3(ClassifierMixin, NamedEstimator):
         features, _ = self._read(X, y, sensitive_features)
         return features, y, self._routed_to_estimator(sensitive_features)
 
+    @property
+    def _needs_labels(self) -> bool:
+        fits = self.estimator is not None and not isinstance(self.estimator, FrozenEstimator)
+        tagged = hasattr(self.estimator, "__sklearn_tags__")
+        return fits and (not tagged or get_tags(self.estimator).target_tags.required)
+
     def _routed_to_estimator(self, sensitive_features: Any) -> dict[str, Any]:
         if sensitive_features is None or not get_config()["enable_metadata_routing"]:
             return {}
@@ -398,6 +406,17 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.object_]]:
         """The features that the estimator is fitted on (None without one), and the groups."""
+        if y is None and self._needs_labels:
+            raise ValueError(
+                "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or, where the "
+                "estimator is fitted already, wrap it: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
+            )
+        if sensitive_features is not None and self.sensitive_columns is None and scored_without_metadata():
+            raise ValueError(
+                "IDP3 in a search needs the group of every row that is scored, and this search hands groups to fit "
+                "alone: its scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
         if self.estimator is None:
             read_classes(y)  # raises where y cannot be classes
         if X is not None:

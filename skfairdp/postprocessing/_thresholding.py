@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skfairdp.fairness import disparities, largest_disparity, tally
 from skfairdp.postprocessing._fitted_models import class_codes, probabilities
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
+from skfairdp.utils import without_cells
 from skfairdp.utils._sklearn import HasMethods
 
 __all__ = ["MovedThresholds", "Thresholds", "contrast", "search_multipliers"]
@@ -118,7 +119,8 @@ class MovedThresholds:
     def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """Return the code of each row's class."""
         if not self.multipliers.any():
-            return class_codes(self.estimator.predict(features), self.classes, owner=self.owner)
+            predicted = without_cells(self.estimator.predict, features, owner=self.owner)
+            return class_codes(predicted, self.classes, owner=self.owner)
         utility = probabilities(self.estimator, features, len(self.classes), owner=self.owner) + self.shift
         return (utility - self.contrasts(table, groups) @ self.multipliers).argmax(axis=1)
 

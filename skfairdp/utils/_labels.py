@@ -1,7 +1,7 @@
 """Labels and groups, read in every form users have them; errors keep scikit-learn's kinds and never print one."""
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "group_domain",
     "group_membership",
     "split_sensitive_columns",
+    "without_cells",
     "without_types",
     "without_values",
 ]
@@ -390,6 +391,46 @@ def without_values(error: Exception, *, owner: str, name: str = "X") -> Exceptio
     if _PUBLIC.match(said):
         return error if owner in said and name == "X" else type(error)(f"{name} of {owner}: {said}")
     return private_error("not numbers", owner=owner, name=name)
+
+
+#: What scikit-learn, numpy and others begin with where they quote an entry that they cannot read.
+_QUOTES = re.compile(
+    "could not convert|invalid literal|Found unknown categories|previously unseen labels|Invalid classes"
+)
+
+
+def without_cells(call: Callable[..., Any], *args: Any, owner: str, **more: Any) -> Any:
+    """Call a learner of another package, whose errors about a cell are then said without the cell.
+
+    Parameters
+    ----------
+    call : callable
+    *args, **more : object
+        Its arguments.
+    owner : str
+        Class name for the message.
+
+    Returns
+    -------
+    object
+        What the call returns.
+
+    Examples
+    --------
+    >>> from skfairdp.utils import without_cells
+    >>> without_cells(float, "Ms Smith", owner="IDP3")
+    Traceback (most recent call last):
+        ...
+    skfairdp.utils._private_errors.PrivateRowsError: X of IDP3 has entries that are not numbers. ...
+    """
+    problem: Exception | None = None
+    try:
+        return call(*args, **more)
+    except (ValueError, TypeError, OverflowError) as error:
+        if not isinstance(error, OverflowError) and not _QUOTES.search(str(error)):
+            raise
+        problem = without_values(error, owner=owner)
+    raise problem
 
 
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:

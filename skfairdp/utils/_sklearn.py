@@ -1,6 +1,27 @@
 """The only importer of scikit-learn's private names: when one moves, this file changes and nothing else."""
 
+import sys
+
+from sklearn import get_config
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "take_rows"]
+__all__ = ["HasMethods", "Interval", "StrOptions", "scored_without_metadata", "take_rows"]
+
+#: Scorers that ask a model for predictions of X and hand it nothing else, unless metadata is routed.
+_SCORERS = frozenset({"_PassthroughScorer", "_Scorer", "_MultimetricScorer"})
+
+
+def scored_without_metadata() -> bool:
+    """Whether a search or cross-validation of scikit-learn calls this fit, and is going to score by X and y alone.
+
+    Its scorers turn every error into NaN, so that a model which needs more would lose without a word.
+    """
+    if get_config()["enable_metadata_routing"]:
+        return False
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_fit_and_score" and frame.f_globals.get("__name__", "").startswith("sklearn."):
+            return type(frame.f_locals.get("scorer")).__name__ in _SCORERS
+    return False
