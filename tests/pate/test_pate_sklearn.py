@@ -177,8 +177,8 @@ def test_the_refit_is_a_fit_like_any_other(rows):
 
 # ---- containers, labels, groups ------------------------------------------------------------------------------
 def test_dataframe_in_keeps_names(rows):
-    public = PublicData(frame(rows.X_public), pd.Series(rows.groups_public, index=range(7, 207)))
-    model = fair().fit(frame(rows.X), pd.Series(rows.y, index=range(3, 403)), X_public=public)
+    public = PublicData(frame(rows.X_public), pd.Series(rows.groups_public))
+    model = fair().fit(frame(rows.X), pd.Series(rows.y), X_public=public)
     assert list(model.feature_names_in_) == ["age", "hours", "pay", "score"] and model.n_features_in_ == 4
     model.predict(frame(rows.X))
     with pytest.raises(ValueError, match="feature names should match"):
