@@ -140,17 +140,17 @@ PUBLIC_ROWS = [
     mistake(
         "the private rows as public rows",
         lambda ledger: fit_pate(ledger, public=R.X),
-        "X_public of PATEClassifier", "holds rows of X", "Pass rows that are public",
+        "X_public of PATEClassifier", "has rows of X", "Give rows",
     ),
     mistake(
         "some of the private rows as public rows",
         lambda ledger: fit_fair(ledger, public=PublicData(R.X[100:180], R.groups_public), groups=None),
-        "X_public of FairPATEClassifier", "holds rows of X", "Pass rows that are public",
+        "X_public of FairPATEClassifier", "has rows of X", "Give rows",
     ),
     mistake(
         "a frame of private rows as public rows",
         lambda ledger: (lambda table: fit_pate(ledger, table, public=table))(frame(R.X)),
-        "X_public of PATEClassifier", "holds rows of X", "Pass rows that are public",
+        "X_public of PATEClassifier", "has rows of X", "Give rows",
     ),
     mistake(
         "public rows with other names of columns",
@@ -229,12 +229,12 @@ ROWS = [
         lambda ledger: fit_answers(
             ledger, frame(R.X).assign(sex=R.groups), groups=pd.Series(R.groups, name="sex")
         ),
-        "X of RandomizedResponseClassifier", "column 'sex'", "Drop it from X", "'sensitive_columns'",
+        "X of RandomizedResponseClassifier", "'sex'", "drop it from X", "'sensitive_columns'",
     ),
     mistake(
         "the protected group left among the features, in place",
         lambda ledger: fit_pfld(ledger, WITH_GROUP, groups=WITH_GROUP[:, -1]),
-        "X of PFLDClassifier holds sensitive_features", "Drop it from X", "'sensitive_columns'",
+        "X of PFLDClassifier holds sensitive_features", "drop it from X", "'sensitive_columns'",
     ),
     mistake(
         "a fitted model that would be fitted again",

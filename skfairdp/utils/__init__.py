@@ -18,6 +18,7 @@ from skfairdp.utils._labels import (
     group_domain,
     group_membership,
     split_sensitive_columns,
+    without_cells,
     without_types,
     without_values,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "silence",
     "split_sensitive_columns",
     "warn_caller",
+    "without_cells",
     "without_types",
     "without_values",
     "write_csv",
