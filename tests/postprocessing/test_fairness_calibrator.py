@@ -436,7 +436,7 @@ def test_repr_clone_and_parameters():
     assert clone(calibrator).get_params()["estimator__C"] == 2.0
     parts = FairnessCalibrator(LogisticRegression(), method=FineTuning(steps=7))
     assert clone(parts).get_params()["method__steps"] == 7 and clone(parts).method is not parts.method
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="takes its parameters by name"):
         FairnessCalibrator(LogisticRegression(), "threshold")
 
 

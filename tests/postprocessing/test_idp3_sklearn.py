@@ -25,7 +25,7 @@ def test_repr_clone_and_parameters():
     idp = IDP3(LogisticRegression(C=2.0), gamma=0.1)
     assert repr(idp) == "IDP3(estimator=LogisticRegression(C=2.0), gamma=0.1)"
     assert clone(idp).get_params()["estimator__C"] == 2.0
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="takes its parameters by name"):
         IDP3(LogisticRegression(), 0.1)
 
 
