@@ -172,14 +172,16 @@ def usual_teacher(teacher: Any) -> Any:
 
 
 def check_learners(estimator: Any, data: TrainingData) -> None:
-    """Try the teacher on public rows, so that what its parameters break shows before anything is spent.
+    """Try the teacher given on public rows, so that what its parameters break shows before anything is spent.
 
     Where there are none, on made-up ones of the same width.
     """
+    if estimator.teacher is None:
+        return
     n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), len(data.classes), data.share_for_votes))
     if data.public is None:
         rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
     else:
         rows = data.public.X
     owner, n_classes = type(estimator).__name__, len(data.classes)
-    rehearse_teacher(usual_teacher(estimator.teacher), rows, n_rows=n_rows, n_classes=n_classes, owner=owner)
+    rehearse_teacher(estimator.teacher, rows, n_rows=n_rows, n_classes=n_classes, owner=owner)
