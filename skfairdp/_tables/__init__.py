@@ -22,7 +22,7 @@ from skfairdp._tables._columns import (
     quantile_starts,
     settled,
 )
-from skfairdp._tables._counting import code_type
+from skfairdp._tables._counting import code_type, counted_pairs
 from skfairdp._tables._dataframes import Table, as_container, as_entries, as_numbers, codes_of_entries, read_table
 from skfairdp._tables._declared import (
     Declarations,
@@ -66,6 +66,7 @@ __all__ = [
     "can_be_missing",
     "code_type",
     "codes_of_entries",
+    "counted_pairs",
     "drawn_cells",
     "dtype_of",
     "fine_grid",

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._tables._counting import counted_pairs
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
@@ -90,6 +92,18 @@ class Rows:
     observed: NDArray[np.float64]
     rates: NDArray[np.float64]
     public: NDArray[Any] | None = None
+
+    def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[NDArray[np.int64]]:
+        """Counts of each column by group and label, as one line each. ``further`` are pairs that will be asked for."""
+        n_cells = self.observed.size
+        return [
+            np.bincount(self.cells * np.int64(n_codes) + self.values[:, j], minlength=n_cells * n_codes)
+            for j, n_codes in enumerate(self.n_codes)
+        ]
+
+    def pair_counts(self, pairs: Sequence[tuple[int, int]]) -> Iterator[NDArray[np.int64]]:
+        """Joint counts of each pair of columns, one after the other."""
+        return counted_pairs(self.values, self.n_codes, pairs)
 
 
 class Model(ABC):

@@ -212,7 +212,11 @@ def merged_grid(
 
 
 def settled(
-    columns: Sequence[Column], values: Sequence[Any], mechanism: GaussianMechanism, noise: NoiseSource, n_bins: int
+    columns: Sequence[Column],
+    counts: Sequence[NDArray[np.int64]],
+    mechanism: GaussianMechanism,
+    noise: NoiseSource,
+    n_bins: int,
 ) -> list[Column]:
     """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release.
 
@@ -220,17 +224,13 @@ def settled(
     ----------
     columns : sequence of NumberColumn
         On fine grids.
-    values : sequence
-        Private: the entries of each.
+    counts : sequence of ndarray of int
+        Private: the histogram of each.
     mechanism : GaussianMechanism
         Its sensitivity is the root of twice the number of columns: a replaced row moves two counts in each.
     noise : NoiseSource
     n_bins : int
     """
-    counts = [
-        np.bincount(fine.encode(entries), minlength=fine.n_codes)[: fine.n_values]
-        for fine, entries in zip(columns, values, strict=True)
-    ]
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
     found: list[Column] = []
     for column, histogram in zip(columns, noisy, strict=True):

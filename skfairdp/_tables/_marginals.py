@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
-from skfairdp._tables._counting import counted_pairs
 from skfairdp._tables._tree import (
     TreeModel,
     best_tree,
@@ -181,10 +180,7 @@ class MarginalsPlan(BackendPlan):
     def _tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
         """Released shares of each column's codes, given group and label."""
         n_cells, mechanism = self.layout.n_cells, self.tables_at(scale)
-        counts = [
-            np.bincount(rows.cells * np.int64(n_codes) + rows.values[:, j], minlength=n_cells * n_codes)
-            for j, n_codes in enumerate(rows.n_codes)
-        ]
+        counts = rows.column_counts(self._all_pairs() if self.tree else ())
         return [
             conditional_tables(
                 noisy.reshape(n_cells, n_codes),
@@ -198,14 +194,17 @@ class MarginalsPlan(BackendPlan):
             )
         ]
 
+    def _all_pairs(self) -> list[tuple[int, int]]:
+        return list(itertools.combinations(range(self.layout.n_columns), 2))
+
     def _scores(
         self, rows: Rows, given_cell: list[NDArray[np.float64]], scale: float, noise: NoiseSource
     ) -> NDArray[np.float64]:
         """Released distance of every pair of columns from independence given group and label."""
         d = self.layout.n_columns
-        pairs = list(itertools.combinations(range(d), 2))
+        pairs = self._all_pairs()
         exact = np.empty(len(pairs))
-        for k, counts in enumerate(counted_pairs(rows.values, rows.n_codes, pairs)):
+        for k, counts in enumerate(rows.pair_counts(pairs)):
             i, j = pairs[k]
             expected = self.layout.n_rows * _independent(rows.observed, given_cell[i], given_cell[j])
             # On this grid every difference and every sum is exact, so that a score moves by 2 and not by rounding more.
@@ -230,7 +229,7 @@ class MarginalsPlan(BackendPlan):
         if len(edges) > self.n_pairs:
             raise ValueError(f"{self.n_pairs} tables of pairs were declared, but there are {len(edges)}.")
         mechanism = self.pairs_at(scale)
-        counts = list(counted_pairs(rows.values, rows.n_codes, edges))
+        counts = list(rows.pair_counts(edges))
         return {
             (i, j): _shares_of_pair(
                 noisy.reshape(exact.shape),

@@ -214,7 +214,10 @@ class PFGuardGenerator(PrivateEstimator):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_rows, n_columns), or images of shape (n_rows, ...)
-            Private. Numbers, categories, booleans, missing values.
+            Private. Numbers, categories, booleans, missing values. With a ``schema`` and noisy tables also rows that do
+            not fit into memory, with their label and groups among the columns: a path of Parquet files, a
+            ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark DataFrame, or a function without arguments
+            that returns an iterable of DataFrames, the same rows each time.
         y : array-like of shape (n_rows,), default=None
             Private labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
@@ -233,7 +236,7 @@ class PFGuardGenerator(PrivateEstimator):
         data = self._read(X, y, sensitive_features=sensitive_features, X_public=X_public)
         plan = self._plan(data)
         with self._spend(plan, data.reads) as noise:
-            encoder = data.encoder.settle(data.rows, plan.bins, noise)
+            encoder = data.encoder.settle(data.fine_counts, plan.bins, noise)
             observed = self._release_rates(data, plan, noise)
             rates = target_rates(observed, data.balance, data.label_rates)
             rng = public_generator(self.random_state)
@@ -262,7 +265,7 @@ class PFGuardGenerator(PrivateEstimator):
         shape = data.layout.n_groups, data.layout.n_classes
         if plan.counts is None:
             return np.ones(shape)
-        noisy = plan.counts.release(np.bincount(data.cells, minlength=data.layout.n_cells), noise)
+        noisy = plan.counts.release(data.cell_counts, noise)
         if data.balance is not None:
             self._warn_of_small_groups(noisy.reshape(shape), plan.counts.sigma)
         return on_simplex(noisy).reshape(shape)

@@ -7,6 +7,7 @@ rows (``_declared.py``, ``_table_codec.py``).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skfairdp._inputs import check_public_columns, public_arguments, read_classes, read_private_groups
+from skfairdp._rows import RowSource, opened
 from skfairdp._tables import (
     Declarations,
     Form,
     Layout,
+    MarginalsBackend,
     Rows,
     SampleForm,
     Table,
@@ -33,6 +36,7 @@ from skfairdp._tables import (
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import given_label_rates
 from skfairdp.generative._schema_columns import declarations_of, numbers_of
+from skfairdp.generative._streamed import StreamedRows, StreamedTable
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
 from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
@@ -56,10 +60,10 @@ class GeneratorData:
 
     Parameters
     ----------
-    rows : Table or ndarray
+    rows : Table, StreamedTable or ndarray
         Private.
     cells : ndarray of int of shape (n_rows,)
-        Private: the group and label of each row, ``group * n_classes + label``.
+        Private: the group and label of each row, ``group * n_classes + label``. Empty where rows are streamed.
     layout : Layout
     encoder : TableEncoder or UnitEncoder
         Turns rows into codes or units, from what is declared; some of its bins may have to be paid for.
@@ -82,6 +86,23 @@ class GeneratorData:
     form: SampleForm
     reads: PublicReads
 
+    @cached_property
+    def _first(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+        if isinstance(self.rows, StreamedTable):
+            assert isinstance(self.encoder, TableEncoder)
+            return self.rows.first_counts(self.encoder)
+        return self.encoder.fine_counts(self.rows), np.bincount(self.cells, minlength=self.layout.n_cells)
+
+    @property
+    def fine_counts(self) -> list[NDArray[np.int64]]:
+        """Private: the histograms of columns whose bins have to be paid for."""
+        return self._first[0]
+
+    @property
+    def cell_counts(self) -> NDArray[np.int64]:
+        """Private: rows of each group and label."""
+        return self._first[1]
+
     @property
     def balance(self) -> str | None:
         """What the rates of groups and labels are balanced by: nothing where no group is known."""
@@ -91,8 +112,10 @@ class GeneratorData:
         self, encoder: TableEncoder | UnitEncoder, observed: NDArray[np.float64], rates: NDArray[np.float64]
     ) -> Rows:
         """What a backend learns from, by an encoder that is settled."""
-        return Rows(
-            values=encoder.encode(self.rows),
+        streamed = isinstance(self.rows, StreamedTable)
+        rows = partial(StreamedRows, table=self.rows, encoder=encoder) if streamed else Rows
+        return rows(
+            values=np.zeros((0, 0)) if streamed else encoder.encode(self.rows),
             cells=self.cells,
             n_codes=encoder.n_codes,
             nullable=tuple(column.nullable for column in encoder.columns),
@@ -113,6 +136,11 @@ class _Features:
     groups: Table | None = None
     group_columns: tuple[tuple[int, Any, Any], ...] = ()
     raw: RawTable | None = None
+    source: RowSource | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows) if self.source is None else self.source.n_rows
 
 
 def read_generator_data(
@@ -137,6 +165,7 @@ def read_generator_data(
         On unusable input. No message holds a private value or count.
     """
     owner, reads = type(estimator).__name__, PublicReads()
+    X = _opened(estimator, X, y, sensitive_features)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
         refuse_masked(given, owner=owner, name=name)
@@ -149,16 +178,21 @@ def read_generator_data(
     shape = features.rows.shape[1:] if isinstance(features.encoder, UnitEncoder) else (len(features.encoder.columns),)
     layout = Layout(
         kind="units" if isinstance(features.encoder, UnitEncoder) else "codes",
-        n_rows=len(features.rows),
+        n_rows=features.n_rows,
         n_columns=math.prod(shape),
         n_groups=1 if domain is None else len(domain),
         n_classes=n_classes,
         balance=estimator.balance,
         groups_known=domain is not None or estimator.balance is None,
     )
+    rows, cells = features.rows, groups * n_classes + labels
+    if features.source is not None:  # what was read so far is a made-up row
+        assert features.raw is not None
+        rows = StreamedTable(features.source, features.raw.schema, n_classes, layout.n_groups, owner)
+        cells = np.zeros(0, dtype=np.int64)
     return GeneratorData(
-        rows=features.rows,
-        cells=groups * n_classes + labels,
+        rows=rows,
+        cells=cells,
         layout=layout,
         encoder=features.encoder,
         public=features.public,
@@ -166,6 +200,25 @@ def read_generator_data(
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
     )
+
+
+def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
+    """X, or the source that reads it where it does not lie in memory."""
+    source, owner = opened(X), type(estimator).__name__
+    if source is None:
+        return X
+    backend = estimator.backend
+    if estimator.schema is None or not (backend == "marginals" or isinstance(backend, MarginalsBackend)):
+        raise ValueError(
+            f"{owner} counts rows chunk by chunk only with a 'schema', which says what their values are, and with "
+            "backend='marginals'. Set both, or pass the rows as an array or a DataFrame."
+        )
+    if y is not None or sensitive_features is not None:
+        raise ValueError(
+            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the "
+            "schema (label, groups), and leave them out."
+        )
+    return source
 
 
 # ---- X -----------------------------------------------------------------------------------------------------------
@@ -236,11 +289,12 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
     if isinstance(codec, UnitCodec):
         raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
-    raw = RawTable.read(schema, X, owner=owner)
+    source = X if isinstance(X, RowSource) else None
+    raw = RawTable.read(schema, X if source is None else _made_up(source), owner=owner)
     estimator.n_features_in_ = len(schema.features)
     estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
     reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
-    reads.note_number_of_rows(raw.n_rows)
+    reads.note_number_of_rows(raw.n_rows if source is None else source.n_rows)
     known = None
     if public is not None:
         shown = RawTable.read(schema, public, owner=owner, name="X_public")
@@ -249,7 +303,12 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
         reads.note("public rows X_public", "given", shown.n_rows)
     table = read_table(numbers_of(raw))
     encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, owner=owner)
-    return _Features(table, encoder, known, raw=raw)
+    return _Features(table, encoder, known, raw=raw, source=source)
+
+
+def _made_up(source: RowSource) -> pd.DataFrame:
+    """One row in the columns that a source has, from which all that is public follows as from any other."""
+    return pd.DataFrame({name: [None] for name in source.columns})
 
 
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:

@@ -123,12 +123,22 @@ class TableEncoder:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
-    def settle(self, table: Table, mechanism: GaussianMechanism | None, noise: NoiseSource) -> "TableEncoder":
+    def fine_counts(self, table: Table) -> list[NDArray[np.int64]]:
+        """The fine histograms of the unsettled columns."""
+        fine = [self.columns[j] for j in self.unsettled]
+        return [
+            np.bincount(column.encode(table.columns[j]), minlength=column.n_codes)[: column.n_values]
+            for j, column in zip(self.unsettled, fine, strict=True)
+        ]
+
+    def settle(
+        self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource
+    ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = settled(fine, [table.columns[j] for j in self.unsettled], mechanism, noise, self.n_bins)
+        merged = settled(fine, counts, mechanism, noise, self.n_bins)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column

@@ -89,7 +89,11 @@ class UnitEncoder:
     n_codes: tuple[int, ...] = ()
     sensitivity: float = 0.0  # nothing is paid for
 
-    def settle(self, rows: Any, mechanism: Any, noise: Any) -> "UnitEncoder":
+    def fine_counts(self, rows: Any) -> list[NDArray[np.int64]]:
+        """Nothing has to be paid for."""
+        return []
+
+    def settle(self, counts: Any, mechanism: Any, noise: Any) -> "UnitEncoder":
         """Bounds are public: nothing is released."""
         return self
 

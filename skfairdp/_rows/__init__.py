@@ -1,0 +1,5 @@
+"""Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
+
+from skfairdp._rows._source import Chunk, RowSource, opened
+
+__all__ = ["Chunk", "RowSource", "opened"]

@@ -1,0 +1,95 @@
+"""Rows that a function hands out in DataFrames, again and again; and a DataFrame cut into such pieces."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
+
+__all__ = ["ChunkRows", "FrameRows", "as_pandas"]
+
+
+class ChunkRows(RowSource):
+    """What a function without arguments returns: an iterable of DataFrames, the same ones each time.
+
+    Parameters
+    ----------
+    factory : callable
+    """
+
+    def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
+        self.factory = factory
+
+    @cached_property
+    def _shape(self) -> tuple[list[Any], int]:
+        """Columns and rows, from one pass; all chunks must have the same columns."""
+        names: list[list[Any]] = []
+        n_rows = 0
+        for chunk in self.chunks():
+            names.append(list(chunk.table.columns))
+            n_rows += len(chunk.table)
+            if names[0] != names[-1]:
+                raise ValueError(f"A chunk has the columns {names[-1]}, the first one {names[0]}. Make them alike.")
+            names = names[:1]
+        return (names[0] if names else []), n_rows
+
+    @property
+    def columns(self) -> list[Any]:
+        return self._shape[0]
+
+    @property
+    def n_rows(self) -> int:
+        return self._shape[1]
+
+    def chunks(self) -> Iterator[Chunk]:
+        handed = self.factory()
+        if iter(handed) is handed and handed is self.__dict__.get("_last"):
+            raise ValueError("The function that hands out chunks returned an iterator that is used up. Make a new one.")
+        self._last = handed
+        start = 0
+        for table in handed:
+            frame = as_pandas(table)
+            yield Chunk(frame, (start,))
+            start += len(frame)
+
+
+class FrameRows(RowSource):
+    """A DataFrame in memory, in pieces.
+
+    Parameters
+    ----------
+    table : DataFrame
+    n_rows_per_chunk : int
+    """
+
+    def __init__(self, table: Any, n_rows_per_chunk: int = MOST_ROWS) -> None:
+        self.table = as_pandas(table)
+        self.n_rows_per_chunk = n_rows_per_chunk
+
+    @property
+    def columns(self) -> list[Any]:
+        return list(self.table.columns)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.table)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for start in range(0, len(self.table), self.n_rows_per_chunk):
+            yield Chunk(self.table.iloc[start : start + self.n_rows_per_chunk], (start,))
+
+
+def as_pandas(table: Any) -> pd.DataFrame:
+    """A table of any library as pandas has it; texts of Arrow as categories, which are read once for each value."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "to_arrow"):  # Polars
+        table = table.to_arrow()
+    if type(table).__module__.partition(".")[0] == "pyarrow":
+        frame: pd.DataFrame = table.to_pandas(strings_to_categorical=True)
+        return frame
+    raise ValueError(
+        f"A chunk of rows must be a DataFrame of pandas, polars or pyarrow. Got {type(table).__name__} instead."
+    )

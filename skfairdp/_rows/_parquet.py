@@ -1,0 +1,75 @@
+"""Rows of Parquet files, row group by row group."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow.dataset
+
+from skfairdp._rows._chunks import as_pandas
+from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource, summed_by_threads
+
+__all__ = ["ParquetRows"]
+
+Sum = TypeVar("Sum")
+
+
+class ParquetRows(RowSource):
+    """A Parquet file, a folder of them, or a dataset of pyarrow.
+
+    Parameters
+    ----------
+    files : str, Path or pyarrow.dataset.Dataset
+    """
+
+    def __init__(self, files: Any) -> None:
+        self.files = str(files) if isinstance(files, Path) else files
+
+    @property
+    def _dataset(self) -> Any:
+        if not isinstance(self.files, str):
+            return self.files
+        return pyarrow.dataset.dataset(self.files, format="parquet")
+
+    @property
+    def columns(self) -> list[Any]:
+        return list(self._dataset.schema.names)
+
+    @cached_property
+    def n_rows(self) -> int:
+        return int(self._dataset.count_rows())
+
+    def _tasks(self) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """Row groups, and where they are."""
+        for fragment in self._dataset.get_fragments():
+            groups = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
+            start = 0
+            for group in groups:
+                yield group, (fragment.path, start)
+                start += group.count_rows()
+
+    def _read(self, task: tuple[Any, tuple[Any, ...]]) -> Iterator[Chunk]:
+        group, (path, start) = task
+        for batch in group.to_batches(batch_size=MOST_ROWS, use_threads=False, batch_readahead=1):
+            if batch.num_rows:
+                yield Chunk(as_pandas(batch), (path, start))
+                start += batch.num_rows
+
+    def chunks(self) -> Iterator[Chunk]:
+        for task in self._tasks():
+            yield from self._read(task)
+
+    def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
+        def of_group(task: tuple[Any, tuple[Any, ...]]) -> list[Sum]:
+            total: list[Sum] = []
+            for chunk in self._read(task):
+                value = function(chunk)
+                total = [add(total[0], value) if total else value]
+            return total
+
+        def added(one: list[Sum], other: list[Sum]) -> list[Sum]:
+            return [add(one[0], other[0])] if one and other else one or other
+
+        found = summed_by_threads(self._tasks(), of_group, added)
+        return found[0] if found else None
