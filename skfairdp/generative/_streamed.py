@@ -143,9 +143,13 @@ class StreamedRows(Rows):
             while stop < len(pairs) and (stop == start or cells <= _MOST_CELLS):
                 cells += self.n_codes[pairs[stop][0]] * self.n_codes[pairs[stop][1]]
                 stop += 1
-            new = [pair for pair in pairs[start:stop] if pair not in self._kept]
-            found = dict(self._kept)
+            known = {pair: counts for pair in pairs[start:stop] if (counts := self._known(pair)) is not None}
+            new = [pair for pair in pairs[start:stop] if pair not in known]
             if new:
-                found.update(zip(new, self.table.table_counts(self.encoder, False, new)[1], strict=True))
-            yield from (found[pair] for pair in pairs[start:stop])
+                known.update(zip(new, self.table.table_counts(self.encoder, False, new)[1], strict=True))
+            yield from (known[pair] for pair in pairs[start:stop])
             start = stop
+
+    def _known(self, pair: tuple[int, int]) -> Counts | None:
+        turned = self._kept.get((pair[1], pair[0]))
+        return self._kept.get(pair) if turned is None else turned.T
