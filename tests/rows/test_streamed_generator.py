@@ -155,6 +155,22 @@ def test_a_tree_of_few_codes_takes_two_passes():
     assert source.passes == 2
 
 
+class Weighed(FrameRows):
+    """Says how many numbers a task returns."""
+
+    def map_reduce(self, function, add):
+        self.sums = [*getattr(self, "sums", []), *(function(chunk).size for chunk in self.chunks())]
+        return super().map_reduce(function, add)
+
+
+def test_a_task_returns_as_many_counts_as_tables_have_cells_whatever_its_rows():
+    """The formula of the guide, from the codes of the columns that the fit ended up with."""
+    source = Weighed(table(), 500)
+    codes = generator().fit(source)._codec.n_codes
+    pairs = (sum(codes) ** 2 - sum(size**2 for size in codes)) // 2
+    assert source.sums[-1] == 6 * sum(codes) + pairs and len(set(source.sums)) == 2
+
+
 class Doubled(FrameRows):
     """An engine that adds the sums of a retried task twice."""
 
