@@ -1,4 +1,4 @@
-"""``python -m skfairdp demo`` shows what private and fair learning costs; ``verify`` recomputes a privacy statement."""
+"""The command line: a frontier of your own table, its schema, a demo, and the check of a privacy statement."""
 
 import argparse
 import math
@@ -33,6 +33,19 @@ class _UsageError(Exception):
     """Something the caller has to change; its text is the one line that is shown."""
 
 
+class _Version(argparse.Action):
+    """The version, looked up only where it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from skfairdp import __version__
+
+        print(f"skfairdp {__version__}")
+        parser.exit()
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message} (see: {self.prog} --help)")
@@ -51,8 +64,8 @@ def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> in
     Returns
     -------
     int
-        Exit code: 0; 1 where ``verify`` refutes a claim; or 2 with one line on standard error where the arguments, the
-        data, the file or the output folder are unusable.
+        Exit code: 0; 1 where ``verify`` refutes a claim; 2 with one line on standard error where the arguments, the
+        data, the file or the output folder are unusable; 130 where it was interrupted.
 
     Examples
     --------
@@ -64,19 +77,28 @@ def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> in
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        arguments = _parser().parse_args(argv)
-        if arguments.command == "verify":
-            return _verify(arguments)
-        _demo(arguments, sweep or Sweep())
+        parser = _parser()
+        arguments = parser.parse_args(argv)
+        if arguments.command is None:
+            parser.print_help()
+            return 0
+        if arguments.command == "demo":
+            _demo(arguments, sweep or Sweep())
+            return 0
+        return {"verify": _verify, "frontier": _frontier, "schema": _schema}[arguments.command](arguments)
     except _UsageError as error:
         print(f"skfairdp: {error}", file=sys.stderr)
         return 2
-    return 0
+    except KeyboardInterrupt:
+        print("skfairdp: interrupted; what had been released until then is spent.", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m skfairdp", description="Differentially private and fair classification.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,verify}", parser_class=_Parser)
+    parser = _Parser(prog="skfairdp", description="Differentially private and fair classification.")
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _own_table_parsers(commands)
     demo = commands.add_parser(
         "demo",
         help="sweep privacy budgets and fairness constraints on a data set, and draw the frontier",
@@ -104,6 +126,11 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="for public randomness only: split and partition. The noise stays secret (default: 0)",
     )
+    _verify_parser(commands)
+    return parser
+
+
+def _verify_parser(commands: Any) -> None:
     verify = commands.add_parser(
         "verify",
         help="recompute every figure of a privacy statement or a ledger",
@@ -112,7 +139,213 @@ def _parser() -> argparse.ArgumentParser:
         "data. Exit code 1 and a line for each claim that is too low.",
     )
     verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
-    return parser
+
+
+def _own_table_parsers(commands: Any) -> None:
+    frontier = commands.add_parser(
+        "frontier",
+        help="what accuracy and fairness your own table allows at several privacy budgets",
+        description="Learns from your table alone: no public rows are needed. Three quarters of the rows teach one "
+        "private generator for each ε, and models with and without a bound on the gap are trained on what it makes; "
+        "the other quarter measures them, with noise. Every figure that is shown is covered by the ε in privacy.json, "
+        "which 'skfairdp verify' recomputes. Without --schema a fifth of the smallest ε finds bounds and values.",
+    )
+    frontier.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
+    frontier.add_argument("--label", metavar="COLUMN", help="what to predict (default: that of the schema)")
+    frontier.add_argument(
+        "--group", metavar="COLUMN", nargs="+", help="the sensitive attribute; of several their intersections"
+    )
+    frontier.add_argument(
+        "--epsilon", metavar="E", nargs="+", type=_positive, default=[0.5, 1.0, 2.0],
+        help="privacy budgets, the schema's included (default: 0.5 1 2)",
+    )  # fmt: skip
+    frontier.add_argument("--delta", metavar="D", type=_probability, default=1e-5, help="(default: 1e-5)")
+    frontier.add_argument("--schema", metavar="FILE", help="what is public about the table (see: skfairdp schema)")
+    frontier.add_argument(
+        "--out", metavar="DIR", default="skfairdp-frontier",
+        help="folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)",
+    )  # fmt: skip
+    frontier.add_argument(
+        "--seed",
+        metavar="S",
+        type=_seed,
+        default=0,
+        help="for public randomness only; the noise is secret (default: 0)",
+    )
+    _schema_parser(commands)
+
+
+def _schema_parser(commands: Any) -> None:
+    schema = commands.add_parser(
+        "schema",
+        help="write the skeleton of a schema for your table, to be filled in",
+        description="Writes names and kinds of the columns of a table. Fill in bounds and values from what is public: "
+        "a code book, a form, never from the private rows.",
+    )
+    schema.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
+    schema.add_argument("--label", metavar="COLUMN", help="what to predict")
+    schema.add_argument("--group", metavar="COLUMN", nargs="+", default=[], help="the sensitive attribute")
+    schema.add_argument("--out", metavar="FILE", help=".yaml, .yml or .json (default: print it)")
+
+
+def _positive(text: str) -> float:
+    return _between(text, math.inf)
+
+
+def _probability(text: str) -> float:
+    return _between(text, 1.0)
+
+
+def _between(text: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < most:
+        raise argparse.ArgumentTypeError(f"must be a number above 0 and below {most:g}, got {text!r}")
+    return value
+
+
+def _frontier(arguments: argparse.Namespace) -> int:
+    """Sweep the user's own table."""
+    started = time.perf_counter()
+    folder = _writable(arguments.out, ("frontier.csv", "frontier.png", "frontier.html", "schema.yaml", "privacy.json"))
+    table = _read_table(arguments.table, types=False)
+    schema = None if arguments.schema is None else _read_schema(arguments.schema)
+    label = arguments.label or (schema.label if schema else None)
+    groups = tuple(arguments.group or (schema.groups if schema else ()))
+    if label is None or not groups:
+        raise _UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
+    if schema is not None:
+        schema = _with_roles(schema, label, groups, arguments.schema)
+    absent = [name for name in (schema.columns if schema else (label, *groups)) if name not in table.columns]
+    if absent:
+        raise _UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
+    found = _swept(table, label, groups, schema, arguments)
+    _report(found.frame)
+    written = [*_written(found.frame, folder), *_statement(found, folder, schema is None)]
+    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
+    return 0
+
+
+def _swept(
+    table: "pd.DataFrame", label: str, groups: tuple[str, ...], schema: Any, arguments: argparse.Namespace
+) -> Any:
+    from skfairdp.model_selection import frontier_of_table
+
+    with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
+        warnings.simplefilter("always")
+        try:
+            found = frontier_of_table(
+                table, label=label, groups=groups, epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta,
+                schema=schema, dataset=Path(arguments.table).name, verbose=1, random_state=arguments.seed,
+            )  # fmt: skip
+        except ValueError as error:
+            raise _UsageError(f"{arguments.table}: {' '.join(str(error).split())}") from None
+    ours = [warning for warning in caught if warning.category.__module__ in ("builtins", "skfairdp.exceptions")]
+    spoken = (str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL))
+    for message in dict.fromkeys(spoken):
+        print(f"Note: {message}")
+    return found
+
+
+_TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other libraries, for their programmers
+
+
+def _statement(found: Any, folder: Path, released: bool) -> list[str]:
+    """Write the privacy statement, and the schema where it was paid for."""
+    statement = found.privacy.statement(subject="a frontier of models and its figures")
+    (folder / "privacy.json").write_text(statement.to_json(), encoding="utf-8")
+    if not released:
+        return ["privacy.json"]
+    found.schema.save(folder / "schema.yaml")
+    return ["schema.yaml", "privacy.json"]
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    """Write the template of a schema."""
+    import json
+
+    from skfairdp.schema import Schema
+
+    out = None if arguments.out is None else Path(arguments.out).expanduser()
+    if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
+        raise _UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
+    table = _read_table(arguments.table, types=True)
+    roles = [*([arguments.label] if arguments.label else []), *arguments.group]
+    absent = [name for name in roles if name not in table.columns]
+    if absent:
+        raise _UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    template = Schema.template(table, label=arguments.label, groups=arguments.group)
+    if out is not None and out.suffix == ".json":
+        text = json.dumps(template, indent=2, ensure_ascii=False) + "\n"
+    else:
+        import yaml
+
+        text = _TEMPLATE_HEAD + yaml.safe_dump(template, sort_keys=False, allow_unicode=True)
+    if out is None:
+        print(text, end="")
+        return 0
+    if out.exists():
+        raise _UsageError(f"{out} exists, and may be filled in already: name another file")
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _UsageError(f"cannot write {out}: {error.strerror or error}") from None
+    print(f"Wrote {out}. Fill in what is null from public sources, then: skfairdp frontier TABLE --schema {out}")
+    return 0
+
+
+_TEMPLATE_HEAD = """\
+# What is public about this table. Fill in each null from a code book or a form, never from the private rows; delete the
+# columns that models should not use. Kinds were guessed from the file: number, category, boolean, date.
+"""
+
+
+def _read_table(name: str, *, types: bool) -> "pd.DataFrame":
+    """A table as pandas reads it; without types, every cell as the text that the file holds."""
+    import pandas as pd
+
+    path = Path(name).expanduser()
+    parts = [suffix for suffix in path.suffixes if suffix in (".csv", ".tsv", ".txt", ".parquet", ".pq")]
+    if not parts:
+        raise _UsageError(f"{name} must be a .csv, .tsv or .parquet file (compressed: .csv.gz)")
+    try:
+        if parts[-1] in (".parquet", ".pq"):
+            return pd.read_parquet(path)
+        separator = "\t" if parts[-1] == ".tsv" else ","
+        given: dict[str, Any] = {} if types else {"dtype": str}
+        table = pd.read_csv(path, sep=separator, skipinitialspace=True, **given)
+    except OSError as error:
+        raise _UsageError(f"cannot read {name}: {error.strerror or ' '.join(str(error).split())}") from None
+    except ImportError:
+        raise _UsageError(f"reading {name} needs pyarrow (pip install 'skfairdp[tables]')") from None
+    except Exception as error:  # a parser's, a codec's: pandas has many
+        raise _UsageError(f"cannot read {name}: {' '.join(str(error).split())}") from None
+    table.columns = table.columns.astype(str)
+    return table
+
+
+def _read_schema(name: str) -> Any:
+    from skfairdp.schema import Schema
+
+    try:
+        return Schema.load(Path(name).expanduser())
+    except OSError as error:
+        raise _UsageError(f"cannot read --schema {name}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise _UsageError(f"--schema {name}: {' '.join(str(error).split())}") from None
+
+
+def _with_roles(schema: Any, label: str, groups: tuple[str, ...], name: str) -> Any:
+    """The schema with label and groups of the command line."""
+    from skfairdp.schema import Schema
+
+    try:
+        return Schema(dict(schema.columns), label=label, groups=groups, n_rows=schema.n_rows)
+    except ValueError as error:
+        raise _UsageError(f"--schema {name}: {error}") from None
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -216,7 +449,7 @@ def _written(table: "pd.DataFrame", folder: Path) -> list[str]:
     return ["frontier.csv", "frontier.png", "frontier.html"]
 
 
-def _writable(out: str) -> Path:
+def _writable(out: str, files: Sequence[str] = ("frontier.csv", "frontier.png", "frontier.html")) -> Path:
     """Make the folder and prove that files can be written there, before minutes of work."""
     folder = Path(out).expanduser()
     try:
@@ -225,7 +458,7 @@ def _writable(out: str) -> Path:
             pass
     except OSError as error:
         raise _UsageError(f"cannot write to --out {out}: {error.strerror or error}") from None
-    for file in ("frontier.csv", "frontier.png", "frontier.html"):
+    for file in files:
         path = folder / file
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
             raise _UsageError(f"cannot replace {path}: it is not a writable file")
@@ -258,8 +491,9 @@ def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "Pr
     else:
         try:
             bunch = getattr(datasets, f"fetch_{wanted}")()
-        except (OSError, ValueError) as error:
-            raise _UsageError(" ".join(str(error).split())) from None
+        except (OSError, ValueError, EOFError) as error:
+            path, said = datasets.data_file(wanted), " ".join(str(error).split())
+            raise _UsageError(said if path is None or str(path) in said else f"{path}: {said}") from None
         rows = bunch.data, bunch.target, bunch.sensitive_features
         groups = bunch.sensitive_features.name
         where = f"{wanted} ({len(bunch.target):,} rows, groups by {groups}) from {bunch.source}{note}"
@@ -297,7 +531,11 @@ def _report(table: "pd.DataFrame") -> None:
         f"Publishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
         f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'])}\n"
-        f"Gap, accuracy and coverage: {attrs['n_test']:,} test rows, which no ε covers."
+        + (
+            f"Gap, accuracy and coverage: {attrs['n_test']:,} test rows, which no ε covers."
+            if "n_test" in attrs
+            else "Gap, accuracy and coverage: noisy tables of rows that no model has seen, covered by the same ε."
+        )
     )
 
 

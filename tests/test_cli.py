@@ -98,7 +98,9 @@ def test_without_matplotlib_the_other_files_are_written(capsys, tmp_path, monkey
         (["demo", "--seed", "x"], "argument --seed: must be an integer from 0"),
         (["demo", "--epsilon", "1"], "unrecognized arguments: --epsilon"),
         (["show"], "invalid choice: 'show'"),
-        ([], "arguments are required: {demo,verify}"),
+        (["frontier"], "arguments are required: TABLE"),
+        (["frontier", "t.csv", "--epsilon", "0"], "argument --epsilon: must be a number above 0"),
+        (["frontier", "t.csv", "--delta", "1"], "argument --delta: must be a number above 0 and below 1"),
     ],
 )
 def test_bad_arguments_give_exit_code_2_and_one_line(capsys, arguments, message):

@@ -191,8 +191,33 @@ class SyntheticDataClassifier(PrivateClassifier):
         if hasattr(generator, "feature_names_in_"):
             self.feature_names_in_ = generator.feature_names_in_
         # Released values only from here on.
+        self._n_drawn = max(len(cast(Sized, X)), LEAST_SAMPLES) if self.n_samples is None else self.n_samples
+        return self._learn(learner, takes_groups)
+
+    def refit(self, estimator: Any) -> "SyntheticDataClassifier":
+        """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
+
+        Parameters
+        ----------
+        estimator : classifier
+            As of the constructor.
+
+        Returns
+        -------
+        SyntheticDataClassifier
+            A fitted one, with the same generator and the same ``privacy_``.
+        """
+        check_is_fitted(self, "generator_")
+        other = clone(self).set_params(estimator=estimator)
+        for name in ("privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_drawn"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        return other._learn(*other._learner())
+
+    def _learn(self, learner: Any, takes_groups: bool) -> "SyntheticDataClassifier":
+        """Train a learner on rows drawn from the generator."""
+        generator, n_samples = self.generator_, self._n_drawn
         rng = public_generator(self.random_state)
-        n_samples = max(len(cast(Sized, X)), LEAST_SAMPLES) if self.n_samples is None else self.n_samples
         rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=takes_groups, random_state=rng)
         table = self._features(rows)
         self.encoder_ = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=n_samples))

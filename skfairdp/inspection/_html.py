@@ -62,6 +62,7 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
 _SCORED = {
     "private": "noisy tables of held-out private rows, covered by this ε",
     "public": "public rows with labels, not covered by ε",
+    "held out": "noisy tables of rows that no model has seen, covered by this ε",
 }
 
 
@@ -71,7 +72,7 @@ def _panel(part: Part, several: bool, n_test: int | None, scored_on: str | None)
     derived = "every γ and refusal rule is computed from them at no further cost."
     measured = f" Accuracy, gap and coverage: {n_test:,} test rows, not covered by ε." if n_test else ""
     if scored_on is not None:  # a search
-        derived = "candidates that differ only in post-processing share one."
+        derived = "models that differ only in post-processing share one."
         measured = f" Accuracy, gap and coverage: {_SCORED[scored_on]}."
     return {
         "heading": ": ".join(filter(None, [part.dataset, part.protection])) if several else None,

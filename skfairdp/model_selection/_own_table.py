@@ -1,0 +1,302 @@
+"""The frontier of a private table that nobody has public rows for: schema, models and figures, each paid for."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp.fairness import largest_disparity
+from skfairdp.generative import SyntheticDataClassifier
+from skfairdp.model_selection._composed_epsilon import expression
+from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    PrivacySpent,
+    PublicReads,
+    Spending,
+    WorstOf,
+    compose,
+    epsilon_of,
+    gdp_mu,
+    public_facts,
+    repeat,
+)
+from skfairdp.schema import Schema
+from skfairdp.utils import progress_bar, public_generator
+
+__all__ = ["OwnFrontier", "frontier_of_table"]
+
+_RELATION = NeighboringRelation.REPLACE_ONE
+_SCHEMA_SHARE = 0.2  # of the smallest ε and of δ, where the schema has to be released
+
+
+@dataclass(frozen=True)
+class OwnFrontier:
+    """A frontier, and what it cost.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As of ``frontier``; all figures are noisy.
+    schema : Schema
+    privacy : PrivacySpent
+        Of everything: rows that models learned from, and rows that they were measured on.
+    """
+
+    frame: pd.DataFrame
+    schema: Schema
+    privacy: PrivacySpent
+
+
+def frontier_of_table(
+    table: pd.DataFrame,
+    *,
+    label: str,
+    groups: str | Sequence[str],
+    epsilons: Sequence[float],
+    delta: float = 1e-5,
+    schema: Schema | None = None,
+    gaps: Sequence[float | None] = (0.02, 0.05, None),
+    test_size: float = 0.25,
+    dataset: str = "",
+    verbose: int = 0,
+    random_state: int = 0,
+) -> OwnFrontier:
+    """Sweep privacy budgets and fairness constraints on a private table alone.
+
+    **Guarantee.** The table is split by position, which is public. A record of the larger part is protected by the
+    composition of the schema's release, where one is needed, and of one generator for each ε; every learner and
+    every constraint is trained on rows of that generator, at no further cost. A record of the smaller part is
+    protected by noisy tables of predictions, at the largest ε in all. Nothing else of either part is let out: the
+    figures in the frame are noisy as well.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Private rows, with label and groups.
+    label : str
+        The column to predict.
+    groups : str or sequence of str
+        The columns that are the sensitive attribute.
+    epsilons : sequence of float
+        One release each, the schema's included.
+    delta : float, default=1e-5
+        Of every ε.
+    schema : Schema, default=None
+        Public. None: a fifth of the smallest ε, and of δ, pays for ``Schema.release``.
+    gaps : sequence of float or None, default=(0.02, 0.05, None)
+        Bounds on the gap between any two groups, on the generator's rows and for two classes; None, which is always
+        tried, is no bound.
+    test_size : float, default=0.25
+        Share of the rows to measure on.
+    dataset : str, default=""
+        Name for the column ``dataset``.
+    verbose : int, default=0
+        Above 0: a progress bar on standard error.
+    random_state : int, default=0
+        For public randomness; the noise stays secret.
+
+    Returns
+    -------
+    OwnFrontier
+        The frame, the schema, and what all of it cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skfairdp.model_selection import frontier_of_table
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"age": rng.integers(18, 91, 6000), "sex": rng.choice(["f", "m"], 6000)})
+    >>> table["rich"] = np.where(table["age"] + 20 * (table["sex"] == "m") > 70, "yes", "no")
+    >>> found = frontier_of_table(table, label="rich", groups="sex", epsilons=[2.0], gaps=[None])
+    >>> found.frame["epsilon"][0] <= 2.0, found.privacy.epsilon < 2.1, found.schema.group_values
+    (True, True, ('f', 'm'))
+    """
+    learned, held = _split(table, test_size, random_state)
+    if schema is None:
+        first, tiny = _SCHEMA_SHARE * min(epsilons), _SCHEMA_SHARE * delta
+        schema = Schema.release(learned, epsilon=first, delta=tiny, label=label, groups=groups)
+    paid = [] if schema.privacy_ is None else [schema.privacy_]
+    learners = _learners(gaps, len(schema.classes or ()))
+    figures = _Figures(schema, max(epsilons), delta, len(epsilons) * len(learners))
+    truth = figures.codes(held)
+    rows: list[dict[str, Any]] = []
+    spent = [one.event for one in paid]
+    n_models = len(epsilons) * len(learners)
+    with (
+        figures.spending(len(held)) as noise,
+        progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar,
+    ):
+        for epsilon in epsilons:
+            model = _released(schema, learned, epsilon, delta, paid, learners[None], random_state)
+            spent.append(model.privacy_.event)
+            certified = epsilon_of(compose(*(one.event for one in paid), model.privacy_.event), delta)
+            for gap, learner in learners.items():
+                fitted = model if gap is None else model.refit(learner)
+                point = {"dataset": dataset, "epsilon": certified, "delta": delta, **_row(fitted, gap)}
+                rows.append({**point, **figures.measured(fitted, held, truth, noise)})
+                bar.update()
+    event = WorstOf((compose(*spent), figures.event))
+    return _result(rows, schema, event, figures, delta, n_fits=len(epsilons), n_rows=len(table))
+
+
+def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows to learn from and rows to measure on, by position."""
+    order = public_generator(random_state).permutation(len(table))
+    n_test = math.ceil(test_size * len(table))
+    held, learned = (table.iloc[np.sort(part)] for part in (order[:n_test], order[n_test:]))
+    return learned, held
+
+
+def _released(
+    schema: Schema, rows: pd.DataFrame, epsilon: float, delta: float, paid: Sequence[PrivacySpent], learner: Any,
+    random_state: int,
+) -> SyntheticDataClassifier:  # fmt: skip
+    """The one release of an ε; it has what the schema has left of ε and δ."""
+    model = SyntheticDataClassifier(
+        learner,
+        epsilon=epsilon - sum(one.epsilon for one in paid),
+        delta=delta - sum(one.delta for one in paid),
+        schema=schema,
+        random_state=random_state,
+    )
+    return model.fit(rows)
+
+
+def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, Any]:
+    """One learner for each bound on the gap. Fairlearn's reductions know two classes, and bound each group's rate
+    against the rate of all: half of the gap between two groups."""
+    plain = LogisticRegression(max_iter=1000)
+    bounds = [gap for gap in gaps if gap is not None] if n_classes == 2 else []
+    return {
+        None: plain,
+        **{
+            gap: ExponentiatedGradient(plain, DemographicParity(difference_bound=gap / 2), max_iter=25)
+            for gap in bounds
+        },
+    }
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """Noisy tables of group, class and prediction, one for each model, on rows that no model has seen.
+
+    A replaced record leaves one cell of each table and enters another: a table moves by √2.
+    """
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    n_tables: int
+
+    @property
+    def mechanism(self) -> GaussianMechanism:
+        """Of one table."""
+        mu = gdp_mu(self.epsilon, self.delta) / math.sqrt(self.n_tables) * (1 - 1e-9)
+        return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=_RELATION)
+
+    @property
+    def event(self) -> DpEvent:
+        """All tables."""
+        return repeat(self.mechanism.event, self.n_tables)
+
+    def spending(self, n_rows: int) -> Spending:
+        """The noise of all tables."""
+        reads = PublicReads()
+        reads.note_number_of_rows(n_rows)
+        return Spending(
+            self.event, self.delta, _RELATION, label="figures", ledger=None, noise_seed=None,
+            releases=(f"{self.n_tables} noisy tables of predictions",), public=public_facts(reads, _RELATION),
+        )  # fmt: skip
+
+    def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Group and class of each row, as positions in the schema; what it does not list is the first."""
+        numbers = self.schema.numbers(rows)
+        sizes = [_n_values(self.schema, name) for name in self.schema.groups]
+        read = [np.nan_to_num(numbers[name]).astype(np.int64) for name in self.schema.groups]
+        labels = np.nan_to_num(numbers[str(self.schema.label)]).astype(np.int64)
+        return np.ravel_multi_index(read, sizes).astype(np.int64), labels
+
+    def measured(
+        self, model: Any, rows: pd.DataFrame, truth: tuple[NDArray[np.int64], NDArray[np.int64]], noise: NoiseSource
+    ) -> dict[str, float]:
+        """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap."""
+        assert self.schema.classes is not None and self.schema.group_values is not None
+        groups, labels = truth
+        place = {value: j for j, value in enumerate(self.schema.classes)}
+        predicted = np.array([place[value] for value in model.predict(rows).tolist()], dtype=np.int64)
+        n_groups, n_classes = len(self.schema.group_values), len(place)
+        counts = np.zeros((n_groups, n_classes, n_classes))
+        np.add.at(counts, (groups, labels, predicted), 1.0)
+        noisy = np.maximum(self.mechanism.release(counts, noise), 0.0)
+        seen = noisy.sum(axis=(1, 2)) > 20 * self.mechanism.sigma * n_classes
+        total = max(float(noisy.sum()), 1.0)
+        by_class = noisy.sum(axis=(0, 2))
+        return {
+            "accuracy": float(np.trace(noisy.sum(axis=0))) / total,
+            "disparity": largest_disparity(np.rint(noisy.sum(axis=1)[seen]).astype(np.int64))
+            if seen.sum() > 1
+            else 0.0,
+            "coverage": 1.0,
+            "majority": float(by_class.max()) / total,
+            "groups_seen": int(seen.sum()),
+        }
+
+
+def _n_values(schema: Schema, name: str) -> int:
+    column = schema.columns[name]
+    return len(getattr(column, "values", (False, True)))
+
+
+def _row(model: Any, gap: float | None) -> dict[str, Any]:
+    """What is known of a point before it is measured."""
+    return {
+        "estimator": type(model).__name__,
+        "protects": str(_RELATION.protects),
+        "neighboring_relation": str(_RELATION),
+        "gamma": as_gamma(gap),
+        "student_gamma": as_gamma(gap),
+        "lam": math.nan,
+        "idp3": False,
+        "params": expression(clone(model).set_params(schema=None)),
+    }
+
+
+def _result(
+    rows: list[dict[str, Any]], schema: Schema, event: DpEvent, figures: _Figures, delta: float, *, n_fits: int,
+    n_rows: int,
+) -> OwnFrontier:  # fmt: skip
+    reads = PublicReads()
+    reads.note_number_of_rows(n_rows)
+    reads.note("names of columns", "read", [*schema.columns], "public")
+    reads.note("split by position", "computed", None, "public; a record is in one part only")
+    if schema.privacy_ is None:
+        reads.note("schema", "given", None, "public")
+    privacy = PrivacySpent.of(
+        event, delta, protects=_RELATION.protects, neighboring_relation=_RELATION,
+        public=public_facts(reads, _RELATION),
+    )  # fmt: skip
+    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "groups_seen"])
+    frame["non_dominated"] = mark_non_dominated(frame)
+    record = guarantee_record(_RELATION.protects, _RELATION, delta, privacy.epsilon, n_fits)
+    common = {
+        "dataset": rows[0]["dataset"],
+        "name": "the commonest class for everybody",
+        "private": True,
+        "accuracy": float(np.mean([row["majority"] for row in rows])),
+        "disparity": 0.0,
+        "coverage": 1.0,
+    }
+    frame.attrs.update({"guarantees": [record], **record, "scored_on": "held out", "references": [common]})
+    return OwnFrontier(frame, schema, privacy)

@@ -1,0 +1,180 @@
+"""The command line on a user's own file: what it writes, what it says, and that every mistake is one line."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skfairdp
+import skfairdp.__main__ as cli
+from skfairdp.privacy import verify_file
+from skfairdp.schema import Schema
+
+
+def people(n=12_000, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["Female", "Male"], n)
+    age = rng.integers(18, 66, n) + 15 * (sex == "Male")
+    job = rng.choice(["clerk", "nurse", "?"], n, p=[0.5, 0.4, 0.1])
+    rich = age + rng.normal(0, 5, n) > 50
+    return pd.DataFrame({"age": age, "job": job, "name": [f"p{i}" for i in range(n)], "sex": sex,
+                         "income": np.where(rich, "high", "low")})  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("own") / "people.csv"
+    people().to_csv(path, index=False)
+    return path
+
+
+def run(*arguments, cwd=None):
+    command = [sys.executable, "-m", "skfairdp", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+ROLES = ("--label", "income", "--group", "sex")
+
+
+def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(table, tmp_path):
+    done = run("frontier", table, *ROLES, "--epsilon", 1, 4, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["frontier.csv", "frontier.html", "frontier.png", "privacy.json", "schema.yaml"]
+    frame = pd.read_csv(tmp_path / "out" / "frontier.csv")
+    assert len(frame) == 6 and (frame.groupby(frame["epsilon"] < 1.01)["epsilon"].max() <= [4.0, 1.0]).all()
+    assert frame["accuracy"].max() > 0.8 and frame["disparity"].max() > 0.15
+    held = frame[(frame["gamma"] == 0.02) & (frame["epsilon"] > 1.01)]
+    assert held["disparity"].item() < frame["disparity"].max() / 2
+    schema = Schema.load(tmp_path / "out" / "schema.yaml")
+    assert schema.classes == ("high", "low") and "name" not in schema.columns
+    assert "leaves out ['name']" in done.stdout and "the commonest class for everybody" in done.stdout
+    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    assert 4 <= statement["epsilon"] < 4.6 and statement["delta"] == 1e-5
+    assert f"costs ε = {np.ceil(statement['epsilon'] * 100) / 100:g}" in done.stdout
+    assert all(check.holds for check in verify_file(tmp_path / "out" / "privacy.json"))
+    checked = run("verify", tmp_path / "out" / "privacy.json")
+    assert checked.returncode == 0 and "claims hold" in checked.stdout
+    page = (tmp_path / "out" / "frontier.html").read_text()
+    assert "noisy tables of rows that no model has seen" in page and "p17" not in page
+
+
+def test_with_a_schema_nothing_is_paid_for_it(table, tmp_path):
+    template = run("schema", table, *ROLES)
+    assert (
+        template.returncode == 0 and "low: null" in template.stdout and template.stdout.startswith("# What is public")
+    )
+    filled = {
+        "columns": {
+            "age": {"kind": "number", "low": 18, "high": 80, "step": 1},
+            "job": {"kind": "category", "values": ["clerk", "nurse"], "missing": True},
+            "sex": {"kind": "category", "values": ["Female", "Male"]},
+            "income": {"kind": "category", "values": ["high", "low"]},
+        },
+        "label": "income",
+        "groups": ["sex"],
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(filled))
+    done = run("frontier", table, "--schema", tmp_path / "schema.json", "--epsilon", 2, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "out" / "schema.yaml").exists()
+    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    assert 1.99 < statement["epsilon"] <= 2.0 + 1e-9
+    assert "RareDisclosure" not in json.dumps(statement["event"])
+
+
+def test_the_template_is_a_schema_to_fill_in_and_is_never_replaced(table, tmp_path):
+    out = tmp_path / "schema.yaml"
+    first = run("schema", table, *ROLES, "--out", out)
+    assert first.returncode == 0 and f"skfairdp frontier TABLE --schema {out}" in first.stdout
+    with pytest.raises(ValueError, match="not filled in yet"):
+        Schema.load(out)
+    again = run("schema", table, "--out", out)
+    assert again.returncode == 2 and "may be filled in already" in again.stderr
+    used = run("frontier", table, "--schema", out, "--out", tmp_path / "o")
+    assert used.returncode == 2 and "not filled in yet" in used.stderr and used.stderr.count("\n") == 1
+
+
+def test_parquet_is_read_like_csv(tmp_path):
+    pytest.importorskip("pyarrow")
+    people(50).to_parquet(tmp_path / "people.parquet")
+    assert list(cli._read_table(str(tmp_path / "people.parquet"), types=False)) == list(people(50))
+    with gzip.open(tmp_path / "people.csv.gz", "wt") as file:
+        people(50).to_csv(file, index=False)
+    assert cli._read_table(str(tmp_path / "people.csv.gz"), types=False).dtypes.eq(object).sum() in (0, 5)
+
+
+def broken(folder):
+    (folder / "empty.csv").write_text("")
+    (folder / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
+    (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
+    (folder / "plain.csv.gz").write_text("hello, no gzip")
+    (folder / "plain.parquet").write_text("hello, no parquet")
+    (folder / "other.xlsx").write_text("x")
+    (folder / "fine.csv").write_text("a,b\n1,2\n")
+    (folder / "folder.csv").mkdir()
+    (folder / "no.yaml").write_text("columns: [")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["absent.csv", *ROLES], "cannot read absent.csv: No such file"),
+        (["empty.csv", *ROLES], "cannot read empty.csv: No columns"),
+        (["ragged.csv", *ROLES], "cannot read ragged.csv: "),
+        (["binary.csv", *ROLES], "cannot read binary.csv: "),
+        (["plain.csv.gz", *ROLES], "cannot read plain.csv.gz: Not a gzipped file"),
+        (["plain.parquet", *ROLES], "cannot read plain.parquet: "),
+        (["other.xlsx", *ROLES], "other.xlsx must be a .csv, .tsv or .parquet file"),
+        (["folder.csv", *ROLES], "cannot read folder.csv: Is a directory"),
+        (["fine.csv", *ROLES], "fine.csv has no column income, sex; it has a, b"),
+        (["fine.csv"], "--label and --group say which columns"),
+        (["fine.csv", "--label", "a", "--group", "b"], "fine.csv: "),
+        (["fine.csv", "--schema", "absent.yaml"], "cannot read --schema absent.yaml: No such file"),
+        (["fine.csv", "--schema", "no.yaml"], "--schema no.yaml: "),
+    ],
+    ids=lambda value: value[0] + "".join(value[1:2]) if isinstance(value, list) else "",
+)
+def test_every_mistake_in_a_file_is_one_line_with_its_name(tmp_path, monkeypatch, capsys, arguments, says):
+    monkeypatch.chdir(broken(tmp_path))
+    assert cli.main(["frontier", *arguments, "--out", "out"]) == 2
+    err = [line for line in capsys.readouterr().err.split("\n") if line and not line.startswith("\r")]
+    assert len(err) == 1 and err[0].startswith("skfairdp: ") and says in err[0]
+
+
+def test_without_arguments_there_is_help_and_a_version_where_it_is_asked_for():
+    shown = run()
+    assert shown.returncode == 0 and not shown.stderr
+    for command in ("demo", "verify", "frontier", "schema", "--version"):
+        assert command in shown.stdout
+    version = run("--version")
+    assert (version.returncode, version.stdout) == (0, f"skfairdp {skfairdp.__version__}\n")
+
+
+def test_an_interrupt_is_one_line(table, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skfairdp", "frontier", table, *ROLES, "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert "12,000 rows" in process.stdout.readline()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    lines = [line for line in err.replace("\r", "\n").splitlines() if line.strip() and not line.startswith("frontier:")]
+    assert lines == ["skfairdp: interrupted; what had been released until then is spent."]
+
+
+def test_a_gzip_that_is_none_is_named_in_the_demo_as_well(tmp_path, monkeypatch, capsys):
+    (tmp_path / "adult.csv.gz").write_text("hello")
+    monkeypatch.setenv("SKFAIRDP_DATA", str(tmp_path))
+    assert cli.main(["demo", "--data", "adult", "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert str(tmp_path / "adult.csv.gz") in err and err.count("\n") == 1
