@@ -492,8 +492,8 @@ def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "Pr
         try:
             bunch = getattr(datasets, f"fetch_{wanted}")()
         except (OSError, ValueError, EOFError) as error:
-            path, said = datasets.data_file(wanted), " ".join(str(error).split())
-            raise _UsageError(said if path is None or str(path) in said else f"{path}: {said}") from None
+            path, said = " ".join(str(datasets.data_file(wanted)).split()), " ".join(str(error).split())
+            raise _UsageError(said if path in said or path == "None" else f"{path}: {said}") from None
         rows = bunch.data, bunch.target, bunch.sensitive_features
         groups = bunch.sensitive_features.name
         where = f"{wanted} ({len(bunch.target):,} rows, groups by {groups}) from {bunch.source}{note}"
