@@ -279,7 +279,7 @@ def fitted():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(20, 2))
     model = FairPATEClassifier(epsilon=5.0, n_teachers=2, classes=[0, 1], gamma=None, random_state=0)
-    return model.fit(rows, (rows[:, 0] > 0).astype(int), X_public=rows[:5])
+    return model.fit(rows, (rows[:, 0] > 0).astype(int), X_public=rows[:5].copy())
 
 
 @calm
