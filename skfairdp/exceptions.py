@@ -1,6 +1,6 @@
 """Errors and warnings of skfairdp. None of their messages ever contains a private value."""
 
-__all__ = ["BudgetExceededError", "FairnessWarning", "LedgerError", "PrivacyLeakWarning"]
+__all__ = ["BudgetExceededError", "FairnessWarning", "LedgerError", "PrivacyLeakWarning", "UtilityWarning"]
 
 
 class BudgetExceededError(RuntimeError):
@@ -23,3 +23,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class FairnessWarning(UserWarning):
     """A fairness statement holds only vacuously or for too few rows to mean what it says."""
+
+
+class UtilityWarning(UserWarning):
+    """By public and released figures the model predicts no better than the most frequent class.
+
+    The message says how many rows, or which ε, would do.
+    """

@@ -31,7 +31,16 @@ from skfairdp._networks._group_clipping import (
 )
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._modules import StackedModule
-from skfairdp._networks._nets import FittedNet, Net, as_net, fitted_net, module_of, unset_net
+from skfairdp._networks._nets import (
+    FittedNet,
+    Net,
+    as_net,
+    constant_module,
+    fitted_net,
+    is_constant,
+    module_of,
+    unset_net,
+)
 from skfairdp._networks._parity import (
     ParityPenalty,
     demographic_disparity_penalty,
@@ -92,6 +101,7 @@ __all__ = [
     "check_network",
     "check_rows_stay_apart",
     "clipped_gradient_sum",
+    "constant_module",
     "demographic_disparity_penalty",
     "disparity_and_slope",
     "fine_tune_for_parity",
@@ -99,6 +109,7 @@ __all__ = [
     "fitted_net",
     "fused_layers",
     "group_contrasts",
+    "is_constant",
     "looped_gradients",
     "module_of",
     "outputs_where_it_can",

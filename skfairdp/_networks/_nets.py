@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from skorch import NeuralNetClassifier
-from torch import nn
+from torch import Tensor, nn
 
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
 
-__all__ = ["FittedNet", "Net", "as_net", "fitted_net", "module_of", "unset_net"]
+__all__ = ["FittedNet", "Net", "as_net", "constant_module", "fitted_net", "is_constant", "module_of", "unset_net"]
 
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
@@ -230,6 +230,27 @@ class FittedNet(NeuralNetClassifier):
         x = torch.as_tensor(x, device=self.device)
         precision = next((p.dtype for p in self.module_.parameters() if p.is_floating_point()), torch.float32)
         return super().infer(x.to(precision), **fit_params)
+
+
+class ConstantModule(nn.Module):
+    """The same logits for every row."""
+
+    def __init__(self, logits: Tensor) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(logits, requires_grad=False)
+
+    def forward(self, X: Tensor) -> Tensor:
+        return self.logits.expand(len(X), -1)
+
+
+def constant_module(probabilities: NDArray[np.float64]) -> nn.Module:
+    """Return a network that answers every row with these probabilities of the classes."""
+    return ConstantModule(torch.log(torch.as_tensor(np.asarray(probabilities), dtype=torch.float32))).eval()
+
+
+def is_constant(module: nn.Module) -> bool:
+    """Whether it is one of :func:`constant_module`."""
+    return isinstance(module, ConstantModule)
 
 
 def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:

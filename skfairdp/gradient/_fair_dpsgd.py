@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
+from skfairdp.gradient._second_look import SecondLook
 from skfairdp.privacy import PrivacyLedger, epsilon_of, relation_for
 from skfairdp.schema import Schema
-from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator
+from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
@@ -215,6 +219,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             module = network.trained(
                 data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
             )
+            if plan.look is not None:
+                module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
         self.net_ = fitted_net(plan.net, module, data.classes)
         self.classes_, self.noise_multiplier_, self.n_steps_ = (
@@ -224,6 +230,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         )
         if data.domain is not None:
             self.groups_ = data.domain
+        self._warn_of_one_class(plan, data)
         return self
 
     def _read(
@@ -258,18 +265,21 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         max_grad_norm = self.max_grad_norm or parity.usual_max_grad_norm
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
+        n_rows = len(data.X) if self.public_n_rows is None else self.public_n_rows
+        look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation)
+        looks = look if look.is_needed and self.noise_multiplier is None and len(data.classes) > 1 else None
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
-            n_rows=len(data.X) if self.public_n_rows is None else self.public_n_rows,
+            n_rows=n_rows,
             batch_size=net.batch_size,
             epochs=net.max_epochs,
             max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
-            beside=None if duals is None else duals.event,
+            beside=beside(duals, looks),
             relation=relation,
         )
-        plan = DPSGDPlan(net, step, duals)
+        plan = DPSGDPlan(net, step, duals, looks)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
@@ -287,6 +297,23 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             return network, {}
         parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
         return network, parity.terms(plan, data, network, self.lam, seeds[1])
+
+    def _warn_of_one_class(self, plan: DPSGDPlan, data: TrainingData) -> None:
+        """Say so where one class is all that comes out: after the second look, or on the public rows."""
+        from skfairdp._networks import is_constant, module_of, predict_logits
+
+        owner, module, rows = type(self).__name__, module_of(self.net_), None if data.public is None else data.public.X
+        if plan.look is not None and is_constant(module):
+            code = predict_logits(module, np.zeros((1, data.X.shape[1]))).argmax()
+            warn_caller(plan.look.words(self.classes_[code], owner), UtilityWarning)
+        elif rows is not None and len(rows) and len(self.classes_) > 1:
+            codes = np.unique(predict_logits(module, rows).argmax(axis=1))
+            if len(codes) == 1:
+                warn_caller(
+                    f"{owner} predicts the class {self.classes_[codes[0]]} for every public row, and so is no "
+                    f"better than that class alone. Lower 'lam' ({self.lam:g}), or raise 'epsilon' ({self.epsilon:g}).",
+                    UtilityWarning,
+                )
 
     def _check_public_rows(self, parity: PublicPenalty | SignedLoss, given: bool) -> None:
         owner = type(self).__name__

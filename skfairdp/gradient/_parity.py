@@ -10,14 +10,15 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import TrainingData
 from skfairdp.fairness import RateConstraints, read_rate_constraints
-from skfairdp.privacy import DpEvent, NeighboringRelation
+from skfairdp.privacy import DpEvent, NeighboringRelation, compose
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skfairdp._networks import DPStep, Net, Network
+    from skfairdp.gradient._second_look import SecondLook
     from skfairdp.gradient._signed_loss import DualPlan
 
-__all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity"]
+__all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity", "beside"]
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,19 @@ class DPSGDPlan:
         The noisy gradients.
     duals : DualPlan or None
         The noisy rates of the groups, where a signed loss needs them.
+    look : SecondLook or None
+        Whether the network is better than the most frequent class, where it may well not be.
     """
 
     net: "Net"
     step: "DPStep"
     duals: "DualPlan | None" = None
+    look: "SecondLook | None" = None
 
     @property
     def event(self) -> DpEvent:
-        """Gradients and rates together."""
-        return self.step.event_with(None if self.duals is None else self.duals.event)
+        """Gradients, rates and the second look together."""
+        return self.step.event_with(beside(self.duals, self.look))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -52,9 +56,14 @@ class DPSGDPlan:
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
         gradients = f"{self.step.steps} noisy clipped gradient sums"
-        if self.duals is None:
-            return (gradients,)
-        return gradients, f"{self.duals.releases} noisy tables of predictions by group"
+        rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
+        return (gradients, *rates, *(() if self.look is None else self.look.releases))
+
+
+def beside(*plans: Any) -> DpEvent | None:
+    """What is released beside the gradients, by those of the plans that there are."""
+    events = [plan.event for plan in plans if plan is not None]
+    return compose(*events) if len(events) > 1 else events[0] if events else None
 
 
 @shared_docs

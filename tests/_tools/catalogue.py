@@ -318,6 +318,7 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-odds", dpsgd(**odds), with_private_groups, answers, NULL, every),
         Fit("FairDPSGD-several-3", dpsgd(**bounds, **THREE), with_private_groups, answers, NULL, every, three_classes),
         Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, NULL, X),
+        Fit("FairDPSGD-second-look", dpsgd(lam=0.0, epsilon=0.3), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
         Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
         Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, NULL, every),

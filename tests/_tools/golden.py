@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp import PrivacyLedger
-from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.privacy import event_to_dict
 
 from .catalogue import CATALOGUE, Fit
@@ -45,6 +45,7 @@ def frozen(entry: Fit) -> dict[str, Any]:
     """What one entry of the catalogue answers and reports under seeded noise, and what a ledger hears of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FairnessWarning)
+        warnings.simplefilter("ignore", UtilityWarning)
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         fitted, rows = _fitted(entry, **({"noise_seed": 0} if entry.spends else {}))
         arrays = {name: _plain(values) for name, values in entry.probe(fitted, rows).items()}

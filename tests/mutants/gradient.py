@@ -17,6 +17,7 @@ from skfairdp._networks import (
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp.baselines import Reweighting, _fair_clipping
 from skfairdp.gradient import FairDPSGDClassifier, _fair_dpsgd
+from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
@@ -119,6 +120,25 @@ def rates_of_the_groups_are_free(patch):
         "event",
         property(lambda self: _dp_step._event(self.sampling_probability, self.noise_multiplier, self.steps)),
     )
+
+
+@mutant
+def a_second_look_for_nothing(patch):
+    """Whether the network is kept follows from private rows, and costs as much as any other release of them."""
+    patch.setattr(SecondLook, "event", property(lambda self: self.counts.event))
+
+
+@mutant
+def the_most_frequent_class_from_exact_counts(patch):
+    """The class that everybody is going to be told is named without noise."""
+
+    class Exact:
+        sigma = 1.0
+
+        def release(self, values, source):
+            return np.asarray(values, dtype=float)
+
+    patch.setattr(SecondLook, "counts", property(lambda self: Exact()))
 
 
 @mutant

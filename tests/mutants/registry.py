@@ -30,6 +30,7 @@ FAIR_BATCHES = tests_in("generative.test_fair_batches")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
+SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
@@ -405,6 +406,13 @@ NOTICED: dict[str, Noticed] = {
         )
     ),
     "gradient.rates_of_the_groups_are_free": trap(5, SIGNED_LOSS("test_steps_and_rates_together_cost_at_most_epsilon")),
+    "gradient.a_second_look_for_nothing": trap(
+        5,
+        SECOND_LOOK("test_gradients_rates_and_second_look_together_cost_at_most_epsilon", options={}, epsilon=0.5),
+    ),
+    "gradient.the_most_frequent_class_from_exact_counts": trap(
+        45, SECOND_LOOK("test_given_the_releases_the_network_does_not_hang_on_the_rows")
+    ),
     "gradient.weighted_sampler_accounted_as_uniform": trap(
         31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")
     ),

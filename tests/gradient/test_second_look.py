@@ -1,0 +1,136 @@
+"""Where noise drowns gradients a network is looked at again, at a price, and is no worse than the usual class."""
+
+import numpy as np
+import pytest
+import torch
+
+from skfairdp import FairDPSGDClassifier
+from skfairdp._networks import constant_module, is_constant, module_of
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.gradient import SignedLoss, mlp
+from skfairdp.gradient._second_look import DOUBTFUL, SecondLook
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, epsilon_of
+from tests._tools.sources import ZeroNoise, recording_noise
+
+QUICK = mlp((4,), max_epochs=3, batch_size=60)
+HARD = {"epsilon": 0.5, "lam": 0.0, "net": QUICK, "random_state": 0}
+
+
+def noise_table(n=120, n_features=12, rate=0.2, n_classes=2, seed=0):
+    """Features that say nothing about the classes."""
+    rng = np.random.default_rng(seed)
+    rest = (1 - rate) / (n_classes - 1) * (1 + 0.2 * np.arange(n_classes - 1)) if n_classes > 2 else [1 - rate]
+    shares = np.array([rate, *rest]) / (rate + sum(rest))
+    return rng.normal(size=(n, n_features)), rng.choice(n_classes, size=n, p=shares)
+
+
+def look(n_rows=120, n_features=12, epsilon=0.5):
+    return SecondLook(n_rows, n_features, epsilon, 1e-5, NeighboringRelation.ZERO_OUT)
+
+
+class Linear(torch.nn.Module):
+    """A fixed rule on the first feature."""
+
+    def forward(self, X):
+        return torch.stack([-X[:, 0], X[:, 0]], dim=1)
+
+
+def values_of(X, y):
+    with recording_noise(0, exact=True):
+        source = ZeroNoise()
+        look().taken(Linear(), X, y, 2, source)
+    return [np.asarray(release.value, dtype=float) for release in source.record.releases]
+
+
+def test_one_record_moves_each_of_the_two_releases_by_at_most_one():
+    X, y = noise_table(60)
+    counts, ahead = values_of(X, y)
+    moved = []
+    for i in range(len(X)):
+        less = np.arange(len(X)) != i
+        fewer, behind = values_of(X[less], y[less])
+        if counts.argmax() == fewer.argmax():  # the second release follows the first one, which is then given
+            moved.append((np.linalg.norm(counts - fewer), np.abs(ahead - behind).max()))
+    assert moved and np.max(moved) <= 1 and np.max(moved, axis=0).tolist() == [1, 1]
+    assert look().counts.sensitivity == look().gain.sensitivity == 1
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("options", [{}, {"lam": 0.5, "parity": SignedLoss(dual_steps=4), "groups": [0, 1]}])
+@pytest.mark.parametrize("epsilon", [0.2, 0.5])
+def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, epsilon):
+    X, y = noise_table()
+    given = {"sensitive_features": (X[:, 0] > 0).astype(int)} if options else {}
+    model = FairDPSGDClassifier(**{**HARD, "classes": [0, 1], "epsilon": epsilon, **options})
+    plan = model._plan(model._read(X, y, **given))
+    assert plan.look is not None and 0.99 * epsilon <= epsilon_of(plan.event, 1e-5) <= epsilon
+    alone = [plan.step.event, plan.look.counts.event, plan.look.gain.event]
+    assert all(epsilon_of(event, 1e-5) < epsilon for event in alone)
+    with recording_noise(entropy=0) as record:
+        model.fit(X, y, **given)
+    assert [r.mechanism for r in record.of(GaussianMechanism)][-2:] == [plan.look.counts, plan.look.gain]
+    assert model.privacy_.epsilon <= epsilon
+
+
+def test_there_is_no_second_look_where_gradients_carry_the_task():
+    X, y = noise_table(600, 4)
+    model = FairDPSGDClassifier(**{**HARD, "epsilon": 2.0, "classes": [0, 1]})
+    assert look(600, 4, 2.0).noise < DOUBTFUL and model._plan(model._read(X, y)).look is None
+    model = FairDPSGDClassifier(**{**HARD, "classes": [0], "epsilon": 0.1})
+    assert model._plan(model._read(X, np.zeros(len(X), dtype=int))).look is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n_classes):
+    X, y = noise_table(300, 60, n_classes=n_classes)
+    classes = [f"class {k}" for k in range(n_classes)]
+    labels = np.array(classes)[y]
+    model = FairDPSGDClassifier(**HARD, classes=classes)
+    would_do = r"every row.*[\d,]+ private rows or epsilon=[\d.]+ would do"
+    with pytest.warns(UtilityWarning, match=would_do) as told, recording_noise(entropy=1):
+        model.fit(X, labels)
+    usual = classes[np.bincount(y).argmax()]
+    assert set(model.predict(X)) == {usual} and usual in str(told[0].message)
+    assert is_constant(module_of(model.net_)) and np.allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_the_rows_and_epsilon_told_are_enough_and_no_more_than_needed():
+    one = look()
+    assert look(n_rows=one.enough_rows).noise <= DOUBTFUL < look(n_rows=int(0.9 * one.enough_rows)).noise
+    assert look(epsilon=one.enough_epsilon).noise <= DOUBTFUL < look(epsilon=0.85 * one.enough_epsilon).noise
+
+
+def test_a_network_that_is_clearly_ahead_is_kept():
+    X, y = noise_table(400)
+    y = (X[:, 0] > 0).astype(int)
+    module = Linear()
+    assert look(400).taken(module, X, y, 2, ZeroNoise()) is module
+    assert is_constant(look(400).taken(module, X, 1 - y, 2, ZeroNoise()))
+
+
+def test_given_the_releases_the_network_does_not_hang_on_the_rows():
+    X, y = noise_table(80)
+
+    def answered(labels):
+        with recording_noise(
+            answer=lambda release: np.array([10.0, 70.0]) if np.size(release.value) == 2 else np.zeros(1)
+        ):
+            from skfairdp.privacy import _noise
+
+            return look(80).taken(Linear(), X, labels, 2, _noise.open_source(0))(torch.zeros(3, 12))
+
+    assert torch.equal(answered(y), answered(1 - y)) and answered(y).argmax(dim=1).tolist() == [1, 1, 1]
+
+
+def test_public_rows_show_a_network_that_answers_one_class():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (rng.random(400) < 0.02).astype(int)
+    model = FairDPSGDClassifier(epsilon=4.0, lam=0.0, net=QUICK, classes=["no", "yes"], random_state=0)
+    with pytest.warns(UtilityWarning, match=r"class no for every public row"):
+        model.fit(X, np.array(["no", "yes"])[y], X_public=X[:50])
+
+
+def test_a_constant_network_keeps_its_probabilities():
+    module = constant_module(np.array([0.2, 0.8]))
+    assert torch.allclose(torch.softmax(module(torch.zeros(2, 5)), dim=1), torch.tensor([[0.2, 0.8]] * 2))
