@@ -1,4 +1,4 @@
-"""A second look at a private network where noise drowns gradients: is it better than the most frequent class?"""
+"""A second look at a private network where noise drowns gradients: it has to beat the most frequent class."""
 
 import math
 from dataclasses import dataclass
