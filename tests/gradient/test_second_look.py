@@ -1,5 +1,7 @@
 """Where noise drowns gradients a network is looked at again, at a price, and is no worse than the usual class."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -55,7 +57,6 @@ def test_one_record_moves_each_of_the_two_releases_by_at_most_one():
     assert look().counts.sensitivity == look().gain.sensitivity == 1
 
 
-@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
 @pytest.mark.parametrize("options", [{}, {"lam": 0.5, "parity": SignedLoss(dual_steps=4), "groups": [0, 1]}])
 @pytest.mark.parametrize("epsilon", [0.2, 0.5])
 def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, epsilon):
@@ -66,7 +67,8 @@ def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, 
     assert plan.look is not None and 0.99 * epsilon <= epsilon_of(plan.event, 1e-5) <= epsilon
     alone = [plan.step.event, plan.look.counts.event, plan.look.gain.event]
     assert all(epsilon_of(event, 1e-5) < epsilon for event in alone)
-    with recording_noise(entropy=0) as record:
+    with recording_noise(entropy=0) as record, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
         model.fit(X, y, **given)
     assert [r.mechanism for r in record.of(GaussianMechanism)][-2:] == [plan.look.counts, plan.look.gain]
     assert model.privacy_.epsilon <= epsilon
