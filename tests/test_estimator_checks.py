@@ -56,6 +56,7 @@ pytestmark = [
     # The suite gives neither classes nor secret noise, and a handful of rows.
     pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
     pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
 ]
 
 
