@@ -11,7 +11,7 @@ from skfairdp._networks import constant_module, is_constant, module_of
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.gradient._second_look import DOUBTFUL, SecondLook
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, epsilon_of
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
 from tests._tools.sources import ZeroNoise, recording_noise
 
 QUICK = mlp((4,), max_epochs=3, batch_size=60)
@@ -64,8 +64,10 @@ def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, 
     given = {"sensitive_features": (X[:, 0] > 0).astype(int)} if options else {}
     model = FairDPSGDClassifier(**{**HARD, "classes": [0, 1], "epsilon": epsilon, **options})
     plan = model._plan(model._read(X, y, **given))
-    assert plan.look is not None and 0.99 * epsilon <= epsilon_of(plan.event, 1e-5) <= epsilon
+    assert plan.look is not None
     alone = [plan.step.event, plan.look.counts.event, plan.look.gain.event]
+    together = compose(*alone, *([] if plan.duals is None else [plan.duals.event]))
+    assert 0.99 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     assert all(epsilon_of(event, 1e-5) < epsilon for event in alone)
     with recording_noise(entropy=0) as record, warnings.catch_warnings():
         warnings.simplefilter("ignore", UtilityWarning)
@@ -130,7 +132,7 @@ def test_public_rows_show_a_network_that_answers_one_class():
     y = (rng.random(400) < 0.02).astype(int)
     model = FairDPSGDClassifier(epsilon=4.0, lam=0.0, net=QUICK, classes=["no", "yes"], random_state=0)
     with pytest.warns(UtilityWarning, match=r"class no for every public row"):
-        model.fit(X, np.array(["no", "yes"])[y], X_public=X[:50])
+        model.fit(X[50:], np.array(["no", "yes"])[y[50:]], X_public=X[:50])
 
 
 def test_a_constant_network_keeps_its_probabilities():
