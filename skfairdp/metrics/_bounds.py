@@ -68,8 +68,8 @@ def gap_bound(
     -----
     Each difference has an upper bound from Jeffreys' law of its rates, and the largest is returned. That needs no
     correction for many groups: it is at least the bound of the one difference that is the largest in the population.
-    Where one difference is clearly the largest, the gap stays below the bound in 95 of 100 samples (94 to 96 measured);
-    at parity, in nearly all.
+    Where one difference is clearly the largest, the gap stays below the bound in about 95 of 100 samples, in one or two
+    fewer or more where rows are few, as rates of few rows move in steps; at parity, in nearly all.
 
     Examples
     --------
