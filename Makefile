@@ -32,7 +32,7 @@ demo: $(STAMP)
 	$(BIN)/python -m skfairdp demo --data $(DATA) --out $(OUT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser and not dask" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -16,7 +16,7 @@ Sum = TypeVar("Sum")
 
 
 class SparkRows(RowSource):
-    """A Spark DataFrame.
+    """A Spark DataFrame. Tested only where pyspark is installed; elsewhere a stand-in for it drives this.
 
     Parameters
     ----------
