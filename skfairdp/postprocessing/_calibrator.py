@@ -18,10 +18,11 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fitted_classifier, network_of
-from skfairdp.postprocessing._inputs import public_groups, shape_of, split_rows
+from skfairdp.postprocessing._inputs import declared_groups, public_groups, shape_of, split_rows
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.privacy import StatesPrivacy
+from skfairdp.schema import Schema, SchemaEncoder
 from skfairdp.utils import NamedEstimator, as_groups, encode_labels, warn_caller, without_cells
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -80,6 +81,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     sensitive_columns : name, index or list of them, default=None
         Columns of X that hold the groups. They are dropped from the features, unless the estimator was fitted with as
         many columns as X has, and ``sensitive_features`` is then not passed.
+    schema : Schema, default=None
+        All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
+        is and reads it by a schema of its own. No ``groups`` or ``sensitive_columns`` beside it.
 
     Attributes
     ----------
@@ -139,6 +143,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
+        "schema": [Schema, None],
     }
 
     def __init__(
@@ -151,6 +156,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         disparity: str = "others",
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
+        schema: Schema | None = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -159,6 +165,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         self.disparity = disparity
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, sensitive_features: Any = None) -> Self:
         """Calibrate on public rows. No label is read.
@@ -307,7 +314,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, NDArray[np.object_]]:
         """The public rows with what the model says of them, and the groups."""
         features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
-        domain, codes = public_groups(groups, self.groups, shape_of(X)[0], owner=_OWNER)
+        domain, codes = public_groups(groups, declared_groups(self), shape_of(X)[0], owner=_OWNER)
         classes = np.asarray(model.classes_)
         before = class_codes(without_cells(model.predict, features, owner=_OWNER), classes, owner=_OWNER)
         return CalibrationRows(features, table, codes, len(domain), classes, before), domain
@@ -326,6 +333,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     def _split(self, X: Any, model: Any, *, reset: bool, sensitive_features: Any = None) -> tuple[Any, Any, Any]:
         """Return what the model reads, what the estimator of the group reads, and the groups (None: not given)."""
         table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER)
+        if self.schema is not None:
+            return X, SchemaEncoder(self.schema).transform(X), groups
         whole = self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == shape_of(X)[1]
         return (X if whole else table), table, groups
 

@@ -23,6 +23,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import FairnessGate, tally
 from skfairdp.postprocessing._gated import admitted
 from skfairdp.postprocessing._inputs import (
+    declared_groups,
     group_codes,
     label_codes,
     read_classes,
@@ -31,6 +32,7 @@ from skfairdp.postprocessing._inputs import (
     shape_of,
     split_rows,
 )
+from skfairdp.schema import Schema
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_cells
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 
@@ -91,6 +93,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         All groups; intersections are tuples. None takes those among the rows given to ``fit``; where those rows are
         private, that reveals which groups occur, so give the list.
     {sensitive_columns}
+    schema : Schema, default=None
+        All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
+        is and reads it by a schema of its own, or by a SchemaEncoder. No ``groups`` or ``sensitive_columns`` beside it.
 
     Attributes
     ----------
@@ -146,6 +151,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "reject_label": "no_validation",
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
+        "schema": [Schema, None],
     }
 
     def __init__(
@@ -159,6 +165,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         reject_label: Hashable | None = None,
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
+        schema: Schema | None = None,
     ) -> None:
         self.estimator = estimator
         self.gamma = gamma
@@ -168,6 +175,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         self.reject_label = reject_label
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, sensitive_features: Any = None) -> Self:
         """Fit the estimator, if there is one, and learn the classes and groups. No row is counted.
@@ -397,7 +405,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _warn_of_leak(self) -> None:
         private = hasattr(self.estimator_, "privacy_") and not isinstance(self.estimator, FrozenEstimator)
-        if private and self.groups is None:
+        if private and declared_groups(self) is None:
             warn_caller(
                 "IDP3 read its groups from the private rows given to fit, which reveals them outside the guarantee "
                 "of the estimator. Give them with the 'groups' parameter.",
@@ -422,11 +430,12 @@ class IDP3(ClassifierMixin, NamedEstimator):
         if X is not None:
             features, groups = split_rows(self, X, sensitive_features, reset=True)
             check_same_index("IDP3", X=X, y=y)
-            check_consistent_length(X, y)
-            return features, read_groups(groups, self.groups, shape_of(X)[0])
+            if self.schema is None:
+                check_consistent_length(X, y)
+            return features, read_groups(groups, declared_groups(self), shape_of(X)[0])
         if self.estimator is not None or self.sensitive_columns is not None:
             raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
-        return None, read_groups(sensitive_features, self.groups, shape_of(y)[0])
+        return None, read_groups(sensitive_features, declared_groups(self), shape_of(y)[0])
 
     def _codes(self, y: ArrayLike, groups: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         check_same_index("IDP3", **{name: y, "sensitive_features": groups})

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from skfairdp.schema import RawTable, schema_of
 from skfairdp.utils import (
     as_groups,
     check_same_index,
@@ -21,6 +22,7 @@ from skfairdp.utils import (
 )
 
 __all__ = [
+    "declared_groups",
     "group_codes",
     "label_codes",
     "public_groups",
@@ -37,7 +39,19 @@ def shape_of(X: Any) -> tuple[int, ...]:
 
 
 def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3") -> tuple[Any, Any]:
-    """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none)."""
+    """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none).
+
+    With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own.
+    """
+    schema = schema_of(estimator)
+    if schema is not None:
+        raw = RawTable.read(schema, X, owner=owner)
+        if reset:
+            estimator.n_features_in_ = len(schema.features)
+            estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
+        if sensitive_features is None and not raw.has_groups:
+            return X, None
+        return X, raw.domain[raw.groups(sensitive_features, public=True)]
     check_same_index(owner, X=X, sensitive_features=sensitive_features)
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
@@ -49,6 +63,12 @@ def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, 
     if sensitive_features is not None:
         raise ValueError(f"{owner} got both 'sensitive_columns' and sensitive_features; leave one of them out.")
     return split_sensitive_columns(X, estimator.sensitive_columns, owner=owner)
+
+
+def declared_groups(estimator: Any) -> Any:
+    """The groups that a parameter lists, or a schema in its place; None where neither does."""
+    schema = schema_of(estimator)
+    return estimator.groups if schema is None else schema.group_values
 
 
 def read_classes(y: Any) -> NDArray[Any]:

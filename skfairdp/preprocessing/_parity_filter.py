@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from skfairdp._docs import shared_docs
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
+from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     NamedEstimator,
     RandomStateLike,
@@ -78,6 +79,10 @@ class DemographicParityFilter(NamedEstimator):
     sensitive_columns : name, index or list of them, default=None
         Columns of X that hold the groups, in place of ``sensitive_features``. They stay in the kept rows: at prediction
         nothing filters, so a model trained behind this filter meets them again (give it the same parameter).
+    schema : Schema, default=None
+        All that is public about a raw table: X is then a DataFrame, whose label and groups are taken where ``y`` and
+        ``sensitive_features`` are left out. Values that it does not list are an error. No ``classes``, ``groups`` or
+        ``sensitive_columns`` beside it.
 
     Attributes
     ----------
@@ -129,6 +134,7 @@ class DemographicParityFilter(NamedEstimator):
         "classes": ["array-like", None],
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
+        "schema": [Schema, None],
     }
 
     def __init__(
@@ -143,6 +149,7 @@ class DemographicParityFilter(NamedEstimator):
         classes: Sequence[Hashable] | None = None,
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
+        schema: Schema | None = None,
     ) -> None:
         self.gamma = gamma
         self.min_count = min_count
@@ -153,8 +160,9 @@ class DemographicParityFilter(NamedEstimator):
         self.classes = classes
         self.groups = groups
         self.sensitive_columns = sensitive_columns
+        self.schema = schema
 
-    def fit_resample(self, X: Any, y: Any, *, sensitive_features: Any = None) -> tuple[Any, Any]:
+    def fit_resample(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any]:
         """Return the rows that are kept, in their order.
 
         imbalanced-learn's verb; inside its Pipeline, which passes no groups on, use ``sensitive_columns``.
@@ -200,6 +208,7 @@ class DemographicParityFilter(NamedEstimator):
         self.kept_gap_ = largest_disparity(self.counts_, self.disparity)
         self.rejection_rate_by_group_ = rejection_rates(kept, groups, self.groups_)
         self._warn(gate)
+        y = self.classes_[labels] if y is None else y
         return _rows_of(X, self.sample_indices_), _rows_of(y, self.sample_indices_)
 
     def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,6 +218,13 @@ class DemographicParityFilter(NamedEstimator):
             if isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"The '{name}' parameter of {OWNER} must not be a bool.")
         check_same_index(OWNER, X=X, y=y, sensitive_features=sensitive_features)
+        schema = schema_of(self)
+        if schema is not None:
+            raw = RawTable.read(schema, X, owner=OWNER)
+            self.n_features_in_ = len(schema.features)
+            self.feature_names_in_ = np.asarray(schema.features, dtype=object)
+            self.classes_, self.groups_ = raw.classes, raw.domain
+            return raw.labels(y, public=True), raw.groups(sensitive_features, public=True)
         n_rows = _count_rows(X)
         validate_data(self, X, reset=True, skip_check_array=True)
         classes, labels = self._class_codes(_read_labels(y, n_rows))
@@ -328,4 +344,4 @@ def _rows_of(table: Any, positions: NDArray[np.int64]) -> Any:
         return type(table)(table[i] for i in positions)
     if hasattr(table, "asformat"):  # sparse
         return table.tocsr()[positions].asformat(table.format)
-    return table[positions]
+    return table.take(positions) if hasattr(table, "column_names") else table[positions]  # pyarrow, or an array
