@@ -1,5 +1,6 @@
 """What a container of rows can get wrong before a value is read: other indexes, a mask, sparse storage."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,10 @@ def refuse_private_as_public(X: Any, X_public: Any, *, owner: str) -> None:
     ValueError: X_public of PATEClassifier has rows of X, and nothing protects what is public. Give rows that are in \
 one of the two only.
     """
-    if X_public is not None and (X_public is X or _share_memory(X, X_public)):
+    arrays = isinstance(X, np.ndarray) and isinstance(X_public, np.ndarray)
+    if X_public is None or (arrays and not np.may_share_memory(X, X_public)):  # the usual case
+        return
+    if X_public is X or _share_memory(X, X_public):
         raise ValueError(
             f"X_public of {owner} has rows of X, and nothing protects what is public. Give rows that are in one of "
             "the two only."
@@ -204,7 +208,13 @@ protected at all. Name the column in 'sensitive_columns', or drop it from X.
 
 
 def _share_memory(one: Any, other: Any) -> bool:
-    return any(_overlap(a, b) for a in _memory(one) for b in _memory(other))
+    for a, b in product(_memory(one), _memory(other)):
+        try:
+            if np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000):  # type: ignore[arg-type]
+                return True
+        except np.exceptions.TooHardError:  # two views with strides that would take long to compare
+            continue
+    return False
 
 
 def _memory(values: Any) -> list[NDArray[Any]]:
@@ -215,15 +225,6 @@ def _memory(values: Any) -> list[NDArray[Any]]:
         columns = [values] if values.ndim == 1 else [values.iloc[:, j] for j in range(min(values.shape[1], 64))]
         return [column.to_numpy() for column in columns if isinstance(column.dtype, np.dtype)]
     return []
-
-
-def _overlap(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    if not np.may_share_memory(a, b):
-        return False
-    try:
-        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:  # two views with strides that would take long to compare
-        return False
 
 
 def label_array(values: Any) -> Any:
