@@ -414,12 +414,13 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.object_]]:
         """The features that the estimator is fitted on (None without one), and the groups."""
-        if y is None and self._needs_labels:
+        if y is None and self._needs_labels and (self.schema is None or self.schema.label is None):
             raise ValueError(
                 "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or, where the "
                 "estimator is fitted already, wrap it: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
             )
-        if sensitive_features is not None and self.sensitive_columns is None and scored_without_metadata():
+        named = self.sensitive_columns is not None or self.schema is not None
+        if sensitive_features is not None and not named and scored_without_metadata():
             raise ValueError(
                 "IDP3 in a search needs the group of every row that is scored, and this search hands groups to fit "
                 "alone: its scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "

@@ -37,7 +37,7 @@ def plain():
 @every_library
 def test_idp3_takes_the_groups_of_a_raw_table(library):
     idp = IDP3(private(), gamma=0.1, min_count=5, **SCHEMA).fit(library(TABLE))
-    apart = IDP3(private(), gamma=0.1, min_count=5, groups=["Female", "Male"]).fit(TABLE)
+    apart = IDP3(private(), gamma=0.1, min_count=5, groups=["Female", "Male"]).fit(TABLE, TABLE["income"])
     assert idp.groups_.tolist() == ["Female", "Male"]
     assert idp.feature_names_in_.tolist() == [*RAW_SCHEMA.features]
     answered = idp.predict(library(TEST))
