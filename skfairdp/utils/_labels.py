@@ -405,10 +405,12 @@ def without_cells(call: Callable[..., Any], *args: Any, owner: str, **more: Any)
     Parameters
     ----------
     call : callable
-    *args, **more : object
+    *args : object
         Its arguments.
     owner : str
         Class name for the message.
+    **more : object
+        Its arguments by name.
 
     Returns
     -------
