@@ -4,6 +4,7 @@ Everything here works on released tables. No private row comes near it.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,17 +88,38 @@ def joint_given_cells(
     """
     one, other = weights[:, None] * first, weights[:, None] * second
     pair = np.where(one.T @ second > 0, np.maximum(pair, _LEAST), 0.0)
-    # The shares are scale_one[s, i] * between[i, j] * scale_other[s, j] throughout, so that a step is three products of
-    # matrices. A factor that would be infinite belongs to shares that are 0.
+    with np.errstate(over="ignore", invalid="ignore"):  # of factors, where noisy tables contradict each other
+        joint = _joint_by_factors(pair, one, other, second, n_steps)
+    if not np.isfinite(joint).all():
+        joint = _joint_by_sums(pair, one, other, one[:, :, None] * second[:, None, :], n_steps)
+    totals = joint.sum(axis=(1, 2), keepdims=True)
+    independent = first[:, :, None] * second[:, None, :]
+    return np.where(totals > 0, joint / np.maximum(totals, _TINY), independent)
+
+
+def _joint_by_factors(pair: Any, one: Any, other: Any, second: Any, n_steps: int) -> NDArray[np.float64]:
+    """The shares are scale_one[s, i] * between[i, j] * scale_other[s, j] throughout: three products of matrices a step.
+
+    Fast, but factors may grow beyond all numbers where the shares do not: what comes out is then not finite.
+    """
+    # A factor that would be infinite belongs to shares that are 0.
     scale_one, scale_other, between = one, second, np.ones(pair.shape)
     for _ in range(n_steps):
         between = _quotient(pair, scale_one.T @ scale_other)
         scale_one = _quotient(one, scale_other @ between.T)
         scale_other = _quotient(other, scale_one @ between)
-    joint = scale_one[:, :, None] * between * scale_other[:, None, :]
-    totals = joint.sum(axis=(1, 2), keepdims=True)
-    independent = first[:, :, None] * second[:, None, :]
-    return np.where(totals > 0, joint / np.maximum(totals, _TINY), independent)
+        if not (np.isfinite(scale_one).all() and np.isfinite(scale_other).all() and np.isfinite(between).all()):
+            return np.full((*one.shape, other.shape[1]), np.nan)
+    return np.asarray(scale_one[:, :, None] * between * scale_other[:, None, :])
+
+
+def _joint_by_sums(pair: Any, one: Any, other: Any, joint: NDArray[np.float64], n_steps: int) -> NDArray[np.float64]:
+    """The same by three sums over the whole table a step."""
+    for _ in range(n_steps):
+        joint *= _quotient(pair, joint.sum(axis=0))[None]
+        joint *= _quotient(one, joint.sum(axis=2))[:, :, None]
+        joint *= _quotient(other, joint.sum(axis=1))[:, None, :]
+    return joint
 
 
 def _quotient(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:

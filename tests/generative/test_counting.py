@@ -111,6 +111,22 @@ def test_many_groups_and_labels_take_fewer_rows_of_each_to_choose_rates():
     assert drawn == [16_000, 300 * 111]  # and none where even one of each is too many
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_joint_shares_are_finite_where_noisy_tables_contradict_each_other(seed):
+    rng = np.random.default_rng(seed)
+    n_cells, first, second = 4, int(rng.integers(2, 25)), int(rng.integers(2, 25))
+
+    def sparse(*shape):
+        shares = rng.random(shape) ** 8 * (rng.random(shape) < 0.4)
+        shares[..., 0] += 1e-9
+        return shares / shares.sum(axis=-1, keepdims=True)
+
+    pair = sparse(first * second).reshape(first, second)
+    joint = joint_given_cells(pair, sparse(n_cells, first), sparse(n_cells, second), sparse(n_cells))
+    assert np.isfinite(joint).all() and (joint >= 0).all()
+    np.testing.assert_allclose(joint.sum(axis=(1, 2)), 1.0)
+
+
 def seconds_of_a_fit(n_groups, n_classes):
     rng = np.random.default_rng(4)
     n = 6000

@@ -38,6 +38,7 @@ PFLD_GUARANTEE = tests_in("lagrangian.test_pfld_guarantee")
 PFLD_PLAN = tests_in("lagrangian.test_plan")
 METRICS_SYNTHETIC = tests_in("metrics.test_metrics_synthetic")
 FRONTIER = tests_in("model_selection.test_frontier")
+OWN_ROWS = tests_in("statistical.test_own_rows")
 PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
 PRIVATE_SEARCH = tests_in("model_selection.test_private_search")
 SEARCH_ROWS = tests_in("model_selection.test_search_rows")
@@ -941,5 +942,23 @@ NOTICED: dict[str, Noticed] = {
     "searching.trials_that_warn": also(PRIVATE_SEARCH("test_warnings_of_trials_are_kept_back")),
     "searching.ceiling_noticed_after_the_fit": trap(
         18, PARETO_SEARCH("test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit")
+    ),
+    # ---- own_rows.py --------------------------------------------------------------------------------------------
+    "own_rows.tables_are_not_charged": also(
+        OWN_ROWS("test_what_is_certified_is_what_the_noise_of_tables_and_votes_costs_together", name="two classes"),
+        OWN_ROWS("test_the_tables_cost_their_share_and_the_votes_the_rest"),
+    ),
+    "own_rows.rows_of_the_private_table_among_the_queries": also(
+        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="soft"),
+        OWN_ROWS("test_no_sampled_row_is_a_private_one"),
+    ),
+    "own_rows.groups_dealt_by_their_true_shares": also(
+        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="soft"),
+    ),
+    "own_rows.ranges_read_from_the_private_rows": also(
+        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="gnmax"),
+    ),
+    "own_rows.tables_weighed_by_how_well_they_fit_the_private_labels": also(
+        OWN_ROWS("test_the_weight_of_the_tables_follows_public_numbers_only"),
     ),
 }

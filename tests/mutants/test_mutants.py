@@ -10,6 +10,7 @@ from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     lagrangian,
     ledgers,
     noise,
+    own_rows,
     partition,
     randomized,
     replay,

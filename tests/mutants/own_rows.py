@@ -1,0 +1,74 @@
+"""Mistakes in rows that a private table pays for: what is charged, what is sampled, what is weighed by what."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from skfairdp._tables import SyntheticRowsPlan, on_simplex
+from skfairdp._tables._matrix import MatrixColumn
+from skfairdp.pate._asking import AsksForVotes, PATEPlan
+from tests.mutants.harness import mutant
+
+
+@mutant
+def tables_are_not_charged(patch):
+    """Planted: the event of a fit is that of its votes. Right: tables and votes together."""
+    patch.setattr(PATEPlan, "event", property(lambda self: self.votes.event))
+
+
+@mutant
+def rows_of_the_private_table_among_the_queries(patch):
+    """Planted: a few real rows, "so that the sample looks right". Right: rows that follow from releases alone."""
+    honest = SyntheticRowsPlan.release
+
+    def release(self, X, y, groups, noise, rng):
+        sampled = honest(self, X, y, groups, noise, rng)
+        return replace(sampled, X=np.vstack([X[:3], sampled.X[3:]]))
+
+    patch.setattr(SyntheticRowsPlan, "release", release)
+
+
+@mutant
+def groups_dealt_by_their_true_shares(patch):
+    """Planted: exact counts of groups and labels decide how many rows each gets. Right: the noisy ones."""
+
+    def observed(self, cells, noise):
+        shape = self.layout.n_groups, self.layout.n_classes
+        counts = np.bincount(cells, minlength=self.layout.n_cells).astype(float)
+        if self.counts is not None:
+            self.counts.release(counts, noise)
+        return on_simplex(counts).reshape(shape), 0
+
+    patch.setattr(SyntheticRowsPlan, "_observed", observed)
+
+
+@mutant
+def ranges_read_from_the_private_rows(patch):
+    """Planted: bins between the smallest and the largest private value. Right: by noisy counts on a public grid."""
+    kept = []
+    honest_counts, honest_settled = MatrixColumn.counts, MatrixColumn.settled
+
+    def counts(self, X):
+        kept.append(self.entries(X))
+        return honest_counts(self, X)
+
+    def settled(self, noisy, sigma, n_bins):
+        values = kept.pop(0)
+        return honest_settled(self, noisy, sigma, n_bins)._with_starts(
+            np.linspace(values.min(), values.max(), n_bins + 1)[:-1], float(values.max())
+        )
+
+    patch.setattr(MatrixColumn, "counts", counts)
+    patch.setattr(MatrixColumn, "settled", settled)
+
+
+@mutant
+def tables_weighed_by_how_well_they_fit_the_private_labels(patch):
+    """Planted: the weight of the tables is their accuracy on private rows. Right: noise, which is public."""
+    honest = AsksForVotes._ask
+
+    def ask(self, data, plan, noise, rng, gate=None):
+        asked, released = honest(self, data, plan, noise, rng, gate)
+        return replace(asked, trust=float(np.mean(data.y == 0))), released
+
+    patch.setattr(AsksForVotes, "_ask", ask)

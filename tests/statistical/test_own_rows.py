@@ -1,0 +1,188 @@
+"""Rows from the private table's own noisy tables: what goes into each release, what is certified, and nothing else.
+
+Watched is the one door that every release passes through, on tables that differ in one replaced row: features, label
+and group.
+"""
+
+import math
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfairdp import FairPATEClassifier, PATEClassifier, SyntheticRows
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.privacy import GaussianDpEvent, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
+from skfairdp.schema import Category, Number, Schema, SchemaEncoder
+from tests._tools.sources import fixed_entropy, installed, recording_noise
+
+N = 60
+SETTINGS = {
+    "two classes": {},
+    "three classes": {"classes": [0, 1, 2]},
+    "no groups": {"gamma": None},
+    "few bins": {"public_data": SyntheticRows(budget_share=0.8, n_rows=40, n_bins=2)},
+}
+#: Rows that may take the place of any other.
+STRANGERS = [([1e12, -1e12, 1.0], 1, 1), ([0.0, 0.0, 0.0], 0, 1), ([np.pi, 1e-9, -1.0], 1, 0)]
+
+
+def world(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 3))
+    X[:, 2] = X[:, 2] > 0
+    return X, (X[:, 0] > 0.3).astype(int), (rng.random(N) < 0.4).astype(int)
+
+
+def replaced(position, stranger):
+    X, y, groups = world()
+    X[position], y[position], groups[position] = stranger
+    return X, y, groups
+
+
+def fit(table, **settings):
+    X, y, groups = table
+    given = {"epsilon": 4.0, "n_teachers": 6, "classes": [0, 1], "groups": [0, 1], "random_state": 0}
+    given["public_data"] = SyntheticRows(n_rows=50)
+    model = FairPATEClassifier(**{**given, **settings})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)  # so few rows that there is hardly more than noise
+        return model.fit(X, y, sensitive_features=None if settings.get("gamma", 0) is None else groups)
+
+
+class FixedAnswers(NoiseSource):
+    """Notes what every release adds noise to; what is let out is one answer that no row had a part in."""
+
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    def release(self, mechanism, *private, **public):
+        self._check(mechanism)
+        values = np.asarray(private[0], dtype=float)
+        if isinstance(mechanism, NoisyVotes) and mechanism.n_classes == 2:
+            values = values[:, 1]
+        self.log.append((mechanism, values))
+        return 1e6 * np.random.default_rng(len(self.log)).random(np.shape(private[0]))
+
+
+def releases_of(table, **settings):
+    with installed(FixedAnswers()) as source:
+        model = fit(table, **settings)
+    return source.log, model
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_release_moves_further_than_its_declared_sensitivity(name):
+    here, model = releases_of(world(), **SETTINGS[name])
+    reached = np.zeros(len(here))
+    for position in range(0, N, 7):
+        for stranger in STRANGERS:
+            there, other = releases_of(replaced(position, stranger), **SETTINGS[name])
+            assert model.privacy_ == other.privacy_
+            for k, ((one, first), (two, second)) in enumerate(zip(here, there, strict=True)):
+                assert one == two and first.shape == second.shape, "a mechanism or a shape follows the rows"
+                if isinstance(one, NoisyVotes):  # each query is a release of its own
+                    move = float(np.abs(first - second).max() if first.ndim == 1 else _longest(first - second))
+                else:
+                    move = float(np.linalg.norm(first - second))
+                assert move <= one.sensitivity * (1 + 1e-9)
+                reached[k] = max(reached[k], move / one.sensitivity)
+    # A pair's score counts distances, of which one row may move two against each other.
+    assert np.count_nonzero(reached > 0.9) >= len(reached) - 1, "the neighbours are too tame to test anything"
+
+
+def _longest(moves):
+    return np.linalg.norm(moves, axis=1).max()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_is_certified_is_what_the_noise_of_tables_and_votes_costs_together(name):
+    with recording_noise(0) as record:
+        model = fit(world(), **SETTINGS[name])
+    kinds = {type(release.mechanism) for release in record.releases}
+    assert NoisyVotes in kinds and len(kinds) == 2
+    squared = 0.0
+    for release in record.releases:
+        times = len(release.value) if isinstance(release.mechanism, NoisyVotes) else 1
+        squared += times * (release.adds.sensitivity / release.adds.sigma) ** 2
+    declared = model.privacy_.event
+    spent = epsilon_of(GaussianDpEvent(1 / math.sqrt(squared)), 1e-5)
+    assert spent <= model.privacy_.epsilon * (1 + 1e-9)  # fewer pairs than declared cost less
+    assert model.privacy_.epsilon == epsilon_of(declared, 1e-5) <= 4.0
+    assert squared > 0.7 * gdp_mu(4.0, 1e-5) ** 2
+
+
+def test_the_tables_cost_their_share_and_the_votes_the_rest():
+    for share in (0.1, 0.5, 0.9):
+        data = world()
+        model = FairPATEClassifier(
+            classes=[0, 1], groups=[0, 1], n_teachers=6, public_data=SyntheticRows(budget_share=share)
+        )
+        plan = model._plan(model._read(data[0], data[1], sensitive_features=data[2]))
+        allowed = gdp_mu(1.0, 1e-5) ** 2
+        assert plan.rows.mu**2 == pytest.approx(share * allowed)
+        assert epsilon_of(plan.rows.event, 1e-5) < epsilon_of(plan.event, 1e-5) <= 1.0
+        assert plan.event == compose(plan.rows.event, plan.votes.event)
+        assert 0 < plan.trust < 1
+
+
+@pytest.mark.parametrize("voting", ["soft", "gnmax", "confident"])
+def test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows(voting):
+    X, y, groups = world()
+    with fixed_entropy(0), recording_noise(np.random.default_rng(0)) as record:
+        here = fit((X, y, groups), voting=voting)
+    with fixed_entropy(0), recording_noise(replay=record):
+        there = fit((-50 * X[::-1], 1 - y, 1 - groups), voting=voting)
+    assert joblib.hash(here._lessons.public.X) == joblib.hash(there._lessons.public.X)
+    assert here._lessons.trust == there._lessons.trust
+    np.testing.assert_array_equal(here._lessons.public.groups, there._lessons.public.groups)
+    assert joblib.hash(vars(here)) == joblib.hash(vars(there))
+
+
+def test_no_sampled_row_is_a_private_one():
+    X, y, groups = world()
+    model = fit((X, y, groups), epsilon=1e4)
+    private = set(X[:, :2].ravel().tolist())
+    assert not private & set(model._lessons.public.X.ravel().tolist())
+
+
+def test_the_weight_of_the_tables_follows_public_numbers_only():
+    def trust(table, **settings):
+        return fit(table, **settings)._lessons.trust
+
+    assert trust(world()) == trust(world(1)) == trust(replaced(3, STRANGERS[0]))
+    loud = SyntheticRows(budget_share=0.1, n_rows=50)
+    assert trust(world(), public_data=loud) < trust(world())
+
+
+def test_a_schema_says_where_categories_and_bounds_stand_so_that_no_block_is_torn():
+    rng = np.random.default_rng(0)
+    columns = {
+        "age": Number(18, 90, step=1, missing=True),
+        "job": Category(["clerk", "nurse", "pilot"]),
+        "pay": Number(0.0, 10.0),
+        "hired": Category(["no", "yes"]),
+    }
+    schema = Schema(columns, label="hired")
+    n = 4000
+    table = {
+        "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(18, 91, n)),
+        "job": rng.choice(["clerk", "nurse", "pilot"], n),
+        "pay": rng.choice([0.0, 2.5], n),
+        "hired": rng.choice(["no", "yes"], n),
+    }
+    frame = pd.DataFrame(table)
+    model = PATEClassifier(epsilon=15.0, schema=schema, random_state=0).fit(frame)
+    rows = model._lessons.public.X
+    encoded = SchemaEncoder(schema).transform(frame)
+    assert rows.shape[1] == encoded.shape[1] == 6
+    jobs = rows[:, 2:5]
+    assert set(np.unique(jobs)) == {0.0, 1.0} and (jobs.sum(axis=1) <= 1).all() and jobs.sum() > 0.99 * len(rows)
+    np.testing.assert_array_equal(rows[rows[:, 1] == 1, 0], 0.0)  # missing ages
+    ages = (rows[rows[:, 1] == 0, 0] * (90 - 18) + 18 + 90) / 2
+    np.testing.assert_allclose(ages, np.round(ages))
+    np.testing.assert_allclose(rows.mean(axis=0), encoded.mean(axis=0), atol=0.06)
+    assert np.mean(rows[:, 5] == -1.0) == pytest.approx(0.5, abs=0.05)  # pay of exactly 0
