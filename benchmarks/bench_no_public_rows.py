@@ -3,8 +3,8 @@
     python benchmarks/bench_no_public_rows.py                     # four data sets, ε = 1 and 3, five seeds
     python benchmarks/bench_no_public_rows.py --data bank --seeds 1
 
-70 % of the rows are private in both cases, 5 % public or not used at all, 25 % test rows, which no ε covers. Every method
-reads the raw table by one schema: its ranges and values are those of the published data set, as its code book has
+70 % of the rows are private in both cases, 5 % public or not used at all, 25 % test rows, which no ε covers. A method
+reads the raw table by a schema: its ranges and values are those of the published data set, as its code book has
 them. δ = 1e-5, one record replaced (DP-SGD: by a null record). Interrupted, it goes on where it stopped: what is in the
 output file already is not measured again, unless the package has changed since.
 """
