@@ -237,9 +237,21 @@ ROWS = [
         "X of PFLDClassifier holds sensitive_features", "drop it from X", "'sensitive_columns'",
     ),
     mistake(
-        "a fitted model that would be fitted again",
-        lambda ledger: IDP3(LogisticRegression().fit(R.X, R.y)).fit(R.X, sensitive_features=R.groups),
+        "a model that is not fitted, and no labels to fit it on",
+        lambda ledger: IDP3(LogisticRegression()).fit(R.X, sensitive_features=R.groups),
         "IDP3 requires y", r"FrozenEstimator\(estimator\)",
+    ),
+    mistake(
+        "public rows for a model that takes none",
+        lambda ledger: IDP3(LogisticRegression()).fit(R.X, R.y, sensitive_features=R.groups, X_public=R.X_public),
+        "IDP3 hands X_public on", "LogisticRegression takes none", "Leave X_public out",
+    ),
+    mistake(
+        "a search of what asks for groups, on rows without any",
+        lambda ledger: ParetoSearchCV(IDP3(pate(ledger), groups=[0, 1]), {"gamma": [0.1]}, scoring="accuracy").fit(
+            R.X, R.y, X_public=R.X_public, validation=PublicData(R.X_public, y=R.y_public)
+        ),
+        "ParetoSearchCV cannot score IDP3 without the group", "'sensitive_columns'", "validation=",
     ),
     mistake(
         "groups for the fits of a search that scores without them",

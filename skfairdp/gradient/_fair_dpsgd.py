@@ -298,6 +298,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
         return network, parity.terms(plan, data, network, self.lam, seeds[1])
 
+    @property
+    def _takes_public_rows(self) -> bool:
+        """Whether public rows that a post-processor has are of use here."""
+        return not (self.parity == "signed_loss" or isinstance(self.parity, SignedLoss))
+
     def _warn_of_one_class(self, plan: DPSGDPlan, data: TrainingData) -> None:
         """Say so where one class is all that comes out: after the second look, or on the public rows."""
         from skfairdp._networks import is_constant, module_of, predict_logits

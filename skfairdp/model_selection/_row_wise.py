@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp.utils import silence
@@ -88,9 +89,14 @@ def row_wise_predictions(fitted: Any, X: Any, groups: NDArray[Any] | None, *, at
 
 
 def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
-    """Predictions; the groups go to a ``predict`` that takes them."""
-    wants_groups = groups is not None and "sensitive_features" in inspect.signature(fitted.predict).parameters
-    return fitted.predict(X, sensitive_features=groups) if wants_groups else fitted.predict(X)
+    """Predictions; the groups go to a ``predict`` that takes them and does not find them in the columns of X."""
+    last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
+    wanted = groups is not None and "sensitive_features" in inspect.signature(last.predict).parameters
+    if not wanted or any(getattr(last, name, None) is not None for name in ("sensitive_columns", "schema")):
+        return fitted.predict(X)
+    if last is not fitted:
+        X = fitted[:-1].transform(X) if len(fitted) > 1 else X
+    return last.predict(X, sensitive_features=groups)
 
 
 def _alone(copy_of: Callable[[], Any], X: Any, groups: Any, row: int, restart: Any) -> Any:

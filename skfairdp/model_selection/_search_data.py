@@ -1,6 +1,6 @@
 """What the searches read before they spend anything: rows, candidates, folds, and where to score them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,6 +156,7 @@ def read_search(
     if validation is not None:
         raises = getattr(search, "error_score", None) == "raise"
         scores = _public_scores(owner, validation, objectives, shown, raises)
+        _check_groups_at_prediction(owner, map(candidate.model, grid), scores.groups)
     else:
         check_rows_alone(map(candidate.model, grid), owner)
         table = search.score_epsilon, delta, NeighboringRelation(planned.neighboring_relation)
@@ -246,6 +247,18 @@ def _public_scores(
         groups = as_groups(validation.sensitive_features, len(validation.y), owner=owner, name="validation")
     _need_groups(owner, groups, objectives, "give them in validation=PublicData(X, sensitive_features, y)")
     return PublicScores(validation, groups, [*objectives, *shown], raises)
+
+
+def _check_groups_at_prediction(owner: str, models: Iterable[Any], groups: Any) -> None:
+    """A model that asks for the group of every row would have scores that are NaN without it."""
+    for model in models:
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        if groups is None and getattr(last, "_asks_for_groups", False):
+            raise ValueError(
+                f"{owner} cannot score {type(last).__name__} without the group of every row, and its scores would be "
+                "NaN: give them in validation=PublicData(X, sensitive_features, y), or name the columns of X that hold "
+                "them with its 'sensitive_columns'."
+            )
 
 
 def _private_scores(

@@ -8,12 +8,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._inputs import public_arguments
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._fine_tuning import FineTuning
@@ -21,10 +25,27 @@ from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fi
 from skfairdp.postprocessing._inputs import declared_groups, public_groups, shape_of, split_rows
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
+from skfairdp.postprocessing._wrapped import (
+    FitArguments,
+    fits_its_estimator,
+    last_part,
+    needs_labels,
+    reads_whole,
+    router_of,
+    without_group_columns,
+)
 from skfairdp.privacy import StatesPrivacy
 from skfairdp.schema import Schema, SchemaEncoder
-from skfairdp.utils import NamedEstimator, as_groups, encode_labels, warn_caller, without_cells
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils import (
+    NamedEstimator,
+    PublicData,
+    as_groups,
+    check_same_index,
+    encode_labels,
+    warn_caller,
+    without_cells,
+)
+from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 
 __all__ = ["FairnessCalibrator"]
 
@@ -41,11 +62,12 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
 
 @shared_docs
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
-    """Lower the demographic disparity of a fitted classifier on unlabelled public rows, without refusing any row.
+    """Lower the demographic disparity of a classifier on unlabelled public rows, without refusing any row.
 
-    *Privacy.* It reads the fitted model and the rows given to ``fit``, nothing else. For a differentially private model
-    that is post-processing: **its ε stays what it was**, and ``privacy_`` is the model's own. **The rows given to
-    ``fit``, and their groups, are treated as public and are not protected**; never give it the model's private rows.
+    *Privacy.* It reads the fitted model and public rows, nothing else. For a differentially private model that is
+    post-processing: **its ε stays what it was**, and ``privacy_`` is the model's own. **The public rows, and their
+    groups, are not protected**: with a fitted model those are the rows given to ``fit``, so never give it the model's
+    private rows; with an unfitted one they are ``X_public``, and ``fit`` hands its other arguments to the model.
 
     *Fairness.* On those rows the gap of the predictions (:func:`skfairdp.metrics.demographic_disparity`) is never above
     what it was: ``gap_after_ <= gap_before_``, and where nothing better is found, the model stays as it is. On new rows
@@ -62,8 +84,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     Parameters
     ----------
     estimator : classifier
-        Fitted already, also as the last step of a Pipeline. Wrap it in ``sklearn.frozen.FrozenEstimator`` where the
-        calibrator is cloned, as searches do. It is not changed.
+        One that is fitted already, also as the last step of a Pipeline, is used as it is; wrap it in
+        ``sklearn.frozen.FrozenEstimator`` where the calibrator is cloned, as searches do. Any other is fitted by
+        ``fit``. It is not changed.
     method : {"auto", "fine_tune", "threshold"}, FineTuning or Thresholds, default="auto"
         "fine_tune" and "threshold" stand for :class:`FineTuning` and :class:`Thresholds` with their default parameters.
         "auto" fine-tunes a model with a torch network (:class:`~skfairdp.FairDPSGDClassifier`, a skorch net), and
@@ -80,10 +103,13 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         All groups; intersections are tuples. None takes those of the rows given to ``fit``.
     sensitive_columns : name, index or list of them, default=None
         Columns of X that hold the groups. They are dropped from the features, unless the estimator was fitted with as
-        many columns as X has, and ``sensitive_features`` is then not passed.
+        many columns as X has, or takes them out itself; ``sensitive_features`` is then not passed.
     schema : Schema, default=None
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
         is and reads it by a schema of its own. No ``groups`` or ``sensitive_columns`` beside it.
+    public_data : PublicData, default=None
+        Public rows to calibrate on, as ``X_public`` of ``fit``. ``clone`` shares it. None takes that of the estimator,
+        if it is to be fitted.
 
     Attributes
     ----------
@@ -131,12 +157,16 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     """
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+        "sensitive_features": True,
+        "X_public": True,
+        "sensitive_features_public": True,
+    }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
+        "estimator": [HasMethods(["fit"])],
         "method": [StrOptions({"auto", "fine_tune", "threshold"}), FineTuning, Thresholds],
         "gap_weight": [Interval(Real, 0, None, closed="left"), None],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
@@ -144,6 +174,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
         "schema": [Schema, None],
+        "public_data": [PublicData, None],
     }
 
     def __init__(
@@ -157,6 +188,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
         schema: Schema | None = None,
+        public_data: PublicData | None = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -166,19 +198,34 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         self.groups = groups
         self.sensitive_columns = sensitive_columns
         self.schema = schema
+        self.public_data = public_data
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, sensitive_features: Any = None) -> Self:
-        """Calibrate on public rows. No label is read.
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: Any = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+    ) -> Self:
+        """Calibrate on public rows, without labels; an estimator that is not fitted is fitted first, on X and y.
 
         Parameters
         ----------
-        X : array-like of shape (n_public, n_features)
-            **Public** rows, as the estimator predicts them.
-        y : ignored
-            There for the sake of pipelines and searches.
-        sensitive_features : array-like of shape (n_public,), Series or DataFrame, default=None
-            Group of each row; the columns of a DataFrame form intersections. Left out where ``sensitive_columns`` names
-            them.
+        X : array-like of shape (n_rows, n_features)
+            With a fitted estimator and no ``X_public``: **public** rows, as the estimator predicts them. Otherwise the
+            rows that the estimator is fitted on, if it is not yet.
+        y : array-like of shape (n_rows,), default=None
+            Labels for an estimator that is fitted here; else ignored.
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
+            Group of each row of X; the columns of a DataFrame form intersections. Left out where ``sensitive_columns``
+            names them. Handed on to an estimator that requests it, as those of this package do.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Public rows to calibrate on, which an estimator gets as well whose ``fit`` takes them. Use
+            :class:`~skfairdp.PublicData` inside a search.
+        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
+            Their groups, where ``X_public`` does not carry them.
 
         Returns
         -------
@@ -187,9 +234,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         Raises
         ------
         ValueError
-            A parameter is outside its range; the estimator is not fitted (``NotFittedError``), is no classifier, has no
-            probabilities, or no network where one is to be fine-tuned; groups are missing, of another length, or
-            outside ``groups``, or a group has no row.
+            A parameter is outside its range; the estimator is not fitted (``NotFittedError``) and there is nothing to
+            fit or to calibrate it on; it is no classifier, has no probabilities, or no network where one is to be
+            fine-tuned; groups are missing, of another length, or outside ``groups``, or a group has no row.
 
         Warns
         -----
@@ -197,7 +244,23 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             ``gamma`` is not met; a group has fewer than 30 public rows.
         """
         self._validate_params()
+        self._check_price()
+        if self._asks_for_groups and scored_without_metadata():
+            raise ValueError(
+                f"{_OWNER} with Thresholds(group_at_prediction=True) needs the group of every row that is scored, and "
+                "this search hands on none: its scores would be NaN. Name the columns of X that hold them with "
+                "'sensitive_columns', or set sklearn.set_config(enable_metadata_routing=True)."
+            )
+        public = self._public_rows(X_public, sensitive_features_public)
         model = self._fitted_estimator()
+        if model is None:
+            model = self._fit_estimator(*self._arguments(X, y, sensitive_features, public))
+        if public is not None:
+            X, sensitive_features = public.X, public.sensitive_features
+        self._calibrate(model, X, sensitive_features)
+        return self
+
+    def _calibrate(self, model: Any, X: Any, sensitive_features: Any) -> None:
         method = self._method(model)
         rows, self.groups_ = self._read(X, model, sensitive_features)
         for name in _FITTED & vars(self).keys():
@@ -216,7 +279,6 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         if report is not None:
             self.privacy_ = report
         self._warn(int(np.bincount(rows.groups).min()))
-        return self
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict the class of each row.
@@ -295,13 +357,90 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             tags.input_tags.sparse = False
         return tags
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who asks for which metadata: the calibrator itself, and in ``fit`` the estimator that it fits.
+
+        Returns
+        -------
+        router : MetadataRouter
+            As scikit-learn's.
+        """
+        return router_of(self)
+
+    @property
+    def _asks_for_groups(self) -> bool:
+        """Whether ``predict`` needs more than X."""
+        named = self.sensitive_columns is not None or self.schema is not None
+        return not named and bool(getattr(self.method, "group_at_prediction", False))
+
+    # ------------------------------------------------------------------ an estimator that is not fitted
+
     def _fitted_estimator(self) -> Any:
+        """The estimator, or None where it is to be fitted."""
+        if fits_its_estimator(self):
+            return None
         return fitted_classifier(self.estimator, owner=_OWNER)
 
-    def _method(self, model: Any) -> FineTuning | Thresholds:
-        """The method as a part of its own, with everything checked that a parameter or the model can be wrong in."""
+    def _public_rows(self, X_public: Any, groups: Any) -> PublicData | None:
+        """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""
+        given, groups = public_arguments(self, X_public, groups)
+        if given is not None:
+            return PublicData(given, groups)
+        if groups is not None:
+            raise ValueError(f"{_OWNER} got sensitive_features_public without X_public.")
+        inner = getattr(last_part(self.estimator), "public_data", None) if fits_its_estimator(self) else None
+        return inner if isinstance(inner, PublicData) and not isinstance(self.estimator, Pipeline) else None
+
+    def _handed_on(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """The arguments of the estimator's ``fit``, for a search that plans it."""
+        self._validate_params()
+        self._check_price()
+        return self._arguments(X, y, sensitive_features, self._public_rows(X_public, sensitive_features_public))
+
+    def _arguments(
+        self, X: Any, y: Any, sensitive_features: Any, public: PublicData | None
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """The arguments of the estimator's ``fit``, once it is known that there are rows to calibrate on."""
+        if public is None or (y is None and self.schema is None and needs_labels(self.estimator)):
+            raise NotFittedError(
+                f"{_OWNER} calibrates a classifier that is fitted already; this {type(self.estimator).__name__} is "
+                "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned; or "
+                "have it fitted: fit(X, y, X_public=PublicData(X, groups)) on private rows, with public ones to "
+                "calibrate on."
+            )
+        check_same_index(_OWNER, X=X, y=y)
+        _, _, groups = self._split(public.X, self.estimator, reset=True, sensitive_features=public.sensitive_features)
+        public_groups(groups, declared_groups(self), shape_of(public.X)[0], owner=_OWNER)
+        features, _, found = self._split(X, self.estimator, reset=False, sensitive_features=sensitive_features)
+        part = last_part(self.estimator)
+        own = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
+        handed, _ = without_group_columns(self, X, None if own else public, None)
+        given = FitArguments(features, y, found, handed, None, named=found is sensitive_features)
+        return features, y, given.metadata(self)
+
+    def _fit_estimator(self, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
+        model = without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
+        self.estimator_ = model  # there to be used, whatever becomes of its calibration
+        return fitted_classifier(model, owner=_OWNER)
+
+    # ------------------------------------------------------------------ calibration
+
+    def _check_price(self) -> None:
         if self.gap_weight is not None and self.gamma is not None:
             raise ValueError(f"{_OWNER} got both 'gap_weight' and 'gamma', a price and a bound. Leave one of them out.")
+        if not isinstance(self.method, str):
+            self.method._validate_params()
+
+    def _method(self, model: Any) -> FineTuning | Thresholds:
+        """The method as a part of its own, with everything checked that the model can be wrong in."""
         method: FineTuning | Thresholds
         if isinstance(self.method, str):
             tunes = self.method == "fine_tune" or (self.method == "auto" and network_of(model) is not None)
@@ -335,7 +474,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER)
         if self.schema is not None:
             return X, SchemaEncoder(self.schema).transform(X), groups
-        whole = self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == shape_of(X)[1]
+        whole = self.sensitive_columns is not None and reads_whole(model, shape_of(X)[1])
         return (X if whole else table), table, groups
 
     def _warn(self, smallest: int) -> None:

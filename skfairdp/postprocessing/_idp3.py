@@ -8,12 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import ClassifierMixin, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +31,26 @@ from skfairdp.postprocessing._inputs import (
     split_rows,
 )
 from skfairdp.schema import Schema
-from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_cells
+from skfairdp.postprocessing._wrapped import (
+    FitArguments,
+    fits_its_estimator,
+    last_part,
+    needs_labels,
+    reads_whole,
+    router_of,
+    takes_public_rows,
+    without_group_columns,
+)
+from skfairdp.utils import (
+    NamedEstimator,
+    PublicData,
+    as_groups,
+    check_same_index,
+    group_domain,
+    split_sensitive_columns,
+    warn_caller,
+    without_cells,
+)
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 
 __all__ = ["IDP3"]
@@ -74,7 +91,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Fitted by ``fit``; wrap one that is fitted already in ``sklearn.frozen.FrozenEstimator``. None makes a
+        One that is fitted already is used as it is; wrap it in ``sklearn.frozen.FrozenEstimator`` where IDP3 is cloned,
+        as searches do. Any other is fitted by ``fit``, which hands public rows and groups on to it. None makes a
         post-processor of predictions from elsewhere, with ``transform`` in place of ``predict``.
     gamma : float or None, default=0.05
         γ, from 0 to 1: the largest demographic disparity let through. None answers everything.
@@ -90,8 +108,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         What a refusal looks like; of the classes' type and no class. None: -1 for numbers (one less than the smallest
         class where -1 is a class), "reject" for strings.
     groups : list of labels or None, default=None
-        All groups; intersections are tuples. None takes those among the rows given to ``fit``; where those rows are
-        private, that reveals which groups occur, so give the list.
+        All groups; intersections are tuples. None takes the estimator's ``groups``, else those of the public rows, else
+        those among the rows given to ``fit``; where those rows are private, that reveals which groups occur, so give
+        the list.
     {sensitive_columns}
     schema : Schema, default=None
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
@@ -137,13 +156,18 @@ class IDP3(ClassifierMixin, NamedEstimator):
     """
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    # Public rows go to the estimator, if it asks for them.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {
+        "sensitive_features": True,
+        "X_public": UNUSED,
+        "sensitive_features_public": UNUSED,
+    }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [HasMethods(["fit"]), None],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "disparity": [StrOptions({"others", "overall", "between"})],
@@ -177,8 +201,16 @@ class IDP3(ClassifierMixin, NamedEstimator):
         self.sensitive_columns = sensitive_columns
         self.schema = schema
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, sensitive_features: Any = None) -> Self:
-        """Fit the estimator, if there is one, and learn the classes and groups. No row is counted.
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: Any = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the estimator, unless it is fitted already, and learn the classes and groups. No row is counted.
 
         Parameters
         ----------
@@ -188,7 +220,11 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Labels; may be left out with an estimator that is fitted already.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row; the columns of a DataFrame form intersections. May be left out where ``groups`` or
-            ``sensitive_columns`` is given. With metadata routing it is passed on to an estimator that requests it.
+            ``sensitive_columns`` is given. Handed on to an estimator that requests it, as those of this package do.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Public rows for the estimator, in the columns of X. Use :class:`~skfairdp.PublicData` inside a search.
+        sensitive_features_public : array-like of shape (n_public,), default=None
+            Their groups, where ``X_public`` does not carry them.
 
         Returns
         -------
@@ -198,7 +234,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         ------
         ValueError
             A parameter is outside its range; no groups, or only one where they are inferred; a group outside
-            ``groups``; missing values; lengths differ; a ``reject_label`` that is a class or of another type.
+            ``groups``; missing values; lengths differ; a ``reject_label`` that is a class or of another type; public
+            rows for an estimator that takes none.
 
         Warns
         -----
@@ -206,11 +243,14 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Groups are inferred from the rows on which an estimator with a privacy guarantee is fitted.
         """
         self._validate_params()
-        features, domain = self._read(X, y, sensitive_features)
-        if self.estimator is not None:
-            routed = self._routed_to_estimator(sensitive_features)
-            self.estimator_ = without_cells(clone(self.estimator).fit, features, y, owner="IDP3", **routed)
-            self._warn_of_leak()
+        given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
+        if fits_its_estimator(self):
+            metadata = given.metadata(self)
+            self.estimator_ = without_cells(clone(self.estimator).fit, given.X, y, owner="IDP3", **metadata)
+            self._warn_of_leak(inferred)
+        elif self.estimator is not None:
+            self.estimator_ = self.estimator
+            check_is_fitted(self.estimator)
         known = None if self.estimator is None else getattr(self.estimator_, "classes_", None)
         classes = read_classes(y) if known is None else np.asarray(known)
         self.reject_label_ = reject_label(self.reject_label, classes)
@@ -250,6 +290,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
         features, groups = split_rows(self, X, sensitive_features, reset=False)
         codes = group_codes(groups, self.groups_, shape_of(X)[0])
+        features = X if reads_whole(self.estimator_, shape_of(X)[1]) else features
         predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
         return self._answer(label_codes(predicted, self._codebook(), "y_pred"), codes)
 
@@ -364,10 +405,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         router : MetadataRouter
             As scikit-learn's.
         """
-        router = MetadataRouter(owner=self).add_self_request(self)
-        if self.estimator is not None:
-            router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-        return router
+        return router_of(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -386,38 +424,68 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """Whether each answer follows from its own row, so that a search may score it on private rows."""
         return self.gamma is None
 
-    def _handed_on(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any, dict[str, Any]]:
+    def _handed_on(self, X: Any, y: Any = None, **given: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
         self._validate_params()
-        features, _ = self._read(X, y, sensitive_features)
-        return features, y, self._routed_to_estimator(sensitive_features)
+        arguments, _, _ = self._read(X, y, **given)
+        return arguments.X, y, arguments.metadata(self)
 
     @property
-    def _needs_labels(self) -> bool:
-        fits = self.estimator is not None and not isinstance(self.estimator, FrozenEstimator)
-        tagged = hasattr(self.estimator, "__sklearn_tags__")
-        return fits and (not tagged or get_tags(self.estimator).target_tags.required)
+    def _asks_for_groups(self) -> bool:
+        """Whether ``predict`` needs more than X."""
+        return self.sensitive_columns is None and self.schema is None
 
-    def _routed_to_estimator(self, sensitive_features: Any) -> dict[str, Any]:
-        if sensitive_features is None or not get_config()["enable_metadata_routing"]:
-            return {}
-        return dict(process_routing(self, "fit", sensitive_features=sensitive_features)["estimator"]["fit"])
-
-    def _warn_of_leak(self) -> None:
-        private = hasattr(self.estimator_, "privacy_") and not isinstance(self.estimator, FrozenEstimator)
-        if private and declared_groups(self) is None:
+    def _warn_of_leak(self, inferred: bool) -> None:
+        if inferred and hasattr(last_part(self.estimator_), "privacy_"):
             warn_caller(
                 "IDP3 read its groups from the private rows given to fit, which reveals them outside the guarantee "
                 "of the estimator. Give them with the 'groups' parameter.",
                 PrivacyLeakWarning,
             )
 
-    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.object_]]:
-        """The features that the estimator is fitted on (None without one), and the groups."""
-        if y is None and self._needs_labels and (self.schema is None or self.schema.label is None):
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+    ) -> tuple[FitArguments, NDArray[np.object_], bool]:
+        """What the estimator is fitted on, the groups, and whether they were read from the rows."""
+        self._check_arguments(y, sensitive_features, X_public)
+        if self.estimator is None:
+            read_classes(y)  # raises where y cannot be classes
+        if X is None and (self.estimator is not None or self.sensitive_columns is not None):
+            raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
+        if X is None:
+            known = declared_groups(self)
+            return (
+                FitArguments(None, y, None, None, None),
+                read_groups(sensitive_features, known, shape_of(y)[0]),
+                False,
+            )
+        features, groups = split_rows(self, X, sensitive_features, reset=True)
+        check_same_index("IDP3", X=X, y=y)
+        if self.schema is None:
+            check_consistent_length(X, y)
+        public = without_group_columns(self, X, X_public, sensitive_features_public)
+        known = self._known_groups(shape_of(X)[1], *public)
+        domain = read_groups(groups, known, shape_of(X)[0])
+        features = X if reads_whole(self.estimator, shape_of(X)[1]) else features
+        return FitArguments(features, y, groups, *public, named=groups is sensitive_features), domain, known is None
+
+    def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any) -> None:
+        fits = fits_its_estimator(self)
+        labelled = self.schema is not None and self.schema.label is not None
+        if y is None and fits and not labelled and needs_labels(self.estimator):
             raise ValueError(
-                "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or, where the "
-                "estimator is fitted already, wrap it: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
+                "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or give an "
+                "estimator that is fitted already: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
+            )
+        if fits and X_public is not None and not takes_public_rows(self.estimator):
+            raise ValueError(
+                f"IDP3 hands X_public on to its estimator, and {type(last_part(self.estimator)).__name__} takes none. "
+                "Leave X_public out, or give an estimator whose fit has it."
             )
         named = self.sensitive_columns is not None or self.schema is not None
         if sensitive_features is not None and not named and scored_without_metadata():
@@ -426,17 +494,21 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 "alone: its scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        if self.estimator is None:
-            read_classes(y)  # raises where y cannot be classes
-        if X is not None:
-            features, groups = split_rows(self, X, sensitive_features, reset=True)
-            check_same_index("IDP3", X=X, y=y)
-            if self.schema is None:
-                check_consistent_length(X, y)
-            return features, read_groups(groups, declared_groups(self), shape_of(X)[0])
-        if self.estimator is not None or self.sensitive_columns is not None:
-            raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
-        return None, read_groups(sensitive_features, declared_groups(self), shape_of(y)[0])
+
+    def _known_groups(self, n_columns: int, X_public: Any, groups: Any) -> Any:
+        """Groups that are public: given, known to the estimator, or those of public rows."""
+        declared, inner = declared_groups(self), getattr(last_part(self.estimator), "groups", None)
+        if declared is not None or inner is not None:
+            return inner if declared is None else declared
+        if isinstance(X_public, PublicData):
+            X_public, groups = X_public.X, X_public.sensitive_features if groups is None else groups
+        if X_public is None:
+            return None
+        if groups is None and self.sensitive_columns is not None and shape_of(X_public)[1:] == (n_columns,):
+            groups = split_sensitive_columns(X_public, self.sensitive_columns, owner="IDP3")[1]
+        if groups is None:
+            return None
+        return group_domain(as_groups(groups, shape_of(X_public)[0], owner="IDP3", name="the public groups"))
 
     def _codes(self, y: ArrayLike, groups: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         check_same_index("IDP3", **{name: y, "sensitive_features": groups})

@@ -202,8 +202,8 @@ def test_idp3_is_refused_on_private_rows_before_anything_is_spent():
             with pytest.raises(ValueError, match="cannot score IDP3 on private rows"):
                 search.fit(X, Y, sensitive_features=Z)
     assert ledger.entries == ()
-    for gamma in (None, np.inf):  # lets everything through, so that each answer is its own
-        ParetoSearchCV(IDP3(inner, groups=[0, 1]), {"gamma": [gamma]}, cv=2).fit(X, Y, sensitive_features=Z)
+    # None lets everything through, so that each answer is its own
+    ParetoSearchCV(IDP3(inner, groups=[0, 1]), {"gamma": [None]}, cv=2).fit(X, Y, sensitive_features=Z)
     with pytest.raises(ValueError, match="cannot score IDP3"):  # one of the grid is enough
         ParetoSearchCV(gate, {"gamma": [None, 0.1]}, cv=2).fit(X, Y, sensitive_features=Z)
 
