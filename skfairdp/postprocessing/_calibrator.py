@@ -474,7 +474,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER)
         if self.schema is not None:
             return X, SchemaEncoder(self.schema).transform(X), groups
-        whole = self.sensitive_columns is not None and reads_whole(model, shape_of(X)[1])
+        whole = self.sensitive_columns is not None and reads_whole(model, X)
         return (X if whole else table), table, groups
 
     def _warn(self, smallest: int) -> None:

@@ -30,7 +30,6 @@ from skfairdp.postprocessing._inputs import (
     shape_of,
     split_rows,
 )
-from skfairdp.schema import Schema
 from skfairdp.postprocessing._wrapped import (
     FitArguments,
     fits_its_estimator,
@@ -41,6 +40,7 @@ from skfairdp.postprocessing._wrapped import (
     takes_public_rows,
     without_group_columns,
 )
+from skfairdp.schema import Schema
 from skfairdp.utils import (
     NamedEstimator,
     PublicData,
@@ -290,7 +290,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
         features, groups = split_rows(self, X, sensitive_features, reset=False)
         codes = group_codes(groups, self.groups_, shape_of(X)[0])
-        features = X if reads_whole(self.estimator_, shape_of(X)[1]) else features
+        features = X if reads_whole(self.estimator_, X) else features
         predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
         return self._answer(label_codes(predicted, self._codebook(), "y_pred"), codes)
 
@@ -469,9 +469,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         if self.schema is None:
             check_consistent_length(X, y)
         public = without_group_columns(self, X, X_public, sensitive_features_public)
-        known = self._known_groups(shape_of(X)[1], *public)
+        known = self._known_groups(X, *public)
         domain = read_groups(groups, known, shape_of(X)[0])
-        features = X if reads_whole(self.estimator, shape_of(X)[1]) else features
+        features = X if reads_whole(self.estimator, X) else features
         return FitArguments(features, y, groups, *public, named=groups is sensitive_features), domain, known is None
 
     def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any) -> None:
@@ -495,7 +495,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
 
-    def _known_groups(self, n_columns: int, X_public: Any, groups: Any) -> Any:
+    def _known_groups(self, X: Any, X_public: Any, groups: Any) -> Any:
         """Groups that are public: given, known to the estimator, or those of public rows."""
         declared, inner = declared_groups(self), getattr(last_part(self.estimator), "groups", None)
         if declared is not None or inner is not None:
@@ -504,7 +504,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             X_public, groups = X_public.X, X_public.sensitive_features if groups is None else groups
         if X_public is None:
             return None
-        if groups is None and self.sensitive_columns is not None and shape_of(X_public)[1:] == (n_columns,):
+        if groups is None and self.sensitive_columns is not None and shape_of(X_public)[1:] == shape_of(X)[1:]:
             groups = split_sensitive_columns(X_public, self.sensitive_columns, owner="IDP3")[1]
         if groups is None:
             return None

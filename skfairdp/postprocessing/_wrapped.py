@@ -117,15 +117,15 @@ def takes_public_rows(estimator: Any) -> bool:
     return _takes("X_public", estimator)
 
 
-def reads_whole(estimator: Any, n_columns: int) -> bool:
+def reads_whole(estimator: Any, X: Any) -> bool:
     """Whether an estimator gets the columns of the group as well: it takes them out itself, or was fitted with them."""
-    return _reads_groups(estimator) or getattr(estimator, "n_features_in_", None) == n_columns
+    return _reads_groups(estimator) or shape_of(X)[1:] == (getattr(estimator, "n_features_in_", None),)
 
 
 def without_group_columns(wrapper: Any, X: Any, X_public: Any, groups: Any) -> tuple[Any, Any]:
     """Public rows for an estimator that gets X without the columns of the group, which are read as groups."""
     columns = wrapper.sensitive_columns
-    if X_public is None or columns is None or reads_whole(wrapper.estimator, shape_of(X)[1]):
+    if X_public is None or columns is None or reads_whole(wrapper.estimator, X):
         return X_public, groups
     public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, groups)
     if shape_of(public.X)[1:] != shape_of(X)[1:]:
