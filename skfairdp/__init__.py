@@ -17,6 +17,7 @@ _WHERE = {
     "FairnessCalibrator": "postprocessing",
     "FairnessWarning": "exceptions",
     "IDP3": "postprocessing",
+    "KeyedRows": "schema",
     "LagrangianClassifier": "lagrangian",
     "LedgerError": "exceptions",
     "PFGuardGenerator": "generative",

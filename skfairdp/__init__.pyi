@@ -42,6 +42,7 @@ from skfairdp.preprocessing import DemographicParityFilter as DemographicParityF
 from skfairdp.preprocessing import PublicPreprocessor as PublicPreprocessor
 from skfairdp.privacy import PrivacyLedger as PrivacyLedger
 from skfairdp.privacy import PrivacySpent as PrivacySpent
+from skfairdp.schema import KeyedRows as KeyedRows
 from skfairdp.schema import Schema as Schema
 from skfairdp.schema import SchemaEncoder as SchemaEncoder
 from skfairdp.utils import PublicData as PublicData

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from skfairdp._rows import RowSource, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
@@ -118,6 +120,8 @@ class TrainingData:
         Every public value that the outcome may follow; grows until the budget is spent.
     own_rows : SyntheticRows or None
         What makes rows from the private ones, where there are no public ones.
+    source : RowSource or None
+        Reads the private rows where they do not lie in memory; X and y are then blank, of the right shape.
     """
 
     X: NDArray[np.float64]
@@ -128,6 +132,7 @@ class TrainingData:
     public: PublicRows | None
     reads: PublicReads
     own_rows: SyntheticRows | None = None
+    source: RowSource | None = None
 
     @property
     def share_for_votes(self) -> float:
@@ -146,6 +151,7 @@ def read_training(
     groups: Groups = "none",
     public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
+    sources: bool = False,
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it.
 
@@ -161,6 +167,8 @@ def read_training(
         Whether there are public rows: given ones, or where none are given rows that the private table pays for.
     protects : Protects, default=Protects.RECORD
         Features and labels are public where only the sensitive attribute is protected.
+    sources : bool, default=False
+        Whether X may be rows that do not lie in memory.
 
     Returns
     -------
@@ -172,16 +180,24 @@ def read_training(
         On unusable input. No message holds a private value or count.
     """
     reads, owner = PublicReads(), _name(estimator)
+    source = opened(X)
+    if source is not None:
+        _check_source(estimator, source, y, sensitive_features, sources)
+        X = _made_up(source)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
     own = None
     if X_public is None or isinstance(X_public, SyntheticRows):
         own = _own_rows(estimator, X_public, sensitive_features_public, public_rows)
+    if own is not None and source is not None:
+        raise ValueError(
+            f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
+        )
     if own is not None:
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
-    table = read_table(estimator, X, reads, with_groups=groups == "private")
+    table = read_table(estimator, X, reads, with_groups=groups == "private", source=source)
     only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
     if only_groups:
         _check_public_table(table, X, y, sensitive_features, owner)
@@ -195,13 +211,51 @@ def read_training(
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
     _refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
+    if source is not None:  # what was read so far is a made-up row
+        shape = source.n_rows, table.X.shape[1]
+        blank, codes = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(codes[:1], shape[:1])
+        return TrainingData(blank, codes, classes, None, public.domain, public, reads, source=source)
     return TrainingData(table.X, codes, classes, None, public.domain, public, reads)
+
+
+def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, allowed: bool) -> None:
+    """Refuse rows out of memory where they cannot be read, before one is."""
+    owner = _name(estimator)
+    if not allowed:
+        raise ValueError(
+            f"{owner} learns from rows in memory. Got {type(source).__name__} instead. Pass an array or a DataFrame."
+        )
+    if schema_of(estimator) is None:
+        raise ValueError(
+            f"{owner} reads rows in chunks only with a 'schema', which says what their values are. Set it."
+        )
+    if y is not None or groups is not None:
+        raise ValueError(
+            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
+            "(label, groups), and leave them out."
+        )
+    if getattr(estimator, "memory", None) is not None:
+        raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
+    if source.key is None and not source.knows_places:
+        raise ValueError(
+            f"{owner} needs public ids of rows that have no place, such as Spark's. Name their column: "
+            "KeyedRows(X, key=...)."
+        )
+    if not source.n_rows:
+        raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
+
+
+def _made_up(source: RowSource) -> pd.DataFrame:
+    """One row in the columns that a source has, from which all that is public follows as from any other."""
+    return pd.DataFrame({name: [None] for name in source.columns})
 
 
 # ---------------------------------------------------------------------- X and y
 
 
-def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool) -> Table:
+def read_table(
+    estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool, source: RowSource | None = None
+) -> Table:
     """Read the X of a fit, and begin the list of public facts with its shape.
 
     Parameters
@@ -212,6 +266,8 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     reads : PublicReads
     with_groups : bool
         Whether to read the columns that ``sensitive_columns`` names. Otherwise they may hold anything.
+    source : RowSource or None, default=None
+        Has the rows for which X stands.
 
     Returns
     -------
@@ -224,7 +280,10 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
         reads.note("columns of X", "read", shape, "their number and names are public")
     else:
         reads.note("columns of X", "given", shape, "by the schema, with all values that they may hold")
-    reads.note_number_of_rows(len(table.X))
+    reads.note_number_of_rows(len(table.X) if source is None else source.n_rows)
+    if source is not None:
+        key = "their file and row number" if source.key is None else f"column {source.key!r}"
+        reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
     return table
 
 

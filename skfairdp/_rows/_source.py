@@ -1,19 +1,21 @@
 """What a source of rows is, and which one reads what a user gave. Sums over it are the same for every engine."""
 
+import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pandas as pd
 
 __all__ = ["Chunk", "RowSource", "opened", "summed_by_threads"]
 
 Sum = TypeVar("Sum")
+Part = TypeVar("Part")
 MOST_ROWS = 131_072  # of a chunk, where the engine lets us choose
 
 
@@ -40,6 +42,13 @@ class RowSource(ABC):
     and an addition that is associative and commutative (of integers; sums of floats would follow the order).
     """
 
+    #: Column of public ids, one for each row; None where there is none.
+    key: str | None = None
+    #: Whether ``map_reduce`` says where a chunk is.
+    knows_places: ClassVar[bool] = True
+    #: Into how many parts work by parts is cut at least, so that all workers have some.
+    fewest_parts: int = 1
+
     @property
     @abstractmethod
     def columns(self) -> list[Any]:
@@ -65,6 +74,31 @@ class RowSource(ABC):
             Of two sums.
         """
         return summed_by_threads(self.chunks(), function, add)
+
+    def by_part(
+        self,
+        pick: Callable[[Part, Chunk], list[Any]],
+        use: Callable[[Part, list[Any]], Sum],
+        parts: Iterable[Part],
+        add: Callable[[Sum, Sum], Sum],
+    ) -> Sum | None:
+        """The sum of what is made of each part, in a pass over all chunks for each; one part is in memory at a time.
+
+        Parameters
+        ----------
+        pick : callable
+            Of a part and a chunk: a list of what the chunk has of the part.
+        use : callable
+            Of a part and the list of all that was picked, in any order.
+        parts : iterable
+        add : callable
+            Of two results.
+        """
+        total: list[Sum] = []
+        for part in parts:
+            value = use(part, self.map_reduce(partial(pick, part), operator.add) or [])
+            total = [add(total[0], value) if total else value]
+        return total[0] if total else None
 
 
 def summed_by_threads(

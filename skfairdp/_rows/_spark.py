@@ -23,6 +23,8 @@ class SparkRows(RowSource):
     frame : pyspark.sql.DataFrame
     """
 
+    knows_places = False
+
     def __init__(self, frame: Any) -> None:
         self.frame = frame
 

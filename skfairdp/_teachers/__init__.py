@@ -9,6 +9,7 @@ from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
 from skfairdp._teachers._partition import Parts, position_partition, run_tasks, vote_histogram
+from skfairdp._teachers._streamed import streamed_votes
 from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "rehearse_engine",
     "run_tasks",
     "seeded_clone",
+    "streamed_votes",
     "total_fit",
     "vote_histogram",
 ]

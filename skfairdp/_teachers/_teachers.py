@@ -106,6 +106,7 @@ def fit_teachers(
     n_teachers: int,
     n_classes: int,
     random_state: RandomStateLike = None,
+    seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,
     memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
     verbose: int = 0,
@@ -142,6 +143,8 @@ def fit_teachers(
     n_teachers, n_classes : int
     random_state : int, RandomState, Generator or None, default=None
         Seeds initialisations and batch orders, one child seed per teacher; may be public.
+    seeds : ndarray of int of shape (n_teachers,), default=None
+        The seeds themselves, in place of ``random_state``.
     n_jobs : int or None, default=None
         Through joblib, and so on a cluster under ``joblib.parallel_config(backend="dask")``. None means 1, except
         that torch engines then use as many threads as torch is set to use. The votes do not depend on it. Worker
@@ -189,7 +192,8 @@ def fit_teachers(
     engine = engine_of(teacher)
     if engine is not None:
         X = engine._validate(X)
-    seeds = child_seeds(public_generator(random_state), n_teachers)
+    if seeds is None:
+        seeds = child_seeds(public_generator(random_state), n_teachers)
     store = check_memory(os.fspath(memory) if isinstance(memory, os.PathLike) else memory)
     # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
     cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache

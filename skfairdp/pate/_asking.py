@@ -9,7 +9,7 @@ import numpy as np
 from skfairdp._forecast import usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
-from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, streamed_votes, vote_histogram
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._vote_plan import NOTHING, ReleasedVotes, VotePlan
 from skfairdp.pate._votes import as_voting
@@ -133,17 +133,27 @@ class AsksForVotes:
             public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
         assert public is not None
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-        parts = position_partition(len(data.X), plan.votes.n_teachers, random_state=rng)
-        teachers = fit_teachers(
-            usual_teacher(owner.teacher), data.X, data.y, parts, n_teachers=plan.votes.n_teachers,
-            n_classes=len(data.classes), random_state=rng, n_jobs=owner.n_jobs, memory=owner.memory,
-            verbose=owner.verbose,
-        )  # fmt: skip
-        votes = vote_histogram(teachers.predict(public.X[queries]), len(data.classes))
+        votes = self._votes(data, plan, public.X[queries], rng)
         groups = None if public.groups is None else public.groups[queries]
         voting = as_voting(owner.voting, type(self).__name__)
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
         return Questions(public, queries, sampled, plan.trust), released
+
+    def _votes(self, data: TrainingData, plan: PATEPlan, queries: Any, rng: np.random.Generator) -> Any:
+        """Private: how many teachers vote for each class of each query."""
+        owner: Any = self
+        teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
+        if data.source is not None:
+            return streamed_votes(
+                teacher, data.source, queries, schema=owner.schema, owner=type(self).__name__, n_teachers=n_teachers,
+                n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs,
+            )  # fmt: skip
+        parts = position_partition(len(data.X), n_teachers, random_state=rng)
+        teachers = fit_teachers(
+            teacher, data.X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
+            n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
+        )  # fmt: skip
+        return vote_histogram(teachers.predict(queries), n_classes)
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches

@@ -246,7 +246,9 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Private rows.
+            Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
+            columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
+            DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.
         y : array-like of shape (n_rows,)
             Private labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
@@ -301,6 +303,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             sensitive_features_public=sensitive_features_public,
             groups="public" if self._needs_groups else "public, if given",
             public_rows="given or own",
+            sources=True,
         )
         check_learners(self, data)
         if data.public is not None:

@@ -188,7 +188,9 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Private rows.
+            Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
+            columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
+            DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.
         y : array-like of shape (n_rows,)
             Private labels.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
@@ -212,7 +214,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     def _read(self, X: Any, y: Any, *, X_public: Any = None) -> TrainingData:
         self._check()
-        data = read_training(self, X, y, X_public=X_public, public_rows="given or own")
+        data = read_training(self, X, y, X_public=X_public, public_rows="given or own", sources=True)
         check_learners(self, data)
         return data
 

@@ -1,5 +1,6 @@
 """What is public about a table, and tables read by it alone."""
 
+from skfairdp._rows import KeyedRows
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._encoder import SchemaEncoder
 from skfairdp.schema._raw_table import SAID_BY_SCHEMA, RawTable, schema_of
@@ -11,6 +12,7 @@ __all__ = [
     "Category",
     "Column",
     "Date",
+    "KeyedRows",
     "Number",
     "RawTable",
     "Schema",

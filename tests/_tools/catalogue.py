@@ -576,6 +576,13 @@ def _raw_fits() -> list[Fit]:
     def with_public(estimator: Any, rows: Rows) -> Any:
         return estimator.fit(raw_table(rows), X_public=raw_public(rows))
 
+    def in_chunks(estimator: Any, rows: Rows, **public: Any) -> Any:
+        table = raw_table(rows)
+        return estimator.fit(lambda: [table.iloc[k : k + 50] for k in range(0, len(table), 50)], **public)
+
+    def in_chunks_with_public(estimator: Any, rows: Rows) -> Any:
+        return in_chunks(estimator, rows, X_public=raw_public(rows))
+
     def of(name: str, make: Any, fit: Any, relation: Any, private: Any = every, probe: Any = answers) -> Fit:
         return Fit(f"{name}-raw", make, fit, probe, relation, private, make_tables)
 
@@ -592,6 +599,8 @@ def _raw_fits() -> list[Fit]:
         of("PFLD", pfld(**undeclared), alone, ATTRIBUTE, ("groups",)),
         of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
         of("SyntheticData", synthetic, alone, RECORD),
+        of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
+        of("PFGuard-chunks", generator, in_chunks, RECORD, probe=_raw_samples),
     ]
 
 

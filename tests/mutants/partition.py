@@ -4,9 +4,12 @@ import zlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
+from skfairdp._rows import row_hashes
 from skfairdp._teachers import fit_teachers, position_partition
+from skfairdp._teachers._streamed import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
 from skfairdp.pate._learning import Lessons, fit_student, seeded
 from skfairdp.pate._vote_plan import UNANSWERED
@@ -223,3 +226,29 @@ def given_student_gets_private_rows(patch):
         return seeded(clone(student), random_state).fit(X, y)
 
     replace_everywhere(patch, fit_student, with_private_rows)
+
+
+@mutant
+def parts_of_chunks_by_content(patch):
+    """The teacher of a row that is read in chunks follows its cells, so that a changed row leaves one for another.
+
+    Right: a hash of its public key, or of its place.
+    """
+
+    def planted(chunk, key, seed):
+        return pd.util.hash_pandas_object(chunk.table.astype(str), index=False).to_numpy()
+
+    replace_everywhere(patch, row_hashes, planted)
+
+
+@mutant
+def retried_task_counted_twice(patch):
+    """Rows behind the votes are counted without repetition: rows of a task that counted twice train twice, unnoticed."""
+    vote = _Teaching.vote
+
+    def planted(self, part, picked):
+        found = vote(self, part, picked)
+        found[-1] = len(np.unique(np.concatenate([hashes for hashes, *_ in picked]))) if picked else 0
+        return found
+
+    patch.setattr(_Teaching, "vote", planted)

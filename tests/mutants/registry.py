@@ -57,6 +57,7 @@ RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
 RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
 SCHEMA_RELEASE = tests_in("schema.test_release")
+STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
 GENERATOR_ENSEMBLES = tests_in("statistical.test_generator_ensembles")
 NOISE_SCALE = tests_in("statistical.test_noise_scale")
@@ -644,6 +645,13 @@ NOTICED: dict[str, Noticed] = {
     ),
     "noise.tails_that_end": trap(38, RELEASE_ROUNDING("test_the_tails_do_not_end")),
     # ---- partition.py -------------------------------------------------------------------------------------------
+    "partition.parts_of_chunks_by_content": also(
+        STREAMED_TEACHERS("test_one_record_changes_one_teacher", key="id"),
+        STREAMED_TEACHERS("test_one_record_changes_one_teacher", key=None),
+    ),
+    "partition.retried_task_counted_twice": also(
+        STREAMED_TEACHERS("test_rows_that_are_counted_twice_are_noticed_before_anything_is_released")
+    ),
     "partition.no_partition": trap(
         1,
         ZERO_NOISE_DIFFERENTIAL(

@@ -1,0 +1,126 @@
+"""Which part a row belongs to: a keyed hash of its public key, the same on every engine."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp._rows._chunks import FrameRows
+from skfairdp._rows._source import Chunk, RowSource, opened
+
+__all__ = ["KeyedRows", "row_hashes"]
+
+Sum = TypeVar("Sum")
+Part = TypeVar("Part")
+_STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
+
+
+class KeyedRows(RowSource):
+    """A table with a column of public ids, one for each row: they decide which teacher learns from a row.
+
+    The ids are public and belong to the place of a record: a neighbouring table has the same ones. Do not name a column
+    that says something about a person. Nothing is read from it but the hash.
+
+    Without it a row's place is its key: the file and the row number in it, or the row number over all chunks.
+
+    Parameters
+    ----------
+    rows : object
+        What ``fit`` takes as X: a DataFrame, a path of Parquet files, a Polars LazyFrame, a dask or Spark DataFrame, or
+        a function without arguments that returns an iterable of DataFrames.
+    key : str
+        The column of ids: whole numbers or texts.
+
+    See Also
+    --------
+    PATEClassifier, FairPATEClassifier : Their teachers learn from such rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skfairdp import KeyedRows
+    >>> KeyedRows(pd.DataFrame({"id": [7, 8, 9], "age": [20, 30, 40]}), key="id").n_rows
+    3
+    """
+
+    def __init__(self, rows: Any, key: str) -> None:
+        source = opened(rows)
+        self.source = FrameRows(rows) if source is None else source
+        if key not in self.source.columns:
+            raise ValueError(f"The 'key' parameter of KeyedRows must be a column of the rows. Got {key!r} instead.")
+        self.key = key
+        self.fewest_parts = self.source.fewest_parts
+
+    @property
+    def columns(self) -> list[Any]:
+        return self.source.columns
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    def chunks(self) -> Iterator[Chunk]:
+        return self.source.chunks()
+
+    def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
+        return self.source.map_reduce(function, add)
+
+    def by_part(
+        self,
+        pick: Callable[[Part, Chunk], list[Any]],
+        use: Callable[[Part, list[Any]], Sum],
+        parts: Iterable[Part],
+        add: Callable[[Sum, Sum], Sum],
+    ) -> Sum | None:
+        return self.source.by_part(pick, use, parts, add)
+
+
+def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
+    """A keyed hash of each row's public key, which no private cell enters.
+
+    Parameters
+    ----------
+    chunk : Chunk
+    key : str or None
+        Column of public ids. None takes the place of the row.
+    seed : int
+        Public; below 2⁶³.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+    """
+    if key is None:
+        *where, start = chunk.place
+        rows = np.arange(start, start + len(chunk.table), dtype=np.uint64)
+        numbers = rows ^ _of_texts(np.array([repr(where)], dtype=object), seed)
+    else:
+        numbers = _of_ids(chunk.table[key], seed)
+    return _mixed(_mixed(numbers, seed), seed >> 7)
+
+
+def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
+    """Whole numbers as they are; texts, and whatever else an engine hands out, by a keyed hash of the text."""
+    if isinstance(ids.dtype, pd.CategoricalDtype):
+        names = np.append(_of_ids(pd.Series(ids.cat.categories), seed), np.uint64(0))
+        return names[ids.cat.codes.to_numpy()]
+    whole = pd.api.types.is_integer_dtype(ids.dtype) or pd.api.types.infer_dtype(ids, skipna=False) == "integer"
+    if whole and not ids.isna().any():
+        return ids.to_numpy(dtype=np.int64).view(np.uint64)
+    return _of_texts(ids.astype(str).to_numpy(dtype=object), seed)
+
+
+def _of_texts(texts: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+    hashed: NDArray[np.uint64] = pd.util.hash_array(texts, hash_key=f"{seed & (2**63 - 1):016x}", categorize=True)
+    return hashed
+
+
+def _mixed(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """splitmix64: a bijection of 64 bits, so that different ids never share a hash."""
+    with np.errstate(over="ignore"):
+        mixed = (numbers + np.uint64(seed)) + np.uint64(0x9E3779B97F4A7C15)
+        for step, shift in zip(_STEPS, (30, 27), strict=True):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * step
+    return mixed ^ (mixed >> np.uint64(31))
