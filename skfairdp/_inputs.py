@@ -4,7 +4,7 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 ``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from skfairdp._rows import RowSource, opened
+from skfairdp._rows import KeyedRows, RowSource, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
@@ -42,6 +42,7 @@ __all__ = [
     "TrainingData",
     "check_public_columns",
     "public_arguments",
+    "read_any_training",
     "read_classes",
     "read_features",
     "read_labels",
@@ -151,7 +152,6 @@ def read_training(
     groups: Groups = "none",
     public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
-    sources: bool = False,
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it.
 
@@ -167,8 +167,6 @@ def read_training(
         Whether there are public rows: given ones, or where none are given rows that the private table pays for.
     protects : Protects, default=Protects.RECORD
         Features and labels are public where only the sensitive attribute is protected.
-    sources : bool, default=False
-        Whether X may be rows that do not lie in memory.
 
     Returns
     -------
@@ -180,24 +178,16 @@ def read_training(
         On unusable input. No message holds a private value or count.
     """
     reads, owner = PublicReads(), _name(estimator)
-    source = opened(X)
-    if source is not None:
-        _check_source(estimator, source, y, sensitive_features, sources)
-        X = _made_up(source)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
     own = None
     if X_public is None or isinstance(X_public, SyntheticRows):
         own = _own_rows(estimator, X_public, sensitive_features_public, public_rows)
-    if own is not None and source is not None:
-        raise ValueError(
-            f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
-        )
     if own is not None:
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
-    table = read_table(estimator, X, reads, with_groups=groups == "private", source=source)
+    table = read_table(estimator, X, reads, with_groups=groups == "private")
     only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
     if only_groups:
         _check_public_table(table, X, y, sensitive_features, owner)
@@ -211,20 +201,53 @@ def read_training(
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
     _refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
-    if source is not None:  # what was read so far is a made-up row
-        shape = source.n_rows, table.X.shape[1]
-        blank, codes = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(codes[:1], shape[:1])
-        return TrainingData(blank, codes, classes, None, public.domain, public, reads, source=source)
     return TrainingData(table.X, codes, classes, None, public.domain, public, reads)
 
 
-def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, allowed: bool) -> None:
+def read_any_training(
+    estimator: BaseEstimator, X: Any, y: Any, *, sensitive_features: Any = None, **arguments: Any
+) -> TrainingData:
+    """Read everything a fit needs, where private rows may be such as do not fit into memory.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X, y, sensitive_features
+        The arguments of ``fit``. X may be what :func:`skfairdp._rows.opened` opens; the others are then columns of it.
+    **arguments
+        Of :func:`read_training`.
+
+    Returns
+    -------
+    TrainingData
+        With a ``source``, and blank X and y of its shape, where X does not lie in memory.
+    """
+    source = opened(X)
+    if source is None:
+        return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
+    _check_source(estimator, source, y, sensitive_features)
+    if isinstance(X, KeyedRows) and opened(X.rows) is None:  # a DataFrame
+        X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
+        refuse_private_as_public(X.rows, X_public, owner=_name(estimator))
+    # One row in the columns of the source, from which all that is public follows as from any other.
+    made_up = pd.DataFrame({name: [None] for name in source.columns})
+    data = read_training(estimator, made_up, None, **arguments)
+    if data.public is None:
+        raise ValueError(
+            f"{_name(estimator)} needs public rows where X is read in chunks: pass X_public to fit, or set "
+            "'public_data'."
+        )
+    data.reads.note_number_of_rows(source.n_rows)
+    key = "their file and row number" if source.key is None else f"column {source.key!r}"
+    data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
+    shape = source.n_rows, data.X.shape[1]
+    blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])
+    return replace(data, X=blank[0], y=blank[1], source=source)
+
+
+def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any) -> None:
     """Refuse rows out of memory where they cannot be read, before one is."""
     owner = _name(estimator)
-    if not allowed:
-        raise ValueError(
-            f"{owner} learns from rows in memory. Got {type(source).__name__} instead. Pass an array or a DataFrame."
-        )
     if schema_of(estimator) is None:
         raise ValueError(
             f"{owner} reads rows in chunks only with a 'schema', which says what their values are. Set it."
@@ -245,17 +268,10 @@ def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: A
         raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
 
 
-def _made_up(source: RowSource) -> pd.DataFrame:
-    """One row in the columns that a source has, from which all that is public follows as from any other."""
-    return pd.DataFrame({name: [None] for name in source.columns})
-
-
 # ---------------------------------------------------------------------- X and y
 
 
-def read_table(
-    estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool, source: RowSource | None = None
-) -> Table:
+def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool) -> Table:
     """Read the X of a fit, and begin the list of public facts with its shape.
 
     Parameters
@@ -266,8 +282,6 @@ def read_table(
     reads : PublicReads
     with_groups : bool
         Whether to read the columns that ``sensitive_columns`` names. Otherwise they may hold anything.
-    source : RowSource or None, default=None
-        Has the rows for which X stands.
 
     Returns
     -------
@@ -280,10 +294,7 @@ def read_table(
         reads.note("columns of X", "read", shape, "their number and names are public")
     else:
         reads.note("columns of X", "given", shape, "by the schema, with all values that they may hold")
-    reads.note_number_of_rows(len(table.X) if source is None else source.n_rows)
-    if source is not None:
-        key = "their file and row number" if source.key is None else f"column {source.key!r}"
-        reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
+    reads.note_number_of_rows(len(table.X))
     return table
 
 

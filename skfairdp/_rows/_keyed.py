@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from skfairdp._rows._chunks import FrameRows
 from skfairdp._rows._source import Chunk, RowSource, opened
 
-__all__ = ["KeyedRows", "row_hashes"]
+__all__ = ["KeyedRows", "KeyedSource", "row_hashes"]
 
 Sum = TypeVar("Sum")
 Part = TypeVar("Part")
 _STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
 
-class KeyedRows(RowSource):
+class KeyedRows:
     """A table with a column of public ids, one for each row: they decide which teacher learns from a row.
 
     The ids are public and belong to the place of a record: a neighbouring table has the same ones. Do not name a column
@@ -41,17 +41,32 @@ class KeyedRows(RowSource):
     --------
     >>> import pandas as pd
     >>> from skfairdp import KeyedRows
-    >>> KeyedRows(pd.DataFrame({"id": [7, 8, 9], "age": [20, 30, 40]}), key="id").n_rows
-    3
+    >>> KeyedRows(pd.DataFrame({"id": [7, 8, 9], "age": [20, 30, 40]}), key="id").key
+    'id'
     """
 
     def __init__(self, rows: Any, key: str) -> None:
-        source = opened(rows)
-        self.source = FrameRows(rows) if source is None else source
-        if key not in self.source.columns:
-            raise ValueError(f"The 'key' parameter of KeyedRows must be a column of the rows. Got {key!r} instead.")
+        self.rows = rows
         self.key = key
+
+
+class KeyedSource(RowSource):
+    """What reads the rows of a :class:`KeyedRows`.
+
+    Parameters
+    ----------
+    keyed : KeyedRows
+    """
+
+    def __init__(self, keyed: KeyedRows) -> None:
+        source = opened(keyed.rows)
+        self.source = FrameRows(keyed.rows) if source is None else source
+        self.key = keyed.key
         self.fewest_parts = self.source.fewest_parts
+        if self.key not in self.source.columns:
+            raise ValueError(
+                f"The 'key' parameter of KeyedRows must be a column of the rows. Got {self.key!r} instead."
+            )
 
     @property
     def columns(self) -> list[Any]:

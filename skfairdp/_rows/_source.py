@@ -128,12 +128,16 @@ def opened(X: Any) -> RowSource | None:
     Parameters
     ----------
     X : object
-        A :class:`RowSource`; a path of Parquet files or a ``pyarrow.dataset.Dataset``; a Polars LazyFrame; a dask
-        DataFrame; a Spark DataFrame; or a function without arguments that returns an iterable of DataFrames, the same
-        ones each time.
+        A :class:`RowSource`; :class:`KeyedRows`; a path of Parquet files or a ``pyarrow.dataset.Dataset``; a Polars
+        LazyFrame; a dask DataFrame; a Spark DataFrame; or a function without arguments that returns an iterable of
+        DataFrames, the same ones each time.
     """
     if isinstance(X, RowSource):
         return X
+    if type(X).__name__ == "KeyedRows":
+        from skfairdp._rows._keyed import KeyedSource
+
+        return KeyedSource(X)
     kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
     if isinstance(X, str | Path) or (package == "pyarrow" and kind.endswith("Dataset")):
         from skfairdp._rows._parquet import ParquetRows

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._inputs import PublicRows, TrainingData, read_training
+from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
@@ -294,7 +294,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         sensitive_features_public: Any = None,
     ) -> TrainingData:
         self._check()
-        data = read_training(
+        data = read_any_training(
             self,
             X,
             y,
@@ -303,7 +303,6 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             sensitive_features_public=sensitive_features_public,
             groups="public" if self._needs_groups else "public, if given",
             public_rows="given or own",
-            sources=True,
         )
         check_learners(self, data)
         if data.public is not None:

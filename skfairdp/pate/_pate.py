@@ -8,7 +8,7 @@ from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._inputs import TrainingData, read_training
+from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.pate._asking import AsksForVotes, check_learners
@@ -214,7 +214,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     def _read(self, X: Any, y: Any, *, X_public: Any = None) -> TrainingData:
         self._check()
-        data = read_training(self, X, y, X_public=X_public, public_rows="given or own", sources=True)
+        data = read_any_training(self, X, y, X_public=X_public, public_rows="given or own")
         check_learners(self, data)
         return data
 

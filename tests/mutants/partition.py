@@ -243,7 +243,7 @@ def parts_of_chunks_by_content(patch):
 
 @mutant
 def retried_task_counted_twice(patch):
-    """Rows behind the votes are counted without repetition: rows of a task that counted twice train twice, unnoticed."""
+    """Rows behind the votes are counted without repetition: a task that counted twice trains twice, unnoticed."""
     vote = _Teaching.vote
 
     def planted(self, part, picked):

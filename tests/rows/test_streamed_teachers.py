@@ -6,7 +6,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairDPSGDClassifier, FairPATEClassifier, KeyedRows, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp._rows import row_hashes
+from skfairdp._rows import opened, row_hashes
 from skfairdp._rows._chunks import FrameRows
 from skfairdp._rows._source import Chunk
 from skfairdp._teachers import fit_teachers, streamed_votes, vote_histogram
@@ -52,7 +52,7 @@ def assert_same(found, expected):
 
 def public_votes(X, *, key=None, seed=0, **options):
     """Votes by the function itself, on 40 public rows."""
-    source = KeyedRows(X, key=key) if key and not isinstance(X, KeyedRows) else X
+    source = opened(KeyedRows(X, key=key) if key else X)
     queries = RawTable.read(SCHEMA, PUBLIC, owner="test").features[:40]
     options = {"teacher": "logistic", "n_teachers": N_TEACHERS, "n_classes": 2, **options}
     return streamed_votes(
@@ -224,11 +224,16 @@ def test_rows_without_a_place_need_a_key():
     with pytest.raises(ValueError, match="KeyedRows"):
         fair_pate().fit(spark_frame(table()))
     with pytest.raises(ValueError, match="'key' parameter"):
-        KeyedRows(table(), key="no such column")
+        fair_pate().fit(KeyedRows(table(), key="no such column"))
+
+
+def test_private_rows_are_not_taken_for_public_ones():
+    with pytest.raises(ValueError, match="rows of X"):
+        fair_pate(public_data=None).fit(KeyedRows(PUBLIC, key="id"), X_public=PUBLIC)
 
 
 def test_estimators_that_learn_in_memory_say_so():
-    with pytest.raises(ValueError, match="rows in memory"):
+    with pytest.raises(ValueError, match="must be a DataFrame"):
         FairDPSGDClassifier(schema=SCHEMA, public_data=PublicData(PUBLIC)).fit(chunked(table()))
 
 
