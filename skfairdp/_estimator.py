@@ -30,11 +30,13 @@ from skfairdp.schema import Schema
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["SHARED_CONSTRAINTS", "PrivateClassifier", "PrivateEstimator", "SpendsPrivacy", "as_part"]
+__all__ = ["SHARED_CONSTRAINTS", "PrivateClassifier", "PrivateEstimator", "SpendsPrivacy", "as_part", "check_numbers"]
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
 
+
+_LARGEST_INT = 2**31 - 1
 
 #: Of constructor parameters that mean the same in every private estimator.
 SHARED_CONSTRAINTS: dict[str, Any] = {
@@ -260,4 +262,17 @@ def as_part(value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner
         )
     checked: Any = part
     checked._validate_params()
+    check_numbers(checked)
     return checked
+
+
+def check_numbers(estimator: Any) -> None:
+    """Refuse what scikit-learn's constraints let through: booleans as numbers, and integers beyond any machine's."""
+    constraints = estimator._parameter_constraints
+    for name in sorted(constraints.keys() - {"random_state", "noise_seed", "verbose"}):
+        value = getattr(estimator, name)
+        if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) > _LARGEST_INT):
+            raise ValueError(
+                f"The '{name}' parameter of {type(estimator).__name__} must be neither a bool nor an integer beyond "
+                f"{_LARGEST_INT}."
+            )

@@ -246,10 +246,10 @@ class PATEFairnessAnalysis:
         return vote_histogram(teachers.predict(X_public), n_classes), n_teachers
 
     def _sigma(self, n_queries: int, n_teachers: int, n_classes: int) -> float:
-        from skfairdp.pate import GNMaxVoting, as_voting
+        from skfairdp.pate import GNMaxVoting
 
         model = self.estimator
-        sigma = as_voting(model.voting, type(model).__name__).sigma
+        sigma = model._parts()["voting"].sigma
         if sigma is not None:
             return float(sigma)
         votes: dict[str, Any] = {"n_queries": n_queries, "n_teachers": n_teachers, "n_classes": n_classes}

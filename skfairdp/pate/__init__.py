@@ -2,14 +2,14 @@
 
 from skfairdp.pate._asking import count_teachers as count_teachers
 from skfairdp.pate._asking import usual_teacher as usual_teacher
+from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._fair_pate import FairPATEClassifier
-from skfairdp.pate._gates import LabelGate, VoteGate
+from skfairdp.pate._learning import LabelGate, VoteGate
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._sf_pate import SFPATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, SoftVoting
-from skfairdp.pate._votes import as_voting as as_voting
+from skfairdp.pate._votes import GNMaxVoting, SoftVoting
 
 __all__ = [
     "ConfidentVoting",

@@ -10,12 +10,15 @@ from skfairdp._forecast import usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, streamed_votes, vote_histogram
+from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._rehearsal import rehearse_teacher
-from skfairdp.pate._vote_plan import NOTHING, ReleasedVotes, VotePlan
-from skfairdp.pate._votes import as_voting
+from skfairdp.pate._votes import NOTHING, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, compose, gdp_epsilon, gdp_mu
 
-__all__ = ["AsksForVotes", "PATEPlan", "Questions", "check_learners", "count_teachers", "usual_teacher"]
+__all__ = ["VOTINGS", "AsksForVotes", "PATEPlan", "Questions", "check_learners", "count_teachers", "usual_teacher"]
+
+#: Parts that vote, by their shorthands.
+VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
 
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
@@ -96,7 +99,7 @@ class AsksForVotes:
     def _plan(self, data: TrainingData) -> PATEPlan:
         """Decide tables and votes from public numbers; both together cost at most ``epsilon``."""
         owner: Any = self
-        voting, n_classes, rows = as_voting(owner.voting, type(self).__name__), len(data.classes), None
+        voting, n_classes, rows = owner._parts()["voting"], len(data.classes), None
         schema = getattr(owner, "schema", None)
         if data.own_rows is not None:
             rows = data.own_rows.plan(
@@ -135,7 +138,7 @@ class AsksForVotes:
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
         votes = self._votes(data, plan, public.X[queries], rng)
         groups = None if public.groups is None else public.groups[queries]
-        voting = as_voting(owner.voting, type(self).__name__)
+        voting = owner._parts()["voting"]
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
         return Questions(public, queries, sampled, plan.trust), released
 

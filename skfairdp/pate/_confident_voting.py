@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import FairnessGate
-from skfairdp.pate._vote_plan import (
+from skfairdp.pate._votes import (
     NOISE_SCALE,
     NOTHING,
     UNANSWERED,

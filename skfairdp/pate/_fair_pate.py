@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import PrivateClassifier, check_numbers
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
-from skfairdp.pate._asking import AsksForVotes, check_learners
-from skfairdp.pate._gates import LabelGate, VoteGate, as_gate
+from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
 from skfairdp.pate._learning import (
+    GATES,
+    LabelGate,
     LearnsFromVotes,
     Lessons,
+    VoteGate,
     check_student,
     fit_student,
     gate_labels,
@@ -31,8 +33,7 @@ from skfairdp.pate._learning import (
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._vote_plan import UNANSWERED, check_numbers
-from skfairdp.pate._votes import SoftVoting, as_voting
+from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
@@ -181,7 +182,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
     }
-    _shorthands: ClassVar[dict[str, Any]] = {"voting": as_voting, "gate": as_gate}
+    _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": GATES}
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
-from skfairdp.pate._vote_plan import ReleasedVotes, VotePlan
+from skfairdp.pate._votes import ReleasedVotes, VotePlan
 from skfairdp.privacy import NoiseSource, PublicReads
 
 __all__ = ["AttributeRows", "fair_network", "features_and_labels", "teach_and_vote"]

@@ -1,30 +1,36 @@
-"""What comes after the votes are released: labels, students, predictions, refits. No private row is read here."""
+"""What comes after the votes are released: gates, labels, students, predictions, refits. No private row is read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._teachers import as_classifiers
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._asking import Questions
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._vote_plan import UNANSWERED, ReleasedVotes
+from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = [
+    "GATES",
     "ConstantStudent",
+    "LabelGate",
     "LearnsFromVotes",
     "Lessons",
+    "VoteGate",
     "check_student",
     "fit_student",
     "gate_labels",
@@ -34,6 +40,112 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+
+# ---- where parity is held --------------------------------------------------------------------------------------
+
+
+class VoteGate(BaseEstimator):
+    """FairPATE: no label that would break parity counts as an answer, and the student is held to it as well.
+
+    :class:`ConfidentVoting` asks the gate before each vote, so that a refused label costs nothing. Elsewhere it goes
+    through the released labels in their order, which costs nothing either. The built-in student is then held to
+    ``gamma`` on the public rows; a student of yours is trained on the labels that the gate let through.
+
+    Parameters
+    ----------
+    min_count : int, default=50
+        Answers a group gets before the gate judges it (cold start).
+    rule : {"excess", "local"}, default="excess"
+        "excess" never raises the total violation; "local" is the paper's check (equal for two groups and two classes).
+
+    See Also
+    --------
+    LabelGate
+    skfairdp.fairness.FairnessGate : the gate itself.
+
+    Examples
+    --------
+    >>> from skfairdp.pate import FairPATEClassifier, VoteGate
+    >>> FairPATEClassifier(gate=VoteGate(min_count=20)).gate.rule
+    'excess'
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "min_count": [Interval(Integral, 0, None, closed="left")],
+        "rule": [StrOptions({"excess", "local"})],
+    }
+
+    def __init__(self, *, min_count: int = 50, rule: str = "excess") -> None:
+        self.min_count = min_count
+        self.rule = rule
+
+    def open(
+        self, n_groups: int, n_classes: int, *, gamma: float | None, disparity: str, counts: Any = None
+    ) -> FairnessGate:
+        """A fresh gate, or one that has given the answers that ``counts`` holds.
+
+        Parameters
+        ----------
+        n_groups, n_classes : int
+            Shape of the gate's counters.
+        gamma : float or None
+            Largest disparity allowed. None: the gate lets everything through.
+        disparity : {"others", "overall", "between"}
+            What a group's rate is compared with.
+        counts : array-like of shape (n_groups, n_classes) or None, default=None
+            Answers given so far. None: none.
+
+        Returns
+        -------
+        gate : FairnessGate
+            With counters of its own.
+        """
+        return FairnessGate(
+            n_groups,
+            n_classes,
+            gamma=gamma,
+            min_count=self.min_count,
+            disparity=disparity,
+            gate=self.rule,
+            counts=counts,
+        )
+
+
+class LabelGate(VoteGate):
+    """PATE-S_pre, a baseline of the paper: plain PATE, whose student sees only what passes the gate.
+
+    Released labels that would break parity are withdrawn, as :class:`~skfairdp.DemographicParityFilter` does, and the
+    student learns from the rows that are left. It is held to nothing. The gate never reaches the votes: in the paper's
+    words the design is not impartial, as budget is spent on labels that fairness then throws away.
+
+    Parameters
+    ----------
+    min_count : int, default=50
+        Answers a group gets before the gate judges it (cold start).
+    rule : {"excess", "local"}, default="excess"
+        As in :class:`VoteGate`.
+
+    See Also
+    --------
+    VoteGate
+
+    Examples
+    --------
+    >>> from skfairdp.pate import LabelGate
+    >>> LabelGate(min_count=20)
+    LabelGate(min_count=20)
+    """
+
+    def __init__(self, *, min_count: int = 50, rule: str = "excess") -> None:
+        super().__init__(min_count=min_count, rule=rule)
+
+
+#: By their shorthands.
+GATES: dict[str, Any] = {"votes": VoteGate, "labels": LabelGate}
+
+
+# ---- students --------------------------------------------------------------------------------------------------
 
 
 class ConstantStudent:
@@ -217,12 +329,16 @@ class LearnsFromVotes:
         """Which parameters are post-processing of the votes; those of what they hold are as well."""
         raise NotImplementedError
 
-    #: How parameters that may be shorthands are read as the parts they stand for.
-    _shorthands: ClassVar[dict[str, Callable[[Any, str], Any]]]
+    #: The parts that a parameter may be, by their shorthands.
+    _shorthands: ClassVar[dict[str, dict[str, Any]]]
 
     def _parts(self) -> dict[str, Any]:
         """The parts that parameters are, or stand for, with their own parameters checked."""
-        return {name: read(getattr(self, name), type(self).__name__) for name, read in self._shorthands.items()}
+        owner = type(self).__name__
+        return {
+            name: as_part(getattr(self, name), kinds, parameter=name, owner=owner, optional=name == "gate")
+            for name, kinds in self._shorthands.items()
+        }
 
     @property
     def _given_student(self) -> Any:
@@ -296,7 +412,8 @@ class LearnsFromVotes:
         super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
         for name in self._shorthands.keys() & {name.partition("__")[0] for name in nested}:
             if isinstance(getattr(self, name), str):
-                setattr(self, name, self._shorthands[name](getattr(self, name), type(self).__name__))
+                part = as_part(getattr(self, name), self._shorthands[name], parameter=name, owner=type(self).__name__)
+                setattr(self, name, part)
         return super().set_params(**nested)  # type: ignore[misc]
 
     def _refuse_paid(self, name: str) -> None:

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
+from skfairdp._estimator import check_numbers
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import ShareProblem
-from skfairdp.pate._vote_plan import check_numbers
 from skfairdp.utils import NamedEstimator, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 

@@ -7,15 +7,14 @@ import joblib
 from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import PrivateClassifier, check_numbers
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
-from skfairdp.pate._asking import AsksForVotes, check_learners
+from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
 from skfairdp.pate._learning import LearnsFromVotes, Lessons, check_student, fit_student, paid_votes, tell_answers
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._vote_plan import check_numbers
-from skfairdp.pate._votes import SoftVoting, as_voting
+from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
@@ -134,7 +133,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         "ledger": [HasMethods(["charge"]), None],
         "verbose": ["verbose"],
     }
-    _shorthands: ClassVar[dict[str, Any]] = {"voting": as_voting}
+    _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS}
     # No groups: its fit takes none, so nothing may be routed there.
     __metadata_request__fit = {
         "sensitive_features": metadata_routing.UNUSED,

@@ -20,8 +20,7 @@ from skfairdp.pate._asking import count_teachers
 from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
 from skfairdp.pate._learning import LearnsFromVotes, paid_votes
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
-from skfairdp.pate._vote_plan import VotePlan
-from skfairdp.pate._votes import GNMaxVoting, SoftVoting
+from skfairdp.pate._votes import GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator

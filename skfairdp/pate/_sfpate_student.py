@@ -13,7 +13,7 @@ from skfairdp.lagrangian import Perceptron, as_perceptron
 from skfairdp.pate._fair_votes import AttributeRows, features_and_labels
 from skfairdp.pate._learning import ConstantStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._vote_plan import ReleasedVotes
+from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.utils import child_seeds, warn_caller
 
 __all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]

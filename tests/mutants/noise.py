@@ -7,7 +7,7 @@ import numpy as np
 
 from skfairdp.lagrangian import PFLDPlan
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
-from skfairdp.pate._vote_plan import ReleasedVotes
+from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
 from tests.mutants.harness import draws_of, mutant, replace_draws
 

@@ -12,7 +12,7 @@ from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp._teachers._streamed import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
 from skfairdp.pate._learning import Lessons, fit_student, seeded
-from skfairdp.pate._vote_plan import UNANSWERED
+from skfairdp.pate._votes import UNANSWERED
 from tests.mutants.harness import mutant, replace_everywhere
 
 

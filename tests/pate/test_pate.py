@@ -13,7 +13,7 @@ from skfairdp._forecast import usual_teachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate import ConfidentVoting, LabelGate, SoftVoting, VoteGate
-from skfairdp.pate._vote_plan import UNANSWERED
+from skfairdp.pate._votes import UNANSWERED
 from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.problems import make_rows
 from tests._tools.sources import ZeroNoise

@@ -30,7 +30,7 @@ from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.pate import GNMaxVoting, SoftVoting
-from skfairdp.pate._vote_plan import ReleasedVotes
+from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
 from tests._tools.sources import fixed_entropy
 
