@@ -125,10 +125,13 @@ class GaussianMechanism(_Noise):
             if np.any(values != np.rint(values)):
                 raise ValueError("Discrete Gaussian noise needs integer values.")
             return values + self._draw(values.shape, source)
+        return self._rounded(values, source)
+
+    def _rounded(self, values: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
+        """The exact sum of values and Gaussian noise, on the grid."""
         grid = self.grid
-        # The exact sum of values and noise, on the grid. All of this is exact in floating point: the grid is a power of
-        # two. A value beyond 2^53 steps of it is a multiple of the grid already, and rounding it to whole steps changes
-        # nothing.
+        # All of this is exact in floating point: the grid is a power of two. A value beyond 2^53 steps of it is a
+        # multiple of the grid already, and rounding it to whole steps changes nothing.
         with np.errstate(over="ignore"):
             steps = values / grid
         if not np.all(np.isfinite(steps)):
