@@ -78,9 +78,12 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
     from sklearn.dummy import DummyClassifier
 
     from skfairdp import SFPATEClassifier
+    from skfairdp.pate import FairTeachers
 
-    teacher = case.parameters.get("variant") == "teacher"
-    student = {"student": DummyClassifier(strategy="uniform", random_state=0)} if teacher else {}
+    parameters = dict(case.parameters)
+    teacher = parameters.get("variant") == "teacher"
+    if teacher:
+        parameters["variant"] = FairTeachers(DummyClassifier(strategy="uniform", random_state=0))
     model = SFPATEClassifier(
         epsilon=epsilon,
         delta=DELTA,
@@ -90,8 +93,7 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
         max_queries=n_queries,
         fair_estimator=GroupsAnswer(),
         random_state=seed,
-        **case.parameters,
-        **student,
+        **parameters,
     )
     n = (3 if teacher else 1) * N_TEACHERS
     X = np.zeros((n, 1))

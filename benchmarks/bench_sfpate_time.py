@@ -24,6 +24,7 @@ def run(method: str, split: Any, epochs: int, seed: int) -> float:
     """Fit once and return the CPU seconds of this process: others on the machine do not count."""
     from skfairdp import LagrangianClassifier, PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier
     from skfairdp.lagrangian import mlp
+    from skfairdp.pate import FairTeachers
 
     groups = sorted(set(split.sensitive_features))
     same: dict[str, Any] = {"net": mlp(HIDDEN, max_epochs=epochs, batch_size=BATCH), "random_state": seed}
@@ -35,7 +36,7 @@ def run(method: str, split: Any, epochs: int, seed: int) -> float:
         "network": lambda: LagrangianClassifier(constraints=None, **same),
         "SFS": lambda: SFPATEClassifier(fair_estimator=network, **paper, **pate),
         "SFT": lambda: SFPATEClassifier(
-            variant="teacher", fair_estimator=network, student=LagrangianClassifier(**same), **paper, **pate
+            variant=FairTeachers(LagrangianClassifier(**same)), fair_estimator=network, **paper, **pate
         ),
         "M": lambda: RandomizedResponseClassifier(fair_estimator=network, debias=False, **private),
         "PF-LD": lambda: PFLDClassifier(delta=1e-4, net=same["net"], **private),

@@ -36,7 +36,7 @@ from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
-from skfairdp.pate import ConfidentVoting, ParityPenaltyStudent, SoftLabelStudent, VoteGate
+from skfairdp.pate import ConfidentVoting, FairTeachers, ParityPenaltyStudent, SoftLabelStudent, VoteGate
 from skfairdp.postprocessing import FineTuning
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
@@ -115,12 +115,8 @@ SETTINGS = [
     pytest.param(SFPATEClassifier, {}, id="SFS"),
     pytest.param(SFPATEClassifier, {"voting": "gnmax"}, id="SFS-gnmax"),
     pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "max_queries": 50}, id="SFS-discrete"),
-    pytest.param(
-        SFPATEClassifier, {"variant": "teacher", "student": LagrangianClassifier(net=mlp(max_epochs=1))}, id="SFT"
-    ),
-    pytest.param(
-        SFPATEClassifier, {"variant": "teacher", "voting": "gnmax", "student": LogisticRegression()}, id="SFT-gnmax"
-    ),
+    pytest.param(SFPATEClassifier, {"variant": FairTeachers(LagrangianClassifier(net=mlp(max_epochs=1)))}, id="SFT"),
+    pytest.param(SFPATEClassifier, {"variant": FairTeachers(LogisticRegression()), "voting": "gnmax"}, id="SFT-gnmax"),
     pytest.param(PFLDClassifier, {}, id="PFLD"),
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(3)}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),

@@ -4,6 +4,7 @@ from skfairdp.pate._asking import count_teachers as count_teachers
 from skfairdp.pate._asking import usual_teacher as usual_teacher
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._fair_pate import FairPATEClassifier
+from skfairdp.pate._fair_votes import FairTeachers, GroupTeachers
 from skfairdp.pate._learning import LabelGate, VoteGate
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
@@ -14,7 +15,9 @@ from skfairdp.pate._votes import GNMaxVoting, SoftVoting
 __all__ = [
     "ConfidentVoting",
     "FairPATEClassifier",
+    "FairTeachers",
     "GNMaxVoting",
+    "GroupTeachers",
     "LabelGate",
     "PATEClassifier",
     "ParityPenaltyStudent",

@@ -1,10 +1,11 @@
-"""The private side of SF-PATE: teachers on parts that positions decide, and their votes."""
+"""The private side of SF-PATE: its two kinds of teachers, on parts that positions decide, and their votes."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skfairdp._inputs import TrainingData
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
@@ -12,10 +13,11 @@ from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
-from skfairdp.pate._votes import ReleasedVotes, VotePlan
-from skfairdp.privacy import NoiseSource, PublicReads
+from skfairdp.pate._votes import VotePlan
+from skfairdp.privacy import PublicReads
+from skfairdp.utils._sklearn import HasMethods
 
-__all__ = ["AttributeRows", "fair_network", "features_and_labels", "teach_and_vote"]
+__all__ = ["VARIANTS", "AttributeRows", "FairTeachers", "GroupTeachers", "fair_network", "features_and_labels"]
 
 
 @dataclass(frozen=True)
@@ -59,84 +61,137 @@ class AttributeRows:
         return features_and_labels(self.X, self.codes, len(self.classes))
 
 
-def rehearse(rows: AttributeRows, variant: str, learner: Any, n_teachers: int) -> None:
-    """Try the learner of :func:`teach_and_vote` on its features, which are public, with made-up groups.
+class GroupTeachers(BaseEstimator):
+    """Teachers learn the *group* from features and label, and vote on it: the "student" variant of SF-PATE.
 
-    Raises
-    ------
-    ValueError
-        It fails whatever the groups are; nothing is spent yet.
-    """
-    settings: dict[str, Any] = {"n_rows": -(-len(rows.X) // n_teachers), "owner": "SFPATEClassifier"}
-    if variant == "student":
-        learner = LogisticTeachers() if learner is None else learner
-        rehearse_teacher(learner, rows.with_labels, n_classes=len(rows.domain), **settings)
-    elif as_perceptron(learner) is None:
-        rehearse_fair_teacher(learner, rows.X, n_classes=len(rows.classes), n_groups=len(rows.domain), **settings)
-
-
-def teach_and_vote(
-    rows: AttributeRows,
-    variant: str,
-    learner: Any,
-    queries: NDArray[np.int64],
-    voting: Any,
-    plan: VotePlan,
-    source: NoiseSource,
-    rng: np.random.Generator,
-    *,
-    n_jobs: int | None,
-    verbose: int,
-) -> ReleasedVotes:
-    """Train teachers and release their votes on some rows; everything private lives and dies in here.
+    A fair learner is then trained on rows, labels and released groups.
 
     Parameters
     ----------
-    rows : AttributeRows
-    variant : {"student", "teacher"}
-        Whether teachers learn the group (``learner`` as in :func:`fit_teachers`, None for logistic regression) or, fair
-        on their own part, the label (``learner`` as in :func:`fit_fair_teachers`).
-    learner : object
-    queries : ndarray of int of shape (n_queries,)
-    voting : SoftVoting or GNMaxVoting
-    plan : VotePlan
-    source : NoiseSource
-    rng : Generator
-        Public randomness.
-    n_jobs, verbose
+    teacher : None, "logistic", "mlp", estimator or module, default=None
+        What learns the group, as in :class:`PATEClassifier`. None is ``LogisticTeachers()``.
 
-    Returns
-    -------
-    ReleasedVotes
+    See Also
+    --------
+    FairTeachers
+
+    Examples
+    --------
+    >>> from skfairdp import SFPATEClassifier
+    >>> from skfairdp.pate import GroupTeachers
+    >>> SFPATEClassifier(variant=GroupTeachers(teacher="mlp")).get_params()["variant__teacher"]
+    'mlp'
     """
-    # A function of positions alone: no group decides who teaches whom.
-    assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
-    settings: dict[str, Any] = {"random_state": rng, "n_jobs": n_jobs, "verbose": verbose}
-    settings["n_teachers"] = plan.n_teachers
-    if variant == "student":
-        features, n_values = rows.with_labels, len(rows.domain)
-        learner = LogisticTeachers() if learner is None else learner
-        teachers = fit_teachers(learner, features, rows.groups, assignment, n_classes=n_values, **settings)
-    else:
-        features, n_values = rows.X, len(rows.classes)
-        teachers = fit_fair_teachers(
-            learner,
-            features,
-            rows.codes,
-            rows.groups,
-            assignment,
-            n_classes=n_values,
-            n_groups=len(rows.domain),
-            **settings,
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"teacher": "no_validation"}
+
+    def __init__(self, teacher: Any = None) -> None:
+        self.teacher = teacher
+
+    def _n_values(self, rows: AttributeRows) -> int:
+        """How many groups teachers vote on."""
+        return len(rows.domain)
+
+    def _network_settings(self, notions: tuple[str, ...]) -> dict[str, Any]:
+        # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
+        return {"dual_step": 2.0 if len(notions) == 1 and not notions[0].startswith("generalized") else None}
+
+    def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
+        """Try the teacher on its features, which are public, with made-up groups."""
+        rehearse_teacher(
+            self._learner(),
+            rows.with_labels,
+            n_rows=-(-len(rows.X) // n_teachers),
+            n_classes=len(rows.domain),
+            owner="SFPATEClassifier",
         )
-    votes: NDArray[Any]
-    if variant == "student" and plan.histogram is not None and plan.histogram.noise == "gaussian":
-        # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
-        votes = teachers.summed_probabilities(features[queries], n_values)
-    else:
-        votes = vote_histogram(teachers.predict(features[queries]), n_values)
-    released: ReleasedVotes = voting.release(votes, plan, source, verbose=verbose)
-    return released
+
+    def _votes(
+        self, rows: AttributeRows, fair: Any, queries: NDArray[np.int64], plan: VotePlan, rng: np.random.Generator,
+        **how: Any,
+    ) -> NDArray[Any]:  # fmt: skip
+        """Votes on some rows. Private."""
+        # A function of positions alone: no group decides who teaches whom.
+        assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+        teachers = fit_teachers(
+            self._learner(), rows.with_labels, rows.groups, assignment, n_teachers=plan.n_teachers,
+            n_classes=len(rows.domain), random_state=rng, **how,
+        )  # fmt: skip
+        asked = rows.with_labels[queries]
+        if plan.histogram is not None and plan.histogram.noise == "gaussian":
+            # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
+            return teachers.summed_probabilities(asked, len(rows.domain))
+        return vote_histogram(teachers.predict(asked), len(rows.domain))
+
+    def _learner(self) -> Any:
+        return LogisticTeachers() if self.teacher is None else self.teacher
+
+
+class FairTeachers(BaseEstimator):
+    """Teachers are fair classifiers of the *label*, each on the groups of its own rows: SF-PATE's "teacher" variant.
+
+    They vote on the label, and a plain student learns the released labels.
+
+    Parameters
+    ----------
+    student : classifier or None, default=None
+        What learns the released labels. None is the network of :class:`LagrangianClassifier`, which learns estimated
+        shares; one with other settings may be given.
+
+    See Also
+    --------
+    GroupTeachers
+
+    Examples
+    --------
+    >>> from skfairdp import SFPATEClassifier
+    >>> from skfairdp.pate import FairTeachers
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> SFPATEClassifier(variant=FairTeachers(student=LogisticRegression())).variant.student
+    LogisticRegression()
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"student": [HasMethods(["fit", "predict"]), None]}
+
+    def __init__(self, student: Any = None) -> None:
+        self.student = student
+
+    def _n_values(self, rows: AttributeRows) -> int:
+        """How many classes teachers vote on."""
+        return len(rows.classes)
+
+    def _network_settings(self, notions: tuple[str, ...]) -> dict[str, Any]:
+        # Parts are small: a small network, many short epochs.
+        net = mlp((16,), max_epochs=60, batch_size=32, lr=0.01, optimizer__weight_decay=0.03)
+        return {"dual_step": None, "net": net}
+
+    def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
+        """Try the fair learner on public features, with made-up groups."""
+        if as_perceptron(fair) is None:
+            rehearse_fair_teacher(
+                fair,
+                rows.X,
+                n_rows=-(-len(rows.X) // n_teachers),
+                n_classes=len(rows.classes),
+                n_groups=len(rows.domain),
+                owner="SFPATEClassifier",
+            )
+
+    def _votes(
+        self, rows: AttributeRows, fair: Any, queries: NDArray[np.int64], plan: VotePlan, rng: np.random.Generator,
+        **how: Any,
+    ) -> NDArray[Any]:  # fmt: skip
+        """Votes on some rows. Private."""
+        assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+        teachers = fit_fair_teachers(
+            fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
+            n_classes=len(rows.classes), n_groups=len(rows.domain), random_state=rng, **how,
+        )  # fmt: skip
+        return vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
+
+
+#: By their shorthands: who has the fairness.
+VARIANTS: dict[str, Any] = {"student": GroupTeachers, "teacher": FairTeachers}
 
 
 def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
@@ -149,7 +204,7 @@ def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes:
     return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])
 
 
-def fair_network(variant: str, fair_estimator: Any, constraints: Any) -> LagrangianClassifier:
+def fair_network(variant: GroupTeachers | FairTeachers, fair_estimator: Any, constraints: Any) -> LagrangianClassifier:
     """The network of the built-in fair learner: the one given, or the usual one of the variant."""
     if isinstance(fair_estimator, LagrangianClassifier):
         if fair_estimator.constraints is None:
@@ -159,11 +214,6 @@ def fair_network(variant: str, fair_estimator: Any, constraints: Any) -> Lagrang
             )
         if as_perceptron(fair_estimator) is not None:
             return fair_estimator
-    # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
     constraints = "demographic_parity" if constraints is None else constraints
-    notions = read_constraints(constraints, "SFPATEClassifier")
-    step = 2.0 if variant == "student" and len(notions) == 1 and not notions[0].startswith("generalized") else None
-    settings: dict[str, Any] = {"constraints": constraints, "dual_step": step}
-    if variant == "teacher":  # parts are small: a small network, many short epochs
-        settings["net"] = mlp((16,), max_epochs=60, batch_size=32, lr=0.01, optimizer__weight_decay=0.03)
-    return LagrangianClassifier(**settings)
+    settings = variant._network_settings(read_constraints(constraints, "SFPATEClassifier"))
+    return LagrangianClassifier(constraints=constraints, **settings)

@@ -17,7 +17,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
 from skfairdp.pate._asking import count_teachers
-from skfairdp.pate._fair_votes import AttributeRows, fair_network, rehearse, teach_and_vote
+from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, GroupTeachers, fair_network
 from skfairdp.pate._learning import LearnsFromVotes, paid_votes
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting, VotePlan
@@ -55,7 +55,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
-    variant : {"student", "teacher"}, default="student"
+    variant : {"student", "teacher"}, GroupTeachers or FairTeachers, default="student"
+        Who is fair: "student" is :class:`GroupTeachers`, which has the parameter ``teacher``, "teacher" is
+        :class:`FairTeachers`, which has ``student``.
     {epsilon}
     {delta}
     constraints : str, fairlearn moment, list of them or None, default=None
@@ -69,11 +71,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         parameter, released groups as ``group_weights=`` (n_rows, n_groups). None is :class:`LagrangianClassifier` with
         ``constraints``; of those all teachers are trained in one tensor program. Give one of your own for other
         settings, such as its ``moments``.
-    teacher : None, "logistic", "mlp", estimator or module, default=None
-        What learns the group ("student" variant only). As in :class:`PATEClassifier`; None is ``LogisticTeachers()``.
-    student : classifier or None, default=None
-        What learns the released labels ("teacher" variant only). None is the network of ``LagrangianClassifier``, which
-        learns estimated shares; one with other settings may be given.
     voting : {"soft", "gnmax"}, default="soft"
         "soft" releases the noisy shares of the votes, denoises them by a regression on public features, and trains the
         student on *all* rows: groups enter as estimated shares (teachers give theirs as probabilities), which are right
@@ -159,12 +156,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
-        "variant": [StrOptions({"student", "teacher"})],
+        "variant": "no_validation",
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "constraints": "no_validation",
         "fair_estimator": [HasMethods(["fit", "predict"]), None],
-        "teacher": "no_validation",
-        "student": [HasMethods(["fit", "predict"]), None],
         "voting": [StrOptions({"soft", "gnmax"})],
         "max_queries": [Interval(Integral, 1, None, closed="left"), None],
         "sigma": [Interval(Real, 1e-9, 1e9, closed="both"), None],
@@ -182,13 +177,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def __init__(
         self,
         *,
-        variant: str = "student",
+        variant: Any = "student",
         epsilon: float = 1.0,
         delta: float = 1e-5,
         constraints: Any = None,
         fair_estimator: Any = None,
-        teacher: Any = None,
-        student: Any = None,
         voting: str = "soft",
         max_queries: int | None = None,
         sigma: float | None = None,
@@ -210,8 +203,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.delta = delta
         self.constraints = constraints
         self.fair_estimator = fair_estimator
-        self.teacher = teacher
-        self.student = student
         self.voting = voting
         self.max_queries = max_queries
         self.sigma = sigma
@@ -247,28 +238,18 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
-        plan = self._plan(data)
+        plan, variant = self._plan(data), self._part
         rng = public_generator(self.random_state)
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
 
         with self._spend(plan, data.reads) as noise:
-            votes = teach_and_vote(
-                data,
-                self.variant,
-                self._teaching_learner(),
-                queries,
-                self._voting(),
-                plan,
-                noise,
-                rng,
-                n_jobs=self.n_jobs,
-                verbose=self.verbose,
-            )
+            votes = variant._votes(data, self._fair(), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose)
+            released = self._voting().release(votes, plan, noise, verbose=self.verbose)
 
         self.classes_, self.groups_ = data.classes, data.domain
         self.n_teachers_, self.n_queries_, self.query_indices_ = plan.n_teachers, len(queries), queries
-        self.released_votes_, self.sigma_ = votes.values, plan.sigma
-        self._released = Released.of(data, queries, votes, n_values=self._n_values(data))
+        self.released_votes_, self.sigma_ = released.values, plan.sigma
+        self._released = Released.of(data, queries, released, n_values=variant._n_values(data))
         self._student_seed = int(rng.integers(2**31 - 1))
         with paid_votes():
             return self._learn()
@@ -282,18 +263,19 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 protects=Protects.SENSITIVE_ATTRIBUTE,
             )
         )  # fmt: skip
-        rehearse(data, self.variant, self._teaching_learner(), count_teachers(self, len(data.X), self._n_values(data)))
+        variant = self._part
+        variant._rehearse(data, self._fair(), count_teachers(self, len(data.X), variant._n_values(data)))
         return data
 
     def _plan(self, data: AttributeRows) -> VotePlan:
-        n_rows = len(data.X)
+        n_rows, n_values = len(data.X), self._part._n_values(data)
         most = self.max_queries or (n_rows if self.voting == "soft" else STUDENT_ROWS)
         return self._voting().plan(
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=min(most, n_rows),
-            n_teachers=count_teachers(self, n_rows, self._n_values(data)),
-            n_classes=self._n_values(data),
+            n_teachers=count_teachers(self, n_rows, n_values),
+            n_classes=n_values,
             noise=self.noise,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
         )
@@ -308,14 +290,14 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         released, rng, weight = self._released, np.random.default_rng(self._student_seed), self.proximal_weight
         if weight is None:
             weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
-        if self.variant == "student":
+        variant, usual = self._part, LagrangianClassifier(constraints=None)
+        if isinstance(variant, GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
             self.student_ = fair_student(released, given, self._network(), weight, rng)
-        elif as_perceptron(self.student) is not None:  # learns shares, and may be tied to θ*
-            self.student_ = plain_student(released, None, self.student, weight, rng)
+        elif as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
+            self.student_ = plain_student(released, None, variant.student, weight, rng)
         else:
-            usual = LagrangianClassifier(constraints=None)
-            self.student_ = plain_student(released, self.student, usual, weight, rng)
+            self.student_ = plain_student(released, variant.student, usual, weight, rng)
         return self
 
     # ------------------------------------------------------------------ pieces
@@ -324,54 +306,54 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Raise what can be said of the parameters before any row is read."""
         self._validate_params()
         owner = type(self).__name__
-        unused, belongs = ("student", "teacher") if self.variant == "student" else ("teacher", "student")
-        if getattr(self, unused) is not None:
-            raise ValueError(f"'{unused}' of {owner} only applies to variant='{belongs}'.")
         read_constraints(self.constraints, owner, optional=True)
         if self.fair_estimator is not None and self.constraints is not None:
             raise ValueError(
                 f"{owner} got both 'constraints' and a 'fair_estimator', which has its own. Leave 'constraints' None, "
                 "and give the constraint to the 'fair_estimator'."
             )
-        if self.student is not None:
-            clone(self.student, safe=False)
+        if getattr(self._part, "student", None) is not None:
+            clone(self._part.student, safe=False)
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
         self._network().read_net()
 
     def _network(self) -> LagrangianClassifier:
-        return fair_network(self.variant, self.fair_estimator, self.constraints)
+        return fair_network(self._part, self.fair_estimator, self.constraints)
 
-    def _teaching_learner(self) -> Any:
-        if self.variant == "student":
-            return self.teacher
+    def _fair(self) -> Any:
+        """The fair learner: given, or the built-in network."""
         return self._network() if self.fair_estimator is None else self.fair_estimator
 
-    def _n_values(self, data: AttributeRows) -> int:
-        """How many groups, or classes, teachers vote on."""
-        return len(data.domain if self.variant == "student" else data.classes)
+    @property
+    def _part(self) -> GroupTeachers | FairTeachers:
+        part: GroupTeachers | FairTeachers = self._parts()["variant"]
+        return part
 
     def _voting(self) -> SoftVoting | GNMaxVoting:
         return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)
 
     # ------------------------------------------------------------------ what refit may change
 
-    _shorthands: ClassVar[dict[str, Any]] = {}
+    _shorthands: ClassVar[dict[str, Any]] = {"variant": VARIANTS}
 
     @property
     def _given_student(self) -> Any:
-        return self.fair_estimator if self.variant == "student" else self.student
+        part = self._part
+        return self.fair_estimator if isinstance(part, GroupTeachers) else part.student
 
     @property
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change: a search pays once for all their values."""
-        return frozenset({"proximal_weight", *(FAIR if self.variant == "student" else {"student"})})
+        return frozenset(
+            {"proximal_weight", *(FAIR if isinstance(self._part, GroupTeachers) else {"variant__student"})}
+        )
 
     def _refuse_paid(self, name: str) -> None:
-        if self.variant == "teacher" and name in FAIR:
+        if isinstance(self._part, FairTeachers) and name in FAIR:
             raise ValueError(
                 f"The teachers of {type(self).__name__}(variant='teacher') are fair already, so another '{name}' needs "
-                "a new fit. Their votes determine another 'student' or 'proximal_weight'."
+                "a new fit. Their votes determine another 'variant__student' or 'proximal_weight'."
             )
         super()._refuse_paid(name)
 

@@ -47,7 +47,7 @@ from skfairdp.generative import (
 )
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import NoisyGradients
-from skfairdp.pate import ConfidentVoting, LabelGate, ParityPenaltyStudent, VoteGate
+from skfairdp.pate import ConfidentVoting, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.schema import Category, Number, Schema
 
@@ -257,8 +257,8 @@ def _attribute_fits() -> list[Fit]:
         of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", max_queries=40)),
         of("SFPATE-student-parity-logistic", sf_pate(fair_estimator=ParityLogisticRegression(slack=0.1))),
         of("SFPATE-student-3", sf_pate(classes=[0, 1, 2]), rows=three_classes),
-        of("SFPATE-teacher", sf_pate(variant="teacher", student=LAGRANGIAN)),
-        of("SFPATE-teacher-gnmax", sf_pate(variant="teacher", voting="gnmax", student=LogisticRegression())),
+        of("SFPATE-teacher", sf_pate(variant=FairTeachers(LAGRANGIAN))),
+        of("SFPATE-teacher-gnmax", sf_pate(variant=FairTeachers(LogisticRegression()), voting="gnmax")),
         of("PFLD-group-model", pfld()),
         of("PFLD-group-model-odds-3", pfld(constraints="equalized_odds", classes=[0, 1, 2]), rows=three_classes),
         of("PFLD-several", pfld(constraints=["demographic_parity", "accuracy_parity"], violations="probabilities")),

@@ -29,7 +29,7 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
-from skfairdp.pate import LabelGate, ParityPenaltyStudent, VoteGate
+from skfairdp.pate import FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 
@@ -171,7 +171,7 @@ def fast_instances():
         of_column_zero(LagrangianClassifier)(**NETWORK),
         of_column_zero(SFPATEClassifier)(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK)),
         of_column_zero(SFPATEClassifier)(
-            **SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), variant="teacher", student=LogisticRegression()
+            **SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), variant=FairTeachers(LogisticRegression())
         ),
         of_column_zero(PFGuardGenerator)(noise_seed=0, random_state=0),
         of_column_zero(SyntheticDataClassifier)(
@@ -205,8 +205,7 @@ def slow_instances():
         of_column_zero(SFPATEClassifier)(
             **SFPATE,
             fair_estimator=ParityLogisticRegression(slack=0.2),
-            variant="teacher",
-            student=LogisticRegression(),
+            variant=FairTeachers(LogisticRegression()),
         ),
         PATEClassifier(voting="confident", **SEEDED),
         PATEClassifier(voting="gnmax", **SEEDED),

@@ -29,7 +29,7 @@ from skfairdp.inspection import audit_count_statistic, audit_matched_filter
 from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.model_selection import ParetoSearchCV
-from skfairdp.pate import GNMaxVoting, SoftVoting
+from skfairdp.pate import FairTeachers, GNMaxVoting, GroupTeachers, SoftVoting
 from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
 from tests._tools.sources import fixed_entropy
@@ -53,8 +53,9 @@ def problem(n=N_ROWS, n_classes=2, n_groups=2, seed=0):
 
 def make(n_classes=2, n_groups=2, **more):
     given = {"n_teachers": N_TEACHERS, "classes": range(n_classes), "groups": range(n_groups), "fair_estimator": QUICK}
+    student = more.pop("variant__student", QUICK)
     if more.get("variant") == "teacher":
-        given["student"] = QUICK
+        more["variant"] = FairTeachers(student)
     return SFPATEClassifier(**{**given, "epsilon": 2.0, "random_state": 0, **more})
 
 
@@ -84,8 +85,8 @@ LEARNERS = {
     "SFS-soft": {},
     "SFS-gnmax": {"voting": "gnmax"},
     "SFS-discrete": {"noise": "discrete_gaussian"},
-    "SFS-mlp": {"teacher": MLPTeachers(hidden=(4,), epochs=2)},
-    "SFS-bayes": {"teacher": GaussianNB()},
+    "SFS-mlp": {"variant": GroupTeachers(MLPTeachers(hidden=(4,), epochs=2))},
+    "SFS-bayes": {"variant": GroupTeachers(GaussianNB())},
     "SFT-soft": {"variant": "teacher", "fair_estimator": CLOSE},
     "SFT-gnmax": {"variant": "teacher", "voting": "gnmax", "fair_estimator": CLOSE},
     "SFT-clones": {"variant": "teacher", "fair_estimator": ParityLogisticRegression(max_rounds=2)},
@@ -346,7 +347,7 @@ def test_a_learner_without_weights_gets_groups_drawn_from_the_released_shares():
 
 def test_a_learner_of_ones_own_can_be_every_teacher():
     X, y, groups = problem(400)
-    model = make(fair_estimator=Watched(), variant="teacher", epsilon=50.0, student=LogisticRegression())
+    model = make(fair_estimator=Watched(), variant=FairTeachers(LogisticRegression()), epsilon=50.0)
     model.fit(X, y, sensitive_features=groups)
     assert np.mean(model.predict(X) == y) > 0.6
 
@@ -359,7 +360,7 @@ def test_reductions_of_fairlearn_inside_both_variants():
     learner = reductions.ExponentiatedGradient(
         LogisticRegression(), reductions.DemographicParity(difference_bound=0.05), max_iter=5
     )
-    for options in ({"variant": "student"}, {"variant": "teacher", "student": LogisticRegression()}):
+    for options in ({"variant": "student"}, {"variant": FairTeachers(LogisticRegression())}):
         model = make(fair_estimator=learner, n_teachers=4, epsilon=1e4, **options)
         model.fit(X, y, sensitive_features=groups)
         assert np.mean(model.predict(X) == y) > 0.7
@@ -374,9 +375,7 @@ def test_what_a_teacher_warns_of_is_not_passed_on():
             return super().fit(X, y, sensitive_features)
 
     X, y, groups = problem(100)
-    make(fair_estimator=Talkative(), variant="teacher", student=LogisticRegression()).fit(
-        X, y, sensitive_features=groups
-    )
+    make(fair_estimator=Talkative(), variant=FairTeachers(LogisticRegression())).fit(X, y, sensitive_features=groups)
 
 
 def test_an_error_of_the_learner_says_that_the_votes_are_paid_for():
@@ -436,7 +435,8 @@ def test_groups_as_columns_tuples_and_names():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"variant": "both"}, "'variant'"),
+        ({"variant": "both"}, "'variant' parameter of SFPATEClassifier must be 'student', 'teacher', GroupTeachers"),
+        ({"variant": FairTeachers("mlp")}, "'student' parameter of FairTeachers"),
         ({"voting": "confident"}, "'voting'"),
         ({"constraints": "parity"}, "'constraints'"),
         ({"constraints": "equalized_odds", "fair_estimator": QUICK}, "got both 'constraints' and a 'fair_estimator'"),
@@ -445,12 +445,10 @@ def test_groups_as_columns_tuples_and_names():
         ({"max_queries": 0}, "'max_queries'"),
         ({"proximal_weight": -1.0}, "'proximal_weight'"),
         ({"sigma": 0.5}, "cost epsilon=.*lower 'max_queries'"),
-        ({"student": LogisticRegression()}, "'student' of SFPATEClassifier only applies to variant='teacher'"),
-        ({"teacher": "mlp", "variant": "teacher"}, "'teacher' of SFPATEClassifier only applies to variant='student'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
         ({"fair_estimator": LagrangianClassifier(net=mlp((-1,)))}, "'hidden'"),
         ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Give it a constraint"),
-        ({"teacher": "forest"}, "'teacher'"),
+        ({"variant": GroupTeachers("forest")}, "'teacher'"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
     ],
 )
@@ -547,7 +545,7 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
         ({}, {"fair_estimator": Watched()}),
         pytest.param({"fair_estimator": None}, {"constraints": "equalized_odds"}, marks=pytest.mark.slow),
         ({"voting": "gnmax", "max_queries": 50}, {"proximal_weight": 0.0}),
-        ({"variant": "teacher"}, {"student": LogisticRegression()}),
+        ({"variant": "teacher"}, {"variant__student": LogisticRegression()}),
         ({"variant": "teacher", "voting": "gnmax"}, {"proximal_weight": 0.5}),
     ],
 )
@@ -568,7 +566,7 @@ def test_refitting_is_a_fresh_student_of_the_same_votes(settings, changes):
     assert type(other.student_) is type(fresh.student_)
     assert model.get_params(deep=False) == before[1]
     np.testing.assert_array_equal(model.predict(X), before[0])
-    back = other.refit(**{name: getattr(model, name) for name in changes})  # and of what it returned
+    back = other.refit(**{name: model.get_params()[name] for name in changes})  # and of what it returned
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
 
 
@@ -585,7 +583,7 @@ class Counting(GaussianNB):
 def test_refitting_charges_nothing_and_trains_no_teacher():
     X, y, groups = problem(120)
     ledger = PrivacyLedger(epsilon=5)
-    model = make(ledger=ledger, teacher=Counting()).fit(X, y, sensitive_features=groups)
+    model = make(ledger=ledger, variant=GroupTeachers(Counting())).fit(X, y, sensitive_features=groups)
     before = Counting.fits
     for weight in (0.0, 0.1):
         assert model.refit(proximal_weight=weight).proximal_weight == weight
@@ -599,8 +597,10 @@ def test_what_the_votes_do_not_determine_is_refused():
         with pytest.raises(ValueError, match=r"are fair already, so another '.*' needs a new fit"):
             model.refit(**change)
     student = make().fit(X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="Got 'student', which needs a new fit"):
-        student.refit(student=LogisticRegression())
+    with pytest.raises(ValueError, match="Got 'variant', which needs a new fit"):
+        student.refit(variant=FairTeachers(LogisticRegression()))
+    with pytest.raises(ValueError, match="Got 'variant__teacher', which needs a new fit"):
+        student.refit(variant__teacher="mlp")
     with pytest.raises(ValueError, match="'proximal_weight'"):
         student.refit(proximal_weight=-1.0)
     with pytest.raises(ValueError, match="'constraints'"):

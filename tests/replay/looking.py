@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.linear_model import LogisticRegression
 
+from skfairdp.pate import FairTeachers
 from tests._tools.catalogue import CATALOGUE, Fit, Rows
 from tests._tools.neighbours import Pair
 from tests._tools.replay import Recording, Replay, replay
@@ -82,7 +83,9 @@ def _answers(entry: Fit, fitted: Any, rows: Rows) -> dict[str, Any]:
 def _another_student(fitted: Any) -> dict[str, Any]:
     """The built-in one; where that is a network which trains for seconds, a quick one, or the same again."""
     variant = getattr(fitted, "variant", None)
-    return {} if variant == "student" else {"student": LogisticRegression() if variant == "teacher" else None}
+    if isinstance(variant, FairTeachers):
+        return {"variant__student": LogisticRegression()}
+    return {} if variant == "student" else {"student": None}
 
 
 _QUESTIONS: dict[str, Callable[[Any], Any]] = {

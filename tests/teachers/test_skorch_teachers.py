@@ -182,7 +182,7 @@ def test_fair_learners_may_be_nets(rows):
     sf_pate = SFPATEClassifier(variant="teacher", fair_estimator=learner, groups=[0, 1], n_teachers=5, epsilon=20.0,
                                noise_seed=0, random_state=0)  # fmt: skip
     assert sf_pate.fit(X, y, sensitive_features=groups).score(X, y) > 0.9
-    sf_pate.set_params(student=net(module__n_classes=2), fair_estimator=None)
+    sf_pate.set_params(variant__student=net(module__n_classes=2), fair_estimator=None)
     assert sf_pate.fit(X, y, sensitive_features=groups).score(X, y) > 0.8
     student_variant = SFPATEClassifier(variant="student", fair_estimator=learner, groups=[0, 1], n_teachers=5,
                                        epsilon=20.0, noise_seed=0, random_state=0)  # fmt: skip
