@@ -33,6 +33,9 @@ __all__ = ["SyntheticDataClassifier"]
 #: Fewer synthetic rows add noise of their own; more only take time.
 LEAST_SAMPLES = 20_000
 
+#: Stands for an argument that is left out, where None means something.
+UNCHANGED: Any = object()
+
 
 def _has_probabilities(classifier: "SyntheticDataClassifier") -> bool:
     learner = getattr(classifier, "estimator_", classifier.estimator)
@@ -120,6 +123,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         },
     }  # fmt: skip
 
+    # What the learner is and sees is post-processing: a search pays once for all values of these.
+    _free_parameters = frozenset({"estimator", "n_samples"})
+
     classes_: NDArray[Any]
 
     def __init__(
@@ -191,32 +197,48 @@ class SyntheticDataClassifier(PrivateClassifier):
         if hasattr(generator, "feature_names_in_"):
             self.feature_names_in_ = generator.feature_names_in_
         # Released values only from here on.
-        self._n_drawn = max(len(cast(Sized, X)), LEAST_SAMPLES) if self.n_samples is None else self.n_samples
+        self._n_default = max(len(cast(Sized, X)), LEAST_SAMPLES)
         return self._learn(learner, takes_groups)
 
-    def refit(self, estimator: Any) -> "SyntheticDataClassifier":
+    def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> "SyntheticDataClassifier":
         """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
 
         Parameters
         ----------
         estimator : classifier
-            As of the constructor.
+            As of the constructor. Left out: the one there is.
+        **changes
+            Other values of ``n_samples``, and of the learner's parameters, as ``estimator__C=0.1``.
 
         Returns
         -------
         SyntheticDataClassifier
             A fitted one, with the same generator and the same ``privacy_``.
+
+        Raises
+        ------
+        ValueError
+            Another parameter: the generator was made with it, so that a new one would have to be paid for.
         """
         check_is_fitted(self, "generator_")
-        other = clone(self).set_params(estimator=estimator)
-        for name in ("privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_drawn"):
+        paid = [name for name in changes if name.partition("__")[0] not in self._free_parameters]
+        if paid:
+            raise ValueError(
+                f"refit of {type(self).__name__} changes 'estimator', its parameters and 'n_samples', which cost "
+                f"nothing. Got {paid[0]!r}: fit again, and pay for another generator."
+            )
+        other = clone(self)
+        if estimator is not UNCHANGED:
+            other.set_params(estimator=estimator)
+        other.set_params(**changes)._validate_params()
+        for name in ("privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_default"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other._learn(*other._learner())
 
     def _learn(self, learner: Any, takes_groups: bool) -> "SyntheticDataClassifier":
         """Train a learner on rows drawn from the generator."""
-        generator, n_samples = self.generator_, self._n_drawn
+        generator, n_samples = self.generator_, self._n_default if self.n_samples is None else self.n_samples
         rng = public_generator(self.random_state)
         rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=takes_groups, random_state=rng)
         table = self._features(rows)

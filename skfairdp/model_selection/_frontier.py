@@ -1,5 +1,6 @@
 """The whole trade-off from one call: one private release per ε, every γ (or λ) from it, the ε of the whole table."""
 
+import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ def frontier(
     X: Any,
     y: Any,
     *,
-    X_public: Any,
+    X_public: Any = None,
     X_test: Any,
     y_test: Any,
     sensitive_features_test: Any,
@@ -58,15 +59,18 @@ def frontier(
     estimators : estimator, list of estimators or dict of name → estimator
         With parameters ``epsilon`` and ``gamma``, the method ``refit(gamma=)`` and the attribute
         ``privacy_``, as :class:`~skfairdp.pate.FairPATEClassifier`; or with ``epsilon`` and ``lam``, as
-        :class:`~skfairdp.gradient.FairDPSGDClassifier`. They are cloned. All must have the same ``delta``.
+        :class:`~skfairdp.gradient.FairDPSGDClassifier`; or :class:`~skfairdp.SyntheticDataClassifier`, whose learner
+        holds its own constraint, so that only ``epsilons`` and IDP3 are swept. They are cloned. All must have the same
+        ``delta``.
     X, y : array-like or DataFrame
         Private rows and labels, as the estimator takes them.
-    X_public : PublicData, DataFrame or array-like of shape (n_public, n_features)
-        Public rows; as ``PublicData`` with their groups.
+    X_public : PublicData, DataFrame or array-like of shape (n_public, n_features), default=None
+        Public rows; as ``PublicData`` with their groups. None leaves it to the estimators: each makes do without, on
+        rows of its own or on the private groups, or says that it cannot.
     X_test, y_test, sensitive_features_test : array-like or DataFrame
         Rows to measure on, their labels and groups.
     sensitive_features : array-like of shape (n_rows,), default=None
-        Groups of the private rows, handed to ``fit`` where given.
+        Groups of the private rows, handed to ``fit`` where given. Without public rows they are what parity is held on.
     sensitive_features_public : array-like of shape (n_public,), default=None
         Groups of the public rows, where ``X_public`` does not carry them.
     epsilons : sequence of floats, default=(0.5, 1.0, 2.0, 5.0)
@@ -152,7 +156,11 @@ def frontier(
     return _as_frame(rows, totals.guarantees(delta), len(test.groups), test.references(dataset, **compared))
 
 
-def _public_rows(X_public: Any, groups: Any) -> PublicData:
+def _public_rows(X_public: Any, groups: Any) -> PublicData | None:
+    if X_public is None:
+        if groups is not None:
+            raise ValueError("frontier got sensitive_features_public without X_public. Give both, or leave both out.")
+        return None
     public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, groups)
     return PublicData(public.X, groups) if public.sensitive_features is None and groups is not None else public
 
@@ -180,7 +188,7 @@ class _Point:
     def student_gamma(self) -> float:
         """What the student was held to. A weight holds it to no figure; behind IDP3 it still is a fair student."""
         if math.isnan(self.lam):
-            return as_gamma(self.student["gamma"])
+            return as_gamma(self.student.get("gamma"))
         return as_gamma(self.gamma) if self.lam > 0 else math.nan
 
 
@@ -208,7 +216,10 @@ class _Sweep:
     def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
         """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
         weight = parity_weight(estimator)
-        options = self._by_gamma() if weight is None else self._by_weight(weight, hasattr(estimator, "refit"))
+        if weight is not None:
+            options = self._by_weight(weight, hasattr(estimator, "refit"))
+        else:
+            options = self._by_gamma() if "gamma" in estimator.get_params(deep=False) else self._by_epsilon()
         for epsilon in self.epsilons:
             for changes, points in options:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
@@ -220,6 +231,11 @@ class _Sweep:
             for how in self.idp3
         ]
         return [({"gamma": self.gammas[0]}, [point for point in points if not (point.refuse and point.gamma is None)])]
+
+    def _by_epsilon(self) -> list[tuple[dict[str, Any], list[_Point]]]:
+        refused = [gamma for gamma in self.gammas if gamma is not None] if {True, "only"} & set(self.idp3) else []
+        answered = [_Point(None, False, {})] * (False in self.idp3)
+        return [({}, [*answered, *(_Point(gamma, True, {}) for gamma in refused)])]
 
     def _by_weight(self, weight: str, refits: bool) -> list[tuple[dict[str, Any], list[_Point]]]:
         refused = [gamma for gamma in self.gammas if gamma is not None] if True in self.idp3 else []
@@ -267,10 +283,14 @@ def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterato
 def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
     """The private fit, and what it spent."""
     X, y, sensitive_features, public = data
-    fit_params = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    taken = inspect.signature(estimator.fit).parameters
+    given = {"sensitive_features": sensitive_features, "X_public": public}
+    given = {name: value for name, value in given.items() if value is not None}
+    if "X_public" not in taken:  # a method that needs none, beside others that do
+        given.pop("X_public", None)
     ledger = counting_ledger(estimator)
     watched = ledger is not None or estimator.get_params(deep=False).get("ledger") is None
-    released = estimator.fit(X, y, X_public=public, **fit_params)
+    released = estimator.fit(X, y, **given)
     charged = () if ledger is None else tuple(ledger.entries)
     return released, (released.privacy_, charged if watched else None)
 
@@ -307,10 +327,12 @@ def _named(estimators: Any) -> dict[str, Any]:
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
         by_gamma = "gamma" in has and hasattr(estimator, "refit")
-        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or parity_weight(estimator)):
+        alone = {"backend", "estimator"} <= set(has)
+        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or alone or parity_weight(estimator)):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
-                "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam'."
+                "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam', or it must be a "
+                "SyntheticDataClassifier."
             )
     return named
 

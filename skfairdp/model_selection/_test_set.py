@@ -35,13 +35,18 @@ class EvaluationSet:
         if rows != len(self.y):
             raise ValueError(f"y_test of frontier has inconsistent length: {len(self.y)} rows where X_test has {rows}.")
 
-    def measure(self, student: Any, public: PublicData, gamma: float | None) -> dict[str, float]:
+    def measure(self, student: Any, public: PublicData | None, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
         if gamma is None:
             predicted = student.predict(self.X)
         else:
             refusing = IDP3(FrozenEstimator(student), gamma=gamma)
-            refusing.fit(public.X, sensitive_features=public.sensitive_features)
+            if public is None or public.sensitive_features is None:
+                refusing.set_params(groups=group_domain(self.groups).tolist()).fit(
+                    self.X, sensitive_features=self.groups
+                )
+            else:
+                refusing.fit(public.X, sensitive_features=public.sensitive_features)
             predicted = refusing.predict(self.X, sensitive_features=self.groups)
         return self.measure_predictions(predicted, student.classes_)
 

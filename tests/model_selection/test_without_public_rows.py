@@ -1,0 +1,70 @@
+"""The frontier and an accounted search without public rows: own rows, private groups, learners at no further cost."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    ParetoSearchCV,
+    PrivacyLedger,
+    SyntheticDataClassifier,
+    frontier,
+)
+from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.gradient import mlp
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
+]
+
+SPLIT = train_private_public_test_split(
+    *make_biased_classification(1500, disparity=0.3, random_state=0), random_state=0
+)
+DOMAINS = {"classes": [0, 1], "groups": [0, 1], "random_state": 0}
+TESTED = {"X_test": SPLIT.X_test, "y_test": SPLIT.y_test, "sensitive_features_test": SPLIT.sensitive_features_test}
+
+
+def synthetic(**options):
+    learner = LogisticRegression()
+    return SyntheticDataClassifier(learner, n_samples=500, bounds=(-6.0, 6.0), **DOMAINS, **options)
+
+
+def test_frontier_sweeps_three_methods_without_public_rows():
+    methods = {
+        "FairPATE": FairPATEClassifier(n_teachers=5, **DOMAINS),
+        "DP-SGD": FairDPSGDClassifier(net=mlp((), max_epochs=2, batch_size=200), **DOMAINS),
+        "synthetic": synthetic(),
+    }
+    table = frontier(methods, SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features, epsilons=(2.0,),
+                     gammas=(0.3, None), lams=(0.0, 1.0), idp3=(False, True), random_state=0, **TESTED)  # fmt: skip
+    assert table["estimator"].value_counts().to_dict() == {"FairPATE": 3, "DP-SGD": 4, "synthetic": 2}
+    assert (table["epsilon"] <= 2.0).all() and table["accuracy"].notna().all()
+    assert sum(kind["n_fits"] for kind in table.attrs["guarantees"]) == 4
+
+
+def test_groups_of_public_rows_without_the_rows_are_an_error():
+    with pytest.raises(ValueError, match="sensitive_features_public without X_public"):
+        frontier(synthetic(), SPLIT.X, SPLIT.y, sensitive_features_public=[0], **TESTED)
+
+
+def test_learners_on_synthetic_rows_share_one_release_a_fold():
+    ledger = PrivacyLedger()
+    grid = {"estimator__C": [0.01, 1.0, 100.0], "n_samples": [300, 500]}
+    search = ParetoSearchCV(synthetic(ledger=ledger), grid, scoring="accuracy", cv=2, score_epsilon=2.0)
+    search.fit(SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features)
+    assert [entry.releases[0] for entry in ledger.entries] == ["2 fits, 6 candidates", "refit of the winner"]
+    assert search.best_params_["estimator__C"] == search.best_estimator_.estimator_.C
+    assert np.isfinite(search.cv_results_["mean_test_accuracy"]).all()
+
+
+def test_refit_changes_what_is_free_and_nothing_else():
+    ledger = PrivacyLedger()
+    model = synthetic(ledger=ledger).fit(SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features)
+    other = model.refit(estimator__C=0.01, n_samples=200)
+    assert (other.estimator_.C, model.estimator_.C) == (0.01, 1.0)
+    assert other.privacy_ is model.privacy_ and len(ledger.entries) == 1
+    with pytest.raises(ValueError, match="Got 'epsilon': fit again"):
+        model.refit(epsilon=3.0)
