@@ -138,26 +138,36 @@ def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) 
     used = [word for word in dict.fromkeys(re.findall(r"\b([A-Z]\w*)\(", params)) if word in skfairdp.__all__]
     taken = _fit_arguments(name)
     arguments = [f"{argument}={given}" for argument, given in _GIVEN.items() if argument in taken]
-    public = ["PublicData"] if "X_public" in taken else []
+    raw = "schema=schema" in params  # label and groups are columns of the table
+    rows, new, arguments = ("table", "new_table", []) if raw else ("X, y", "X_new", arguments)
+    public = ["Schema"] if raw else ["PublicData"] if "X_public" in taken else []
     imports = sorted({*used, *public, *(["IDP3"] if wrapped else []), *([] if used else [name])})
     lines = [f"from skfairdp import {', '.join(imports)}"]
+    lines += [f"from {home} import {word}" for word, home in _ELSEWHERE.items() if f"{word}(" in params]
     if wrapped:
         lines.append("from sklearn.frozen import FrozenEstimator")
     lines += [
         "",
         f"# A new fit is a new release: it costs its own ε = {epsilon_text(row['epsilon'])}.",
+        *(['schema = Schema.load("schema.yaml")'] if raw else []),
         f"model = {params}",
-        f"model.fit({', '.join(['X', 'y', *arguments])})",
+        f"model.fit({', '.join([rows, *arguments])})",
     ]
     if wrapped:
         lines += [
             f"model = IDP3(FrozenEstimator(model), gamma={gamma})",
             "model.fit(X_public, sensitive_features=groups_public)",
         ]
-    lines.append("model.predict(X_new, sensitive_features=groups_new)" if idp3 else "model.predict(X_new)")
+    lines.append("model.predict(X_new, sensitive_features=groups_new)" if idp3 else f"model.predict({new})")
     return "\n".join(lines)
 
 
+#: Where learners come from that tables name often.
+_ELSEWHERE = {
+    "DemographicParity": "fairlearn.reductions",
+    "ExponentiatedGradient": "fairlearn.reductions",
+    "LogisticRegression": "sklearn.linear_model",
+}
 _GIVEN = {"sensitive_features": "groups", "X_public": "PublicData(X_public, groups_public)"}
 
 

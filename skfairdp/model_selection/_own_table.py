@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.fairness import largest_disparity
 from skfairdp.generative import SyntheticDataClassifier
-from skfairdp.model_selection._composed_epsilon import expression
 from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated
 from skfairdp.privacy import (
     DpEvent,
@@ -269,8 +267,16 @@ def _row(model: Any, gap: float | None) -> dict[str, Any]:
         "student_gamma": as_gamma(gap),
         "lam": math.nan,
         "idp3": False,
-        "params": expression(clone(model).set_params(schema=None)),
+        "params": _expression(model, gap),
     }
+
+
+def _expression(model: Any, gap: float | None) -> str:
+    """The call that makes the model again. A constraint of fairlearn does not show its bound by itself."""
+    learner = "LogisticRegression(max_iter=1000)"
+    if gap is not None:
+        learner = f"ExponentiatedGradient({learner}, DemographicParity(difference_bound={gap / 2:g}), max_iter=25)"
+    return f"SyntheticDataClassifier({learner}, epsilon={model.epsilon!r}, delta={model.delta!r}, schema=schema)"
 
 
 def _result(
