@@ -1,13 +1,16 @@
 """The command line: a frontier of your own table, its schema, a demo, and the check of a privacy statement."""
 
 import argparse
+import contextlib
 import math
 import os
+import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -31,6 +34,27 @@ class Sweep(NamedTuple):
 
 class _UsageError(Exception):
     """Something the caller has to change; its text is the one line that is shown."""
+
+
+class _Interrupted(KeyboardInterrupt):
+    """Ctrl-C. An interrupt of Python's own class that ends an import is remembered: the exit code would not be ours."""
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C raises the class above, where signals may be handled at all."""
+
+    def interrupted(*_: Any) -> NoReturn:
+        raise _Interrupted
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 class _Version(argparse.Action):
@@ -77,21 +101,26 @@ def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> in
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        parser = _parser()
-        arguments = parser.parse_args(argv)
-        if arguments.command is None:
-            parser.print_help()
-            return 0
-        if arguments.command == "demo":
-            _demo(arguments, sweep or Sweep())
-            return 0
-        return {"verify": _verify, "frontier": _frontier, "schema": _schema}[arguments.command](arguments)
+        with _interruptible():
+            return _run(argv, sweep)
     except _UsageError as error:
         print(f"skfairdp: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("skfairdp: interrupted; what had been released until then is spent.", file=sys.stderr)
         return 130
+
+
+def _run(argv: Sequence[str] | None, sweep: Sweep | None) -> int:
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    if arguments.command == "demo":
+        _demo(arguments, sweep or Sweep())
+        return 0
+    return {"verify": _verify, "frontier": _frontier, "schema": _schema}[arguments.command](arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -158,13 +158,14 @@ def test_without_arguments_there_is_help_and_a_version_where_it_is_asked_for():
     assert (version.returncode, version.stdout) == (0, f"skfairdp {skfairdp.__version__}\n")
 
 
-def test_an_interrupt_is_one_line(table, tmp_path):
+@pytest.mark.parametrize("after", [0.2, 2.0])  # libraries are being imported, or fits run
+def test_an_interrupt_is_one_line(table, tmp_path, after):
     process = subprocess.Popen(
         [sys.executable, "-m", "skfairdp", "frontier", table, *ROLES, "--out", str(tmp_path / "out")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert "12,000 rows" in process.stdout.readline()
-    time.sleep(0.5)
+    time.sleep(after)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
