@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -37,7 +38,7 @@ from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
 from skfairdp.pate import ConfidentVoting, FairTeachers, ParityPenaltyStudent, SoftLabelStudent, VoteGate
-from skfairdp.postprocessing import FineTuning
+from skfairdp.postprocessing import FineTuning, PrivateThresholds
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
 from skfairdp.schema import Number, Schema, SchemaEncoder
@@ -121,6 +122,7 @@ SETTINGS = [
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(3)}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),
     pytest.param(SyntheticDataClassifier, {}, id="Synthetic"),
+    pytest.param(PrivateThresholds, {}, id="thresholds"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 
@@ -130,6 +132,10 @@ QUICK = {
     FairClippingClassifier: {"groups": [0, 1], "net": mlp((4,), max_epochs=1, batch_size=100)},
     FairDPSGDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100)},
     PFLDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100), "groups": [0, 1], "dual_steps": 3},
+    PrivateThresholds: {
+        "groups": [0, 1],
+        "estimator": FrozenEstimator(LogisticRegression().fit(np.eye(4) * 4 - 1, [0, 1, 0, 1])),
+    },
     RandomizedResponseClassifier: {"groups": [0, 1]},
     SFPATEClassifier: {
         "groups": [0, 1],
@@ -147,11 +153,13 @@ QUICK = {
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}
 #: Classes that read the groups of the rows given to fit.
-READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator, SyntheticDataClassifier}
+READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator, PrivateThresholds, SyntheticDataClassifier}
 
 
 def make(cls, settings, **more):
     given = {"epsilon": 3.0, "classes": [0, 1], "random_state": 0}
+    if cls is PrivateThresholds:  # its classes are those of the classifier it is given
+        del given["classes"]
     return cls(**{**given, **QUICK.get(cls, {"n_teachers": 20}), **settings, **more})
 
 
@@ -172,6 +180,8 @@ def released(estimator, rows):
         return estimator.released_groups_
     if isinstance(estimator, PFGuardGenerator):
         return np.concatenate([table.ravel() for table in estimator.model_.tree.tables])
+    if isinstance(estimator, PrivateThresholds):
+        return estimator.counts_
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)
 
 

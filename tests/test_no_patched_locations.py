@@ -17,7 +17,7 @@ EXCEPTIONS = {
     "datasets/test_datasets.py: skfairdp.datasets._fetch.BANK": "the published table, declared to have two rows",
     "fairness/test_gate.py: skfairdp.fairness._gate._WORTH_COMPILING": "the compiled loop, on few rows",
     "fairness/test_gate.py: skfairdp.fairness._gate_stream.compiled_run": "a machine without numba",
-    "model_selection/test_search_rows.py: skfairdp.model_selection._row_wise._copies": "models that know who asks them",
+    "model_selection/test_search_rows.py: skfairdp._row_wise._copies": "models that know who asks them",
     "networks/test_stacked.py: skfairdp._networks._stacked._ACTIVATION_FLOATS": "chunks of a few rows",
     "networks/test_stacked.py: skfairdp._networks._stacked._LEAST_ROWS": "chunks of a few rows",
     "networks/test_wide_sums.py: skfairdp._networks._wide_sums._NUMBERS": "pieces of a few rows",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp.model_selection._objectives import Answers, Objective
-from skfairdp.model_selection._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
 from skfairdp.utils import PublicData
 from skfairdp.utils._sklearn import take_rows

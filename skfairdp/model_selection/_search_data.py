@@ -11,10 +11,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, indexable
 from sklearn.utils.validation import column_or_1d
 
+from skfairdp._row_wise import check_rows_alone
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Objective
-from skfairdp.model_selection._row_wise import check_rows_alone
 from skfairdp.model_selection._scores import PrivateScores, PublicScores, ScoreTable
 from skfairdp.model_selection._splits import Split, make_holdout, make_splits, split_event
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, SecretDraws, epsilon_of

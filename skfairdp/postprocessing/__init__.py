@@ -3,6 +3,7 @@
 from skfairdp.postprocessing._calibrator import FairnessCalibrator
 from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._idp3 import IDP3
+from skfairdp.postprocessing._private_thresholds import PrivateThresholds
 from skfairdp.postprocessing._thresholding import Thresholds
 
-__all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "Thresholds"]
+__all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "PrivateThresholds", "Thresholds"]

@@ -48,8 +48,8 @@ from skfairdp.generative import (
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import ConfidentVoting, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
-from skfairdp.postprocessing import FineTuning, Thresholds
-from skfairdp.schema import Category, Number, Schema
+from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
+from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
 
@@ -328,6 +328,23 @@ def _gradient_fits() -> list[Fit]:
     ]  # fmt: skip
 
 
+# ---- thresholds from private rows ------------------------------------------------------------------------------
+def thresholds(rows: Rows | None = None, **options: Any) -> Callable[..., Any]:
+    """Around a classifier of public rows, so that all noise is the thresholds' own."""
+    rows = make_rows() if rows is None else rows
+    model = LogisticRegression().fit(rows.X_public, rows.y_public)
+    return partial(PrivateThresholds, model, **{"epsilon": 8.0, "groups": [0, 1], "random_state": 0, **options})
+
+
+def _threshold_fits() -> list[Fit]:
+    every = ("X", "y", "groups")
+    aware = thresholds(constraints="equalized_odds", group_at_prediction=True)
+    return [
+        Fit("PrivateThresholds", thresholds(), with_private_groups, answers, RECORD, every),
+        Fit("PrivateThresholds-odds-group", aware, with_private_groups, answers_with_groups, RECORD, every),
+    ]
+
+
 # ---- the generator ---------------------------------------------------------------------------------------------
 SMALL: dict[str, Any] = {"n_teachers": 8, "n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 
@@ -567,6 +584,12 @@ def _raw_samples(fitted: Any, rows: Rows) -> dict[str, Any]:
     return {name: sampled[name].to_numpy() for name in sampled}
 
 
+def _raw_thresholds() -> Callable[..., Any]:
+    rows, schema = make_tables(), RAW["schema"]
+    model = LogisticRegression().fit(SchemaEncoder(schema).transform(rows.X_public), rows.y_public)
+    return partial(PrivateThresholds, model, epsilon=8.0, random_state=0, **RAW)
+
+
 def _raw_fits() -> list[Fit]:
     every = ("X", "y", "groups")
 
@@ -601,6 +624,7 @@ def _raw_fits() -> list[Fit]:
         of("SyntheticData", synthetic, alone, RECORD),
         of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
         of("PFGuard-chunks", generator, in_chunks, RECORD, probe=_raw_samples),
+        of("PrivateThresholds", _raw_thresholds(), alone, RECORD),
     ]
 
 
@@ -641,6 +665,7 @@ CATALOGUE: tuple[Fit, ...] = tuple(
         *_pate_fits(),
         *_attribute_fits(),
         *_gradient_fits(),
+        *_threshold_fits(),
         *_generator_fits(),
         *_raw_fits(),
         *_plain_fits(),

@@ -30,11 +30,12 @@ from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogistic
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
-from skfairdp.postprocessing import FineTuning, Thresholds
+from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
 NOT_IN_THE_SUITE = {
+    "NamedEstimator": "the base of all estimators of the package: it has no fit",
     "ParityPenaltyStudent": "its target is a table of noisy vote shares, not a column of labels",
     "DemographicParityFilter": "a sampler: it has fit_resample(X, y), which the suite does not know, and no fit",
     "GeneratorBackend": "the base of backends: a configuration without fit",
@@ -133,6 +134,21 @@ class FairnessCalibratorOfItsRows(FairnessCalibrator):
         return super().fit(X, sensitive_features=sensitive_features)
 
 
+class PrivateThresholdsOfItsRows(PrivateThresholds):
+    """The suite brings no fitted classifier; one fitted on its rows serves."""
+
+    @property
+    def classes(self):
+        return getattr(getattr(self, "_fitted", None), "classes_", None)
+
+    def _fitted_estimator(self):
+        return self._fitted
+
+    def fit(self, X, y, *, sensitive_features=None):
+        self._fitted = clone(self.estimator).fit(X, y)
+        return super().fit(X, y, sensitive_features=sensitive_features)
+
+
 class PublicPreprocessorOfItsRows(PublicPreprocessor):
     """The suite brings tables of many widths; the rows given to fit serve as the public ones."""
 
@@ -186,6 +202,14 @@ def fast_instances():
             cv=ShuffleSplit(2, test_size=0.25, random_state=0),
         ),
         PrivateSearchCV(PATEClassifier(**SEEDED), {"n_teachers": [2, 3]}, score_epsilon=1e4),
+        of_column_zero(PrivateThresholdsOfItsRows)(
+            LogisticRegression(),
+            constraints="equalized_odds",
+            epsilon=1000.0,
+            groups=[0, 1],
+            noise_seed=0,
+            random_state=0,
+        ),
         of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), gap_weight=0.3),
         of_column_zero(FairnessCalibratorOfItsRows)(
             LogisticRegression(), gamma=0.1, method=Thresholds(group_at_prediction=True)

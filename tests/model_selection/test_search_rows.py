@@ -28,8 +28,8 @@ from skfairdp import (
     PrivateSearchCV,
     SFPATEClassifier,
 )
+from skfairdp._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.gradient import mlp
-from skfairdp.model_selection._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.model_selection._scores import ScoreTable
 from tests._tools.searches import Toy, ToyOfGuests, make_rows
 
@@ -327,7 +327,7 @@ def scored_rows(search, monkeypatch):
         return real(self, label_codes, *rest)
 
     monkeypatch.setattr(ScoreTable, "release", watched)
-    monkeypatch.setattr("skfairdp.model_selection._row_wise._copies", lambda fitted: lambda: fitted)
+    monkeypatch.setattr("skfairdp._row_wise._copies", lambda fitted: lambda: fitted)
     marked = np.column_stack([X[:, 0], np.arange(len(X))])
     search(Marks()).fit(marked, Y, sensitive_features=Z)
     return found

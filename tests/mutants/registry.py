@@ -32,6 +32,7 @@ RELEASES = tests_in("generative.test_releases")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
+PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
 PFLD_GUARANTEE = tests_in("lagrangian.test_pfld_guarantee")
@@ -66,6 +67,8 @@ RELEASE_ACCOUNTING = tests_in("statistical.test_release_accounting")
 ZERO_NOISE_DIFFERENTIAL = tests_in("statistical.test_zero_noise_differential")
 TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
+
+REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 
 
 NOTICED: dict[str, Noticed] = {
@@ -968,5 +971,23 @@ NOTICED: dict[str, Noticed] = {
     ),
     "own_rows.tables_weighed_by_how_well_they_fit_the_private_labels": also(
         OWN_ROWS("test_the_weight_of_the_tables_follows_public_numbers_only"),
+    ),
+    # ---- thresholding.py ----------------------------------------------------------------------------------------
+    "thresholding.bins_for_nothing": trap(
+        5,
+        PRIVATE_THRESHOLDS("test_both_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+    ),
+    "thresholding.half_the_sensitivity": also(
+        PRIVATE_THRESHOLDS(
+            "test_one_record_moves_each_table_by_no_more_than_its_sensitivity",
+            relation=REPLACED,
+            bound=math.sqrt(2),
+        )
+    ),
+    "thresholding.the_classifier_for_nothing": trap(
+        5, PRIVATE_THRESHOLDS("test_the_guarantee_of_a_private_classifier_is_composed_and_charged_once")
+    ),
+    "thresholding.a_row_without_a_score_ends_the_fit": trap(
+        36, PRIVATE_THRESHOLDS("test_one_row_that_the_classifier_fails_on_does_not_stop_the_fit")
     ),
 }

@@ -4,9 +4,10 @@ import contextlib
 
 import numpy as np
 
+from skfairdp import _row_wise
 from skfairdp._teachers import _classifiers, run_tasks
 from skfairdp.model_selection import _composed_epsilon as _totals
-from skfairdp.model_selection import _frame, _frontier, _private_search, _row_wise, _scores, _search_data, _transfer
+from skfairdp.model_selection import _frame, _frontier, _private_search, _scores, _search_data, _transfer
 from skfairdp.model_selection import _search_run as _run
 from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._random_trials import Trials

@@ -1,0 +1,131 @@
+"""What private thresholds release: scores by cell of a fine grid, then rows by bin of the score, group and label."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
+
+__all__ = ["BinsPlan", "bins_of", "edges_from"]
+
+Array = NDArray[np.float64]
+
+GRID = 128  # cells of equal width
+MOST_BINS = 32
+FOR_EDGES = 0.2  # of the squared cost: where bins end matters less than what they hold
+ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations of its noise, on average
+
+
+@dataclass(frozen=True)
+class BinsPlan:
+    """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by one.
+
+    Parameters
+    ----------
+    n_rows, n_groups : int
+        Public.
+    epsilon, delta : float
+        Of both together.
+    relation : NeighboringRelation
+        A null record is in no cell, and moves one.
+
+    Examples
+    --------
+    >>> from skfairdp.postprocessing._bins import BinsPlan
+    >>> from skfairdp.privacy import NeighboringRelation, epsilon_of
+    >>> plan = BinsPlan(30_000, 2, 1.0, 1e-5, NeighboringRelation.REPLACE_ONE)
+    >>> plan.n_bins, round(plan.table.sigma, 2), round(epsilon_of(plan.event, 1e-5), 6)
+    (32, 5.9, 1.0)
+    """
+
+    n_rows: int
+    n_groups: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+
+    @property
+    def histogram(self) -> GaussianMechanism:
+        """For the scores by cell of the grid."""
+        return self._of(FOR_EDGES)
+
+    @property
+    def table(self) -> GaussianMechanism:
+        """For the rows by bin, group and label."""
+        return self._of(1 - FOR_EDGES)
+
+    def _of(self, share: float) -> GaussianMechanism:
+        sensitivity = 1.0 if self.relation is NeighboringRelation.ZERO_OUT else math.sqrt(2.0)
+        mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
+        return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
+
+    @property
+    def n_bins(self) -> int:
+        """As many as the noise lets one tell apart: a function of public numbers."""
+        cells = self.n_rows / (ROWS_PER_NOISE * self.table.sigma)
+        return int(np.clip(cells / (2 * self.n_groups), 2, MOST_BINS))
+
+    @property
+    def event(self) -> DpEvent:
+        """Both releases."""
+        return compose(self.histogram.event, self.table.event)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return "a noisy histogram of scores", "noisy counts by bin of the score, group and label"
+
+    def released(
+        self, scores: Array, groups: NDArray[np.int64], y: NDArray[np.int64], noise: NoiseSource
+    ) -> tuple[Array, Array]:
+        """Release where bins end, and what they hold.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            In [0, 1].
+        groups, y : ndarray of int of shape (n_rows,)
+        noise : NoiseSource
+
+        Returns
+        -------
+        edges : ndarray of shape (n_bins - 1,)
+        counts : ndarray of shape (n_bins, n_groups, 2)
+            Noisy: they may be negative.
+        """
+        fine = np.bincount(np.minimum((scores * GRID).astype(np.int64), GRID - 1), minlength=GRID)
+        edges = edges_from(self.histogram.release(fine, noise), self.n_bins)
+        shape = (len(edges) + 1, self.n_groups, 2)
+        cells = np.ravel_multi_index((bins_of(scores, edges), groups, y), shape)
+        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        return edges, self.table.release(counts, noise)
+
+
+def edges_from(histogram: Array, n_bins: int) -> Array:
+    """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them.
+
+    Parameters
+    ----------
+    histogram : ndarray of shape (GRID,)
+    n_bins : int
+        At most so many.
+
+    Returns
+    -------
+    ndarray of shape (at most n_bins - 1,)
+        Increasing, in (0, 1).
+    """
+    seen = np.cumsum(np.maximum(histogram, 0.0))
+    wanted = np.arange(1, n_bins) / n_bins * max(float(seen[-1]), 1e-9)
+    ends = np.searchsorted(seen, wanted) + 1
+    nearest = int(np.abs(ends - GRID // 2).argmin())
+    ends[nearest] = GRID // 2
+    ends = np.unique(ends)
+    return ends[ends < GRID] / GRID
+
+
+def bins_of(scores: Array, edges: Array) -> NDArray[np.int64]:
+    """The bin of every score."""
+    return np.searchsorted(edges, scores, side="right").astype(np.int64)

@@ -1,0 +1,113 @@
+"""The most accurate randomised answers, bin by bin, that meet constraints on rates: a small linear program."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from skfairdp.fairness import RateConstraints
+
+__all__ = ["coins_of", "fair_answers", "predicted_counts"]
+
+Array = NDArray[np.float64]
+
+# What a violation of 1 costs, in accuracy: no constraint is ever broken for accuracy's sake.
+_PRICE = 100.0
+
+
+def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool) -> Array:
+    """Return how often each bin is answered by the second class, so that constraints hold on the counts.
+
+    Where nothing meets them, they are broken by as little as possible. With groups a higher score has never less of a
+    chance within its group. Without, bins are free: a rule that knows nothing but the score has no other way to parity.
+
+    Parameters
+    ----------
+    constraints : RateConstraints
+        For two classes.
+    counts : ndarray of shape (n_bins, n_groups, 2)
+        Rows by bin, group and true class; noise may have made some negative.
+    by_group : bool
+        Whether an answer may follow the group.
+
+    Returns
+    -------
+    ndarray of shape (n_groups or 1, n_bins)
+        In [0, 1].
+    """
+    n_bins, n_groups, _ = counts.shape
+    n_rules = n_groups if by_group else 1
+    sizes = sizes_of(counts)
+    total = sizes.sum()
+    gain = _by_rule((counts[..., 1] - counts[..., 0]) / total, by_group)
+    lines, bounds = [], []
+    for j, unit in enumerate(np.eye(constraints.n_inequalities)):
+        weights = constraints.row_weights(unit, sizes)
+        slope = np.einsum("bgy,gy->bg", counts, weights[..., 1] - weights[..., 0]) / total
+        lines.append(np.append(_by_rule(slope, by_group), -1.0))
+        bounds.append(constraints.bounds[j] - float((counts * weights[..., 0]).sum() / total))
+    if by_group:
+        for rule in range(n_rules):
+            for low in range(n_bins - 1):
+                line = np.zeros(n_rules * n_bins + 1)
+                line[rule * n_bins + low], line[rule * n_bins + low + 1] = 1.0, -1.0
+                lines.append(line)
+                bounds.append(0.0)
+    limits = [(0.0, 1.0)] * (n_rules * n_bins) + [(0.0, None)]
+    found = linprog(np.append(-gain, _PRICE), A_ub=np.array(lines), b_ub=np.array(bounds), bounds=limits)
+    assert found.x is not None  # all answers are feasible at the price of a violation
+    return np.clip(found.x[:-1], 0.0, 1.0).reshape(n_rules, n_bins)
+
+
+def predicted_counts(counts: Array, answers: Array) -> Array:
+    """Rows by group, true and predicted class, as the answers have them on average.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_bins, n_groups, 2)
+    answers : ndarray of shape (n_groups or 1, n_bins)
+
+    Returns
+    -------
+    ndarray of shape (n_groups, 2, 2)
+    """
+    chances = np.broadcast_to(answers, (counts.shape[1], counts.shape[0])).T
+    second = np.einsum("bgy,bg->gy", counts, chances)
+    return np.stack([counts.sum(0) - second, second], axis=-1)
+
+
+def sizes_of(counts: Array) -> Array:
+    """Rows by group and true class; noise may leave a small cell with nothing, or less."""
+    sizes = counts.sum(0)
+    return np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
+
+
+def coins_of(rows: Array, key: bytes) -> Array:
+    """A number in [0, 1) for every row, which looks random and follows from the row and the key alone.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+    key : bytes
+        At most 64 of them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.postprocessing._fair_answers import coins_of
+    >>> coins_of(np.array([[1.0, 0.0], [2.0, 0.5], [1.0, -0.0]]), b"key").round(3)
+    array([0.638, 0.682, 0.638])
+    """
+    cells = np.ascontiguousarray(rows, dtype="<f8") + 0.0  # one zero, not two
+    words = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in cells]
+    return (np.frombuffer(b"".join(words), dtype="<u8") >> np.uint64(11)) / 2.0**53
+
+
+def _by_rule(slopes: Array, by_group: bool) -> Array:
+    """One number for each group and bin, or for each bin: (n_bins, n_groups) → (n_rules * n_bins,)."""
+    return (slopes.T if by_group else slopes.sum(1, keepdims=True).T).ravel()

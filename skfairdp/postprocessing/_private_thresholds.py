@@ -1,0 +1,452 @@
+"""Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._docs import shared_docs
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._inputs import TrainingData, read_features, read_labels, read_training
+from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
+from skfairdp._typing import ArrayLike
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
+from skfairdp.fairness import RateConstraints, read_rate_constraints
+from skfairdp.postprocessing._bins import BinsPlan, bins_of
+from skfairdp.postprocessing._fair_answers import coins_of, fair_answers, predicted_counts
+from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
+from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
+from skfairdp.schema import RawTable, Schema, schema_of
+from skfairdp.utils import (
+    RandomStateLike,
+    as_groups,
+    encode_labels,
+    public_generator,
+    split_sensitive_columns,
+    warn_caller,
+)
+from skfairdp.utils._sklearn import HasMethods, Interval
+
+__all__ = ["PrivateThresholds"]
+
+_OWNER = "PrivateThresholds"
+_UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
+
+
+@shared_docs
+class PrivateThresholds(PrivateClassifier):
+    """Make a fitted classifier of two classes fair by private rows with labels and groups: no public rows are needed.
+
+    **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features, label and
+    group. Two noisy tables of counts are released: the scores, by which bins are chosen, and the rows by bin of the
+    score, group and label. Everything after that is post-processing. The fitted object holds the classifier as well, so
+    ``privacy_`` **composes the classifier's own guarantee with that of the tables**, wherever it has a ``privacy_``:
+    that covers people who are in the rows of both fits; people in one of them only have less at stake. The ledger is
+    charged for the tables alone. A classifier without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning:
+    had it seen these rows, nothing would protect them.
+
+    *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
+    the constraints hold on the released counts. On new rows they hold up to noise and sampling. Which answer a row gets
+    follows from a keyed hash of its features: predictions are the same however often and in whatever order you ask.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted already, of two classes, with ``predict_proba`` or ``decision_function``. Wrap it in
+        ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as searches do. It is not changed.
+    constraints : str, RateParity, RateBound, fairlearn moment, or list of them, default="demographic_parity"
+        What is to hold: "equalized_odds", "equal_opportunity", "accuracy_parity" and others, see
+        :class:`skfairdp.fairness.RateParity`. Names stand for a difference of at most 0.01.
+    epsilon : float, default=1.0
+        Privacy budget of the tables, in [1e-3, 1e6].
+    {delta}
+    group_at_prediction : bool, default=False
+        Let ``predict`` and ``score`` read the group of each row. Without it a rule sees the score alone, and parity
+        costs more accuracy; that rule may favour lower scores over higher ones.
+    {groups}
+    {sensitive_columns}
+    {schema}
+    random_state : int, RandomState, Generator or None, default=None
+        Public: makes the key of the hash that settles randomised answers.
+    {noise_seed}
+    {ledger}
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The classifier whose scores are read.
+    edges_ : ndarray of shape (n_bins - 1,)
+        Where bins of scores end. Released.
+    counts_ : ndarray of shape (n_bins, n_groups, 2)
+        Noisy counts of rows by bin, group and label. Released, may be negative.
+    answers_ : ndarray of shape (n_groups or 1, n_bins)
+        The chance that a bin is answered by the second class.
+    violation_ : float
+        By how much the answers break the worst constraint on the released counts; 0 where all of them hold.
+    {classes_}
+    {groups_}
+    {privacy_}
+    {epsilon_spent_}
+    {n_features_in_}
+    {feature_names_in_}
+
+    Raises
+    ------
+    {fit_raises}
+
+    See Also
+    --------
+    FairnessCalibrator : Calibrates on public rows without labels, which costs no budget.
+
+    Examples
+    --------
+    >>> from skfairdp import FairDPSGDClassifier, PrivacyLedger
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.metrics import demographic_disparity
+    >>> from skfairdp.postprocessing import PrivateThresholds
+    >>> X, y, groups = make_biased_classification(12_000, disparity=0.3, random_state=0)
+    >>> train, test = slice(0, 8000), slice(8000, None)
+    >>> ledger = PrivacyLedger(epsilon=1.0)
+    >>> model = FairDPSGDClassifier(epsilon=0.8, lam=0.0, classes=[0, 1], random_state=0, ledger=ledger)
+    >>> model = model.fit(X[train], y[train])
+    >>> fair = PrivateThresholds(model, epsilon=0.4, group_at_prediction=True, groups=[0, 1], ledger=ledger)
+    >>> fair = fair.fit(X[train], y[train], sensitive_features=groups[train])
+    >>> predicted = fair.predict(X[test], sensitive_features=groups[test])
+    >>> before, after = (
+    ...     demographic_disparity(None, labels, sensitive_features=groups[test])
+    ...     for labels in (model.predict(X[test]), predicted)
+    ... )
+    >>> after < 0.1 < before, fair.epsilon_spent_ <= 1.0  # of both fits
+    (True, True)
+    """
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__predict = {"sensitive_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "constraints": "no_validation",
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "group_at_prediction": ["boolean"],
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger")
+        },
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraints: Any = "demographic_parity",
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        group_at_prediction: bool = False,
+        groups: Sequence[Any] | None = None,
+        sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
+        random_state: RandomStateLike = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraints = constraints
+        self.epsilon = epsilon
+        self.delta = delta
+        self.group_at_prediction = group_at_prediction
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+        self.schema = schema
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+    ) -> "PrivateThresholds":
+        """Release the tables and find the answers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private rows, as the classifier predicts them.
+        y : array-like of shape (n_rows,), default=None
+            Private labels. None takes those of X, where a schema says which column holds them.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Private groups. Needed unless ``sensitive_columns`` or a schema names them.
+
+        Returns
+        -------
+        {returns_self}
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            The classifier states no guarantee of its own.
+        FairnessWarning
+            No answers meet the constraints; noise leaves the rates of a group uncertain by more than 0.05.
+        """
+        data = self._read(X, y, sensitive_features=sensitive_features)
+        plan = self._plan(data)
+        model, classes = self._fitted_estimator(), data.classes
+        assert data.groups is not None and data.domain is not None
+        constraints = self._constraints(data.domain, classes)
+        self._with_model(self._own_report(plan))  # what cannot be composed is refused before anything is spent
+        table = self._rows_for(model, X, data.X)
+
+        with self._spend(plan, data.reads) as noise:
+            scores = scores_of(model, table)
+            edges, counts = plan.released(scores, data.groups, data.y, noise)
+
+        self.privacy_ = self._with_model(self.privacy_)
+        self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
+        self.edges_, self.counts_ = edges, counts
+        self.answers_ = fair_answers(constraints, counts, by_group=self.group_at_prediction)
+        self.violation_ = constraints.largest_violation(predicted_counts(counts, self.answers_))
+        self._key = public_generator(self.random_state).bytes(16)
+        self._warn(plan)
+        return self
+
+    def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        {X_predict}
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Group of each row; read with ``group_at_prediction=True`` only, and then needed unless
+            ``sensitive_columns`` or a schema names it.
+
+        Returns
+        -------
+        {returns_labels}
+        """
+        check_is_fitted(self, "answers_")
+        features = read_features(self, X)
+        bins = bins_of(scores_of(self.estimator_, self._rows_for(self.estimator_, X, features)), self.edges_)
+        rules = np.zeros(len(bins), dtype=np.int64)
+        if len(self.answers_) > 1:
+            rules = self._groups_to_come(X, sensitive_features, len(bins))
+        second = coins_of(features, self._key) < self.answers_[rules, bins]
+        return np.asarray(self.classes_[second.astype(np.int64)])
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy on the given rows.
+
+        Parameters
+        ----------
+        {X_predict}
+        y : array-like of shape (n_rows,), default=None
+            Their labels. None takes those of X, where a schema says which column holds them.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            As for :meth:`predict`.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Share of the rows that are predicted rightly.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        right = np.asarray(read_labels(self, y, len(predicted), X) == predicted, dtype=bool)
+        return float(accuracy_score(np.ones(len(right), dtype=bool), right, sample_weight=sample_weight))
+
+    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
+        """What ``fit`` with the same arguments is going to certify, before anything is released.
+
+        Parameters
+        ----------
+        X, y, **fit_params : object
+            As for ``fit``.
+
+        Returns
+        -------
+        PrivacySpent
+            Equal to the ``privacy_`` of the fit but for its list of public values.
+        """
+        return self._with_model(super().planned_privacy(X, y, **fit_params))
+
+    # ------------------------------------------------------------------ pieces
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """The classes of the classifier, which are public like itself; a schema says its own."""
+        return None if self.schema is not None else getattr(self.estimator, "classes_", None)
+
+    def _fitted_estimator(self) -> Any:
+        if self.estimator is None:
+            raise ValueError(f"{_OWNER} needs a fitted classifier: give one with the 'estimator' parameter.")
+        return fitted_classifier(self.estimator, owner=_OWNER)
+
+    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> TrainingData:
+        self._validate_params()
+        schema_of(self)
+        read_rate_constraints(self.constraints, _OWNER)
+        model = self._fitted_estimator()
+        if len(model.classes_) != 2:
+            raise ValueError(
+                f"Only binary classification is supported by {_OWNER}: its 'estimator' must know two classes. Use "
+                "FairDPSGDClassifier, which takes the same constraints, for more."
+            )
+        if not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
+            raise ValueError(
+                f"The 'estimator' of {_OWNER} needs predict_proba or decision_function; {type(model).__name__} has "
+                "neither. Give one with scores."
+            )
+        check_rows_alone([_Scores(_thawed(model))], _OWNER)
+        data = read_training(
+            self, X, y, sensitive_features=sensitive_features, groups="private", protects=self._relation(model).protects
+        )
+        if not np.array_equal(np.asarray(model.classes_), data.classes):
+            raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
+        stated = attribute_of(model, "privacy_") is not None
+        data.reads.note("the classifier", "given", type(model).__name__, "" if stated else "outside the guarantee")
+        if not stated:
+            warn_caller(
+                f"The {type(model).__name__} given to {_OWNER} has no privacy_, so it counts as public. If it has seen "
+                "these rows, nothing protects them: fit a private classifier instead, or one on public rows.",
+                PrivacyLeakWarning,
+            )
+        return data
+
+    def _plan(self, data: TrainingData) -> BinsPlan:
+        assert data.domain is not None
+        self._constraints(data.domain, data.classes)
+        relation = self._relation(self._fitted_estimator())
+        return BinsPlan(len(data.X), len(data.domain), float(self.epsilon), float(self.delta), relation)
+
+    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
+        model = clone(self)
+        model.estimator = self.estimator  # a clone of it would not be fitted
+        plan = model._plan(model._read(X, y, **fit_params))
+        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
+
+    def _constraints(self, domain: NDArray[np.object_], classes: NDArray[Any]) -> RateConstraints:
+        asked = read_rate_constraints(self.constraints, _OWNER)
+        return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER)
+
+    def _relation(self, model: Any) -> NeighboringRelation:
+        """That of the classifier, so that both guarantees add up."""
+        stated = attribute_of(model, "privacy_")
+        if stated is None:
+            return NeighboringRelation.REPLACE_ONE
+        relation = NeighboringRelation(stated.neighboring_relation)
+        if not relation.number_is_public:
+            raise ValueError(
+                f"{_OWNER} follows the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
+                "classifier without 'public_n_rows'."
+            )
+        return relation
+
+    def _own_report(self, plan: BinsPlan) -> PrivacySpent:
+        protects = plan.relation.protects
+        return PrivacySpent.of(plan.event, self.delta, protects=protects, neighboring_relation=plan.relation)
+
+    def _with_model(self, spent: PrivacySpent) -> PrivacySpent:
+        """Of the tables and the classifier, which the fitted object both holds."""
+        stated = attribute_of(self._fitted_estimator(), "privacy_")
+        if stated is None:
+            return spent
+        return PrivacySpent.of(
+            compose(stated.event, spent.event),
+            spent.delta,
+            protects=spent.protects,
+            neighboring_relation=spent.neighboring_relation,
+            secret_noise=all(one.epsilon == one.mechanism_epsilon for one in (stated, spent)),
+            public=dict.fromkeys((*stated.public, *spent.public)),
+            performed=(*stated.performed, *spent.performed),
+        )
+
+    def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
+        """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""
+        if self.schema is not None:
+            nested = model.get_params(deep=True)
+            of_its_own = any(name.split("__")[-1] == "schema" and nested[name] is not None for name in nested)
+            return X if of_its_own else features
+        if self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == self.n_features_in_:
+            return X
+        names = getattr(model, "feature_names_in_", None)
+        return features if names is None else pd.DataFrame(features, columns=names)
+
+    def _groups_to_come(self, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
+        if self.schema is not None:
+            return RawTable.read(self.schema, X, owner=_OWNER).groups(given)
+        if self.sensitive_columns is not None:
+            _, given = split_sensitive_columns(X, self.sensitive_columns, owner=_OWNER)
+        if given is None:
+            raise ValueError(f"{_OWNER} with group_at_prediction=True needs sensitive_features to predict.")
+        values = as_groups(given, n_rows, owner=_OWNER)
+        return encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
+
+    def _warn(self, plan: BinsPlan) -> None:
+        """Everything told here is released, or follows from it."""
+        if self.violation_ > 1e-6:
+            warn_caller(
+                f"No answers of {_OWNER} meet its constraints: the best break one by {self.violation_:.3g}. Allow "
+                "more, or let it see the group (group_at_prediction=True).",
+                FairnessWarning,
+            )
+        rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
+        unsure = plan.table.sigma * np.sqrt(2 * len(self.counts_)) / rows
+        if unsure.max() > _UNSURE:
+            warn_caller(
+                f"By its noise alone {_OWNER} knows the rates of the group {self.groups_[unsure.argmax()]!r} to "
+                f"±{unsure.max():.2g} only, and the constraints hold no better. More rows or a larger epsilon would "
+                "help.",
+                FairnessWarning,
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = False
+        return tags
+
+
+class _Scores(BaseEstimator):
+    """A classifier's chance of the second class, as what it "predicts" for a row."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        return probabilities(self.estimator, X, 2, owner=_OWNER)[:, 1]
+
+
+def _thawed(model: Any) -> Any:
+    """Out of its FrozenEstimator, which hides the parameters of what it holds."""
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    return model
+
+
+def scores_of(model: Any, table: Any) -> NDArray[np.float64]:
+    """Scores in [0, 1], each a function of its own row; 0 for a row that the classifier has no score for.
+
+    Parameters
+    ----------
+    model : classifier
+    table : rows, as it reads them
+    """
+    found = row_wise_predictions(_Scores(_thawed(model)), table, None, at_once=True)
+    scores: NDArray[np.float64] = np.array([0.0 if score is NO_CLASS else score for score in found], dtype=np.float64)
+    # what rounding leaves does not decide between two bins
+    return np.asarray(np.round(np.clip(scores, 0.0, 1.0), 12), dtype=np.float64)

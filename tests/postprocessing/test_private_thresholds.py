@@ -1,0 +1,372 @@
+"""PrivateThresholds: constraints hold on the released counts at the least loss, and every release is paid for."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skfairdp import FairDPSGDClassifier, PFLDClassifier, PrivacyLedger, SchemaEncoder
+from skfairdp.datasets import make_biased_classification
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
+from skfairdp.gradient import mlp
+from skfairdp.lagrangian import mlp as fld_mlp
+from skfairdp.postprocessing import PrivateThresholds
+from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
+from skfairdp.postprocessing._fair_answers import coins_of, fair_answers, predicted_counts
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
+from tests._tools.raw import RAW_SCHEMA, raw_rows
+from tests._tools.sources import RecordingNoise, recording_noise
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*given to PrivateThresholds has no privacy_"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+]
+
+X, Y, GROUPS = make_biased_classification(6000, disparity=0.3, random_state=0)
+PUBLIC = LogisticRegression().fit(X[:1000], Y[:1000])
+TRAIN, TEST = slice(1000, 4000), slice(4000, 6000)
+NULL, REPLACED = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+NOTIONS = ["demographic_parity", "equalized_odds", "equal_opportunity", "false_positive_rate_parity"]
+
+
+def asked(constraints, n_groups=2):
+    return RateConstraints(read_rate_constraints(constraints, "a test"), list(range(n_groups)), [0, 1])
+
+
+def made(model=PUBLIC, **options):
+    return PrivateThresholds(model, **{"epsilon": 2.0, "groups": [0, 1], "random_state": 0, **options})
+
+
+def fitted(model=PUBLIC, rows=TRAIN, **options):
+    return made(model, **options).fit(X[rows], Y[rows], sensitive_features=GROUPS[rows])
+
+
+def toy_counts(seed, n_bins=3, n_groups=2):
+    rng = np.random.default_rng(seed)
+    chance = np.linspace(0.1, 0.9, n_bins)[:, None] * np.linspace(0.7, 1.0, n_groups)
+    rows = rng.integers(5, 60, (n_bins, n_groups))
+    second = np.round(rows * chance)
+    return np.stack([rows - second, second], axis=-1)
+
+
+# ---- the answers -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("by_group", [True, False])
+@pytest.mark.parametrize("notion", [*NOTIONS, RateParity("selection_rate", ratio_bound=0.8)])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_without_noise_the_constraints_hold_on_the_counts(notion, by_group, n_groups):
+    for seed in range(5):
+        counts = toy_counts(seed, n_bins=6, n_groups=n_groups)
+        constraints = asked(notion, n_groups)
+        answers = fair_answers(constraints, counts, by_group=by_group)
+        assert answers.shape == (n_groups if by_group else 1, 6)
+        assert constraints.largest_violation(predicted_counts(counts, answers)) < 1e-7
+        assert not by_group or (np.diff(answers, axis=1) > -1e-9).all()
+
+
+@pytest.mark.parametrize("by_group", [True, False])
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_no_answers_that_meet_the_constraints_are_more_accurate(notion, by_group):
+    """Against every table of answers in steps of a quarter."""
+    counts = toy_counts(1)
+    constraints = asked([RateParity(one.rate, 0.1) for one in read_rate_constraints(notion, "a test")])
+    steps = list(itertools.product(np.linspace(0, 1, 5), repeat=3))
+    if by_group:
+        steps = [rule for rule in steps if list(rule) == sorted(rule)]
+
+    def accuracy(answers):
+        return np.einsum("gyy->", predicted_counts(counts, np.asarray(answers))) / counts.sum()
+
+    tables = [np.array(rules) for rules in itertools.product(steps, repeat=2 if by_group else 1)]
+    fair = [t for t in tables if constraints.largest_violation(predicted_counts(counts, t)) <= 1e-12]
+    best = max(map(accuracy, fair))
+    found = accuracy(fair_answers(constraints, counts, by_group=by_group))
+    assert len(fair) > 2 and best - 1e-9 <= found <= best + 0.1
+
+
+def test_where_constraints_contradict_each_other_they_are_broken_as_little_as_possible():
+    counts = toy_counts(0, n_bins=6)
+    both = [RateBound("selection_rate", upper=0.2), RateBound("selection_rate", lower=0.5)]
+    answers = fair_answers(asked(both), counts, by_group=True)
+    assert asked(both).largest_violation(predicted_counts(counts, answers)) == pytest.approx(0.15)
+    with pytest.warns(FairnessWarning, match="No answers of PrivateThresholds meet its constraints"):
+        assert fitted(constraints=both).violation_ == pytest.approx(0.15, abs=1e-6)
+
+
+def test_without_a_need_the_models_own_answers_are_kept():
+    with recording_noise(0):
+        model = fitted(constraints=RateParity("selection_rate", 1.0))
+    assert 0.5 in model.edges_
+    before, after = PUBLIC.score(X[TEST], Y[TEST]), model.score(X[TEST], Y[TEST])
+    assert abs(before - after) < 0.01
+
+
+@pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("aware", [True, False])
+def test_on_rows_to_come_the_gap_is_near_what_was_asked(notion, aware):
+    with recording_noise(entropy=3):
+        model = fitted(constraints=notion, group_at_prediction=aware)
+    predicted = model.predict(X[TEST], sensitive_features=GROUPS[TEST])
+    constraints = asked(notion)
+    before = constraints.largest_violation(constraints.tally(GROUPS[TEST], Y[TEST], PUBLIC.predict(X[TEST])))
+    after = constraints.largest_violation(constraints.tally(GROUPS[TEST], Y[TEST], predicted))
+    assert after < 0.08 and (notion == "equalized_odds" or before > 0.2)
+
+
+# ---- predictions -----------------------------------------------------------------------------------------------
+def test_a_prediction_follows_from_its_row_and_is_the_same_in_any_order_and_container():
+    model = fitted()
+    whole = model.predict(X[TEST])
+    order = np.random.default_rng(0).permutation(2000)
+    np.testing.assert_array_equal(model.predict(X[TEST][order]), whole[order])
+    np.testing.assert_array_equal([model.predict(X[i : i + 1])[0] for i in range(4000, 4040)], whole[:40])
+    np.testing.assert_array_equal(model.predict(X[TEST].tolist()), whole)
+
+
+def test_answers_come_as_often_as_their_chance_says():
+    model = fitted()
+    bins = bins_of(PUBLIC.predict_proba(X[TEST])[:, 1], model.edges_)
+    expected = model.answers_[0, bins]
+    assert ((expected > 0.01) & (expected < 0.99)).sum() > 20  # some answers are drawn
+    predicted = model.predict(X[TEST])
+    assert abs(predicted.mean() - expected.mean()) < 4 * np.sqrt(expected @ (1 - expected)) / len(bins) + 1e-3
+    assert set(predicted[expected < 1e-9]) <= {0} and set(predicted[expected > 1 - 1e-9]) <= {1}
+
+
+def test_coins_are_uniform_and_another_key_tosses_them_anew():
+    rows = np.random.default_rng(0).normal(size=(4000, 3))
+    first, second = coins_of(rows, b"one"), coins_of(rows, b"two")
+    assert np.abs(np.sort(first) - np.linspace(0, 1, 4000)).max() < 0.03
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.05 and first.max() < 1
+    assert coins_of(-0.0 * rows, b"one").max() == coins_of(0.0 * rows, b"one").min()
+
+
+# ---- the guarantee ---------------------------------------------------------------------------------------------
+def values_of(plan, scores, groups, y, histogram):
+    """What noise is added to, where the first release says this histogram."""
+    source = RecordingNoise(0, exact=True, answer=lambda r: histogram if np.size(r.output) == GRID else r.output)
+    plan.released(scores, groups, y, source)
+    return [np.asarray(release.value, dtype=float).ravel() for release in source.record.releases]
+
+
+@pytest.mark.parametrize(("relation", "bound"), [(REPLACED, np.sqrt(2)), (NULL, 1.0)])
+def test_one_record_moves_each_table_by_no_more_than_its_sensitivity(relation, bound):
+    rng = np.random.default_rng(0)
+    plan = BinsPlan(40, 2, 500.0, 1e-5, relation)
+    scores, groups, y = rng.random(40), rng.integers(2, size=40), rng.integers(2, size=40)
+    released = np.full(GRID, 1.0)  # the second table follows it, and is compared where it is given
+    histogram, table = values_of(plan, scores, groups, y, released)
+    assert len(histogram) == GRID and len(table) == 4 * plan.n_bins > 40
+    moved = []
+    for i in range(40):
+        others = [(s, g, k) for s in (0.0, 0.3, 0.999, 1.0) for g in (0, 1) for k in (0, 1)]
+        neighbours = [(np.delete(scores, i), np.delete(groups, i), np.delete(y, i))]
+        if relation is REPLACED:
+            neighbours = [
+                tuple(np.concatenate([values[:i], [new], values[i + 1 :]]) for values, new in zip(
+                    (scores, groups, y), other, strict=True))
+                for other in others
+            ]  # fmt: skip
+        for s, g, k in neighbours:
+            fine, coarse = values_of(plan, s, g.astype(int), k.astype(int), released)
+            moved.append((np.linalg.norm(fine - histogram), np.linalg.norm(coarse - table)))
+    np.testing.assert_allclose(np.max(moved, axis=0), bound)
+    assert plan.histogram.sensitivity == plan.table.sensitivity == pytest.approx(bound)
+
+
+@pytest.mark.parametrize("relation", [REPLACED, NULL])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_both_tables_together_cost_at_most_epsilon(relation, epsilon):
+    plan = BinsPlan(3000, 2, epsilon, 1e-5, relation)
+    together = compose(plan.histogram.event, plan.table.event)
+    assert 0.999 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
+    assert epsilon_of(plan.event, 1e-5) == epsilon_of(together, 1e-5)
+
+
+def test_the_ledger_has_one_entry_of_two_releases():
+    ledger = PrivacyLedger(epsilon=2.0)
+    with recording_noise(entropy=0) as record:
+        model = fitted(ledger=ledger)
+    (entry,) = ledger.entries
+    assert entry.label == "PrivateThresholds" and entry.event == model.privacy_.event
+    plan = model._plan(model._read(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN]))
+    assert [release.mechanism for release in record.of(GaussianMechanism)] == [plan.histogram, plan.table]
+    assert len(record.releases) == 2 and 0.99 * 2 <= model.privacy_.epsilon <= 2
+    with pytest.raises(BudgetExceededError):
+        fitted(ledger=ledger)
+
+
+def test_the_noise_of_each_table_is_that_of_its_mechanism():
+    source = RecordingNoise(1.0, exact=True)
+    plan = BinsPlan(3000, 2, 1.0, 1e-5, REPLACED)
+    rng = np.random.default_rng(0)
+    plan.released(rng.random(3000), rng.integers(2, size=3000), rng.integers(2, size=3000), source)
+    for release, sigma in zip(source.record.releases, (plan.histogram.sigma, plan.table.sigma), strict=True):
+        np.testing.assert_allclose(release.noise, sigma)
+
+
+def private_model(ledger=None, **options):
+    net = mlp((), max_epochs=2, batch_size=100)
+    return FairDPSGDClassifier(epsilon=1.0, lam=0.0, net=net, classes=[0, 1], random_state=0, ledger=ledger, **options)
+
+
+def test_the_guarantee_of_a_private_classifier_is_composed_and_charged_once():
+    ledger = PrivacyLedger()
+    model = private_model(ledger).fit(X[TRAIN], Y[TRAIN])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        fair = fitted(model, epsilon=0.5, ledger=ledger)
+    spent = fair.privacy_
+    assert spent.neighboring_relation == NULL == model.privacy_.neighboring_relation
+    assert 1.0 < spent.epsilon <= 1.5 and spent.event == compose(model.privacy_.event, ledger.entries[1].event)
+    assert len(ledger.entries) == 2 and epsilon_of(ledger.entries[1].event, 1e-5) <= 0.5
+    assert fair.planned_privacy(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN]).event == spent.event
+    assert ledger.epsilon_spent == pytest.approx(spent.epsilon, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+def test_a_classifier_of_seeded_noise_protects_nobody():
+    model = private_model(noise_seed=0).fit(X[TRAIN], Y[TRAIN])
+    assert fitted(model).privacy_.epsilon == np.inf
+
+
+@pytest.mark.filterwarnings("default:.*given to PrivateThresholds has no privacy_")
+def test_a_classifier_without_a_guarantee_is_told():
+    with pytest.warns(PrivacyLeakWarning, match=r"LogisticRegression given to PrivateThresholds has no privacy_"):
+        model = fitted()
+    assert any("the classifier" in fact and "outside the guarantee" in fact for fact in model.privacy_.public)
+
+
+def test_with_a_classifier_that_protects_the_attribute_so_do_the_thresholds():
+    inner = PFLDClassifier(net=fld_mlp(max_epochs=1), groups=[0, 1], dual_steps=2, random_state=0)
+    inner.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert fitted(inner).privacy_.protects == "sensitive attribute"
+
+
+# ---- what is refused, before anything is spent -----------------------------------------------------------------
+class Leaning(LogisticRegression):
+    predicts_rows_alone = False
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "match"),
+    [
+        (None, ValueError, "needs a fitted classifier: give one with the 'estimator' parameter"),
+        (LogisticRegression(), NotFittedError, "Fit it first"),
+        (LinearRegression().fit(X, Y), ValueError, "must be a classifier with classes_"),
+        (LogisticRegression().fit(X, Y + (X[:, 0] > 1)), ValueError, "must know two classes. Use FairDPSGDClassifier"),
+        (Leaning().fit(X, Y), ValueError, "depends on the others"),
+    ],
+)
+def test_a_classifier_that_cannot_be_served_is_refused(model, kind, match):
+    ledger = PrivacyLedger()
+    with pytest.raises(kind, match=match):
+        fitted(model, ledger=ledger)
+    assert len(ledger.entries) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"constraints": "fair"}, "'constraints' parameter of PrivateThresholds must be one or several of"),
+        ({"constraints": RateBound("error_rate", upper=0.2, groups=["x"])}, "name 'x' in 'groups'"),
+        ({"epsilon": 0.0}, "'epsilon' parameter of PrivateThresholds"),
+        ({"group_at_prediction": "yes"}, "'group_at_prediction' parameter of PrivateThresholds"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(options, match):
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=match):
+        fitted(ledger=ledger, **options)
+    assert len(ledger.entries) == 0
+
+
+def test_a_secret_number_of_rows_is_refused():
+    with pytest.raises(ValueError, match="Fit the classifier without 'public_n_rows'"):
+        fitted(private_model(public_n_rows=3100).fit(X[TRAIN], Y[TRAIN]))
+
+
+def test_groups_are_needed_where_a_rule_reads_them():
+    model = fitted(group_at_prediction=True)
+    with pytest.raises(ValueError, match="needs sensitive_features to predict"):
+        model.predict(X[TEST])
+    assert model.score(X[TEST], Y[TEST], sensitive_features=GROUPS[TEST]) > 0.6
+    with pytest.raises(NotFittedError):
+        made().predict(X[TEST])
+
+
+def test_one_row_that_the_classifier_fails_on_does_not_stop_the_fit():
+    def refuse(rows):
+        if np.abs(rows).max() > 1e6:
+            raise RuntimeError("a row")
+        return rows
+
+    model = make_pipeline(FunctionTransformer(refuse), PUBLIC).fit(X[:300], Y[:300])
+    rows = slice(1000, 1200)
+    bad = X[rows].copy()
+    bad[3] = 1e9
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the classifier has no privacy_, and the rows are few
+            fair = made(FrozenEstimator(model)).fit(bad, Y[rows], sensitive_features=GROUPS[rows])
+    except RuntimeError:
+        pytest.fail("one row ended the fit")
+    assert fair.predict(bad[:5]).shape == (5,)
+
+
+# ---- tables of several kinds -----------------------------------------------------------------------------------
+def test_groups_may_be_a_column_of_x_and_names_reach_the_classifier():
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    named = make_pipeline(StandardScaler(), LogisticRegression()).fit(table[:1000], Y[:1000])
+    whole = table.assign(sex=GROUPS)
+    with recording_noise(0):
+        apart = made(named, group_at_prediction=True).fit(table[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+        inside = made(named, group_at_prediction=True, sensitive_columns="sex").fit(whole[TRAIN], Y[TRAIN])
+    np.testing.assert_array_equal(apart.counts_, inside.counts_)
+    np.testing.assert_array_equal(
+        apart.predict(table[TEST], sensitive_features=GROUPS[TEST]), inside.predict(whole[TEST])
+    )
+
+
+def test_a_schema_reads_raw_tables_for_both():
+    public, table, rows = raw_rows(400, seed=1), raw_rows(800, seed=0), raw_rows(60, seed=2)
+    pipeline = make_pipeline(SchemaEncoder(RAW_SCHEMA), LogisticRegression(max_iter=500))
+    pipeline.fit(public, public["income"])
+    numbers = LogisticRegression(max_iter=500).fit(SchemaEncoder(RAW_SCHEMA).transform(public), public["income"])
+    options = {"epsilon": 4.0, "schema": RAW_SCHEMA, "group_at_prediction": True, "random_state": 0}
+    with recording_noise(0):
+        models = [PrivateThresholds(model, **options).fit(table) for model in (pipeline, numbers)]
+    first, second = (model.predict(rows) for model in models)
+    np.testing.assert_array_equal(first, second)
+    assert models[0].groups_.tolist() == ["Female", "Male"] and set(first) <= {"<=50K", ">50K"}
+    assert models[0].score(rows) == np.mean(first == rows["income"])
+
+
+def test_decision_values_serve_as_scores_and_a_clone_keeps_a_frozen_classifier():
+    model = RidgeClassifier().fit(X[:1000], Y[:1000])
+    again = clone(made(FrozenEstimator(model))).fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert 0.5 in again.edges_ and again.score(X[TEST], Y[TEST]) > 0.5
+
+
+# ---- bins ------------------------------------------------------------------------------------------------------
+def test_bins_hold_about_equally_many_rows_and_end_at_the_models_threshold():
+    histogram = np.random.default_rng(0).multinomial(100_000, np.full(GRID, 1 / GRID))
+    edges = edges_from(histogram.astype(float), 8)
+    assert len(edges) == 7 and 0.5 in edges and np.diff(edges).max() <= 0.2
+    assert edges_from(np.full(GRID, -3.0), 8).tolist() == [0.5]  # nothing but noise
+    spike = np.zeros(GRID)
+    spike[0] = 1000.0
+    assert edges_from(spike, 8).tolist() == [1 / GRID, 0.5]
+
+
+def test_more_noise_leaves_fewer_bins():
+    numbers = [BinsPlan(5000, 2, epsilon, 1e-5, REPLACED).n_bins for epsilon in (0.01, 0.3, 1.0, 10.0)]
+    assert numbers == sorted(numbers) and numbers[0] == 2 and numbers[-1] > 20
