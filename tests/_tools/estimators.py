@@ -54,6 +54,8 @@ NOT_IN_THE_SUITE = {
     "Reweighting": "a part: its estimator asks it, and fits",
     "DPSGDF": "a part: its estimator asks it, and fits",
     "GlobalAdapt": "a part: its estimator asks it, and fits",
+    "FairTeachers": "a part: its estimator asks it, and fits",
+    "GroupTeachers": "a part: its estimator asks it, and fits",
     "GroupModel": "a part: its estimator asks it, and fits",
     "NoisyGradients": "a part: its estimator asks it, and fits",
     "SchemaEncoder": "it reads tables with the columns of its schema, not whatever table comes",
