@@ -35,6 +35,7 @@ from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
 from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, calibrate_noise
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
+from skfairdp.privacy._privacy_of import privacy_of
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._report import (
@@ -107,6 +108,7 @@ __all__ = [
     "gdp_epsilon",
     "gdp_mu",
     "group_privacy",
+    "privacy_of",
     "public_facts",
     "rdp_of",
     "rdp_to_epsilon",

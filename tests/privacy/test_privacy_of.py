@@ -1,0 +1,73 @@
+"""privacy_of: guarantees inside pipelines, ensembles and searches are composed, and what is not covered is named."""
+
+import pytest
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairdp import IDP3, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import epsilon_of, privacy_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+
+SPLIT = train_private_public_test_split(*make_biased_classification(1500, random_state=0), random_state=0)
+X, Y, PUBLIC = SPLIT.X, SPLIT.y, SPLIT.public
+
+
+def pate(epsilon=1.0, **options):
+    return PATEClassifier(epsilon=epsilon, n_teachers=8, classes=[0, 1], public_data=PUBLIC, **options)
+
+
+def test_of_a_private_estimator_and_a_post_processor_it_is_their_own():
+    model = pate().fit(X, Y)
+    assert privacy_of(model).epsilon == model.privacy_.epsilon
+    around = IDP3(model, groups=[0, 1]).fit(X, sensitive_features=SPLIT.sensitive_features)
+    assert privacy_of(around).epsilon == model.privacy_.epsilon
+    assert privacy_of(around).statement().epsilon == model.privacy_.epsilon
+
+
+def test_a_step_that_reads_private_rows_is_named():
+    model = make_pipeline(StandardScaler(), pate()).fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match="StandardScaler"):
+        spent = privacy_of(model)
+    assert any("StandardScaler" in fact for fact in spent.public)
+
+
+def test_two_models_that_vote_are_composed():
+    model = VotingClassifier([("a", pate()), ("b", pate(2.0))]).fit(X, Y)
+    parts = [part.privacy_ for part in model.estimators_]
+    assert privacy_of(model).epsilon == (parts[0] + parts[1]).epsilon > max(part.epsilon for part in parts)
+
+
+def test_a_stack_names_its_last_learner_and_its_folds():
+    model = StackingClassifier([("a", pate()), ("b", pate(2.0))], final_estimator=LogisticRegression(), cv=2).fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match=r"final_estimator_ \(LogisticRegression\).*fits on folds"):
+        spent = privacy_of(model)
+    parts = [part.privacy_ for part in model.estimators_]
+    assert spent.epsilon == (parts[0] + parts[1]).epsilon
+
+
+def test_a_search_with_a_ledger_counts_its_folds():
+    ledger = PrivacyLedger()
+    search = GridSearchCV(pate(ledger=ledger), {"epsilon": [0.5, 1.0]}, cv=2).fit(X, Y)
+    spent = privacy_of(search)
+    assert len(ledger.entries) == 5
+    assert (
+        spent.epsilon == pytest.approx(ledger.epsilon_spent) and spent.epsilon > search.best_estimator_.epsilon_spent_
+    )
+    assert spent.epsilon == epsilon_of(spent.event, spent.delta)
+    unknown = GridSearchCV(pate(), {"epsilon": [0.5]}, cv=2).fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match="fits on folds of GridSearchCV"):
+        privacy_of(unknown)
+
+
+def test_without_any_guarantee_there_is_nothing_to_say():
+    with pytest.raises(ValueError, match="no guarantee in this LogisticRegression"):
+        privacy_of(LogisticRegression().fit(X, Y))
+    with pytest.raises(ValueError, match="Fit it"):
+        privacy_of(pate())
+    assert isinstance(PUBLIC, PublicData)
