@@ -2,10 +2,20 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from skfairdp.privacy import gdp_mu
 
-__all__ = ["gradient_noise", "smallest", "usual_teachers", "variance_of_shares"]
+__all__ = [
+    "CLEAR",
+    "HOPELESS",
+    "VoteForecast",
+    "gradient_noise",
+    "moved_by_one",
+    "smallest",
+    "usual_teachers",
+    "variance_of_shares",
+]
 
 # With fewer rows a logistic regression says little more than which class is the larger one in its part.
 ROWS_PER_TEACHER = 8
@@ -13,6 +23,9 @@ ROWS_PER_CLASS = 3
 MOST_TEACHERS = 1000
 # Of logistic tables with known rates (tests/test_forecast.py): half of it or half as much again is about as good.
 TEACHERS_PER_ROOT = 4.5
+#: Noise in the mean share of a class: below the first what is learned from votes needs no second look, above the second
+#: no look can tell it from luck.
+CLEAR, HOPELESS = 0.04, 0.25
 
 
 def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
@@ -48,8 +61,8 @@ def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) 
     50
     """
     least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
-    moved = 1.0 if n_values <= 2 else math.sqrt(2.0)  # by one teacher, as in NoisyVotes
-    balanced = TEACHERS_PER_ROOT * (n_rows * (moved / gdp_mu(epsilon, delta)) ** 2) ** (1 / 3)
+    noise = moved_by_one(n_values) / gdp_mu(epsilon, delta)
+    balanced = TEACHERS_PER_ROOT * (n_rows * noise**2) ** (1 / 3)
     return int(max(1, min(balanced, n_rows // least, MOST_TEACHERS)))
 
 
@@ -100,6 +113,71 @@ def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float
     0.02
     """
     return math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
+
+
+def moved_by_one(n_values: int) -> float:
+    """How far one changed vote moves a histogram: with two values one count says all, as in ``NoisyVotes``."""
+    return 1.0 if n_values <= 2 else math.sqrt(2.0)
+
+
+@dataclass(frozen=True)
+class VoteForecast:
+    """What votes are going to tell, by public numbers alone.
+
+    Parameters
+    ----------
+    n_rows, n_values : int
+        Private rows, and what is voted on.
+    epsilon, delta : float
+        Of the fit.
+    n_teachers : int or None, default=None
+        None: as many as :func:`usual_teachers` says, also where there were more rows.
+    share : float, default=1.0
+        What the votes get of the squared cost.
+
+    Examples
+    --------
+    >>> from skfairdp._forecast import VoteForecast
+    >>> forecast = VoteForecast(400, 2, epsilon=0.5, delta=1e-5)
+    >>> round(forecast.noise, 2)
+    0.14
+    >>> forecast.enough_rows(0.04), forecast.enough_epsilon(0.04)
+    (1600, 2.0)
+    """
+
+    n_rows: int
+    n_values: int
+    epsilon: float
+    delta: float
+    n_teachers: int | None = None
+    share: float = 1.0
+
+    @property
+    def mu(self) -> float:
+        """Gaussian cost of the votes."""
+        return math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise in the mean share of a value.
+
+        However many rows are asked about: more of them need more noise each.
+        """
+        teachers = self.n_teachers or usual_teachers(
+            self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
+        )
+        return moved_by_one(self.n_values) / (self.mu * teachers)
+
+    def enough_rows(self, noise: float) -> int | None:
+        """Rows by which the noise is down to so much, to two digits; None where more rows do not help."""
+        if self.n_teachers is not None:
+            return None
+        found = smallest(lambda rows: replace(self, n_rows=int(rows)).noise <= noise, float(self.n_rows), 1e8)
+        return None if found is None else int(found)
+
+    def enough_epsilon(self, noise: float) -> float | None:
+        """The ε by which the noise is down to so much, to two digits; None beyond 1000."""
+        return smallest(lambda epsilon: replace(self, epsilon=epsilon).noise <= noise, self.epsilon, 1e3)
 
 
 def smallest(enough: Callable[[float], bool], start: float, most: float) -> float | None:

@@ -1,25 +1,28 @@
 """What votes are asked about: public rows, or rows that the private table pays for; and one plan for both releases."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from skfairdp._forecast import usual_teachers, variance_of_shares
+from skfairdp._forecast import HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, streamed_votes, vote_histogram
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
-from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, compose, gdp_epsilon, gdp_mu
+from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, NoisyVotes, compose, gdp_epsilon, gdp_mu
 
 __all__ = ["VOTINGS", "AsksForVotes", "PATEPlan", "Questions", "check_learners", "count_teachers", "usual_teacher"]
 
 #: Parts that vote, by their shorthands.
 VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
 
+#: More noise in the mean share of a class is too much to name the most frequent class; the share of a class among the
+#: rows is then released with noise of this size, for no more than nearly all of the squared cost.
+UNCLEAR, COUNT_NOISE, ALL_BUT = 0.08, 0.03, 0.95
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
@@ -32,15 +35,22 @@ class PATEPlan:
     votes : VotePlan
     rows : SyntheticRowsPlan or None
         None where there are public rows.
+    counts : NoisyVotes or None
+        Of the classes of the private rows, where votes cannot say which is the most frequent.
+    forecast : VoteForecast
+        What the votes are going to tell.
     """
 
     votes: VotePlan
     rows: SyntheticRowsPlan | None
+    counts: NoisyVotes | None
+    forecast: VoteForecast
 
     @property
     def event(self) -> DpEvent:
-        """Tables and votes."""
-        return self.votes.event if self.rows is None else compose(self.rows.event, self.votes.event)
+        """Tables, counts and votes."""
+        beside = [part.event for part in (self.rows, self.counts) if part is not None]
+        return compose(*beside, self.votes.event) if beside else self.votes.event
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -50,7 +60,9 @@ class PATEPlan:
     @property
     def releases(self) -> tuple[str, ...]:
         """The kinds of release, in words, for the ledger."""
-        return self.votes.releases if self.rows is None else (*self.rows.releases, *self.votes.releases)
+        tables = () if self.rows is None else self.rows.releases
+        counts = () if self.counts is None else ("noisy counts of the classes",)
+        return (*tables, *counts, *self.votes.releases)
 
     @property
     def trust(self) -> float:
@@ -114,16 +126,22 @@ class AsksForVotes:
             data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
         most = voting.usual_queries if owner.max_queries is None else owner.max_queries
         n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
+        n_teachers = count_teachers(self, len(data.X), n_classes, data.share_for_votes)
+        forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, data.share_for_votes)
+        counts = None
+        if owner.n_teachers == "auto":
+            counts, forecast = plan_counts(replace(forecast, n_teachers=None), voting, owner.noise)
+        beside = [part.event for part in (rows, counts) if part is not None]
         votes: VotePlan = voting.plan(
             epsilon=owner.epsilon,
             delta=owner.delta,
             n_queries=n_public if most is None else min(n_public, most),
-            n_teachers=count_teachers(self, len(data.X), n_classes, data.share_for_votes),
+            n_teachers=n_teachers,
             n_classes=n_classes,
             noise=owner.noise,
-            beside=NOTHING if rows is None else rows.event,
+            beside=compose(*beside) if beside else NOTHING,
         )
-        return PATEPlan(votes, rows)
+        return PATEPlan(votes, rows, counts, forecast)
 
     def _ask(
         self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
@@ -140,7 +158,10 @@ class AsksForVotes:
         groups = None if public.groups is None else public.groups[queries]
         voting = owner._parts()["voting"]
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
-        return Questions(public, queries, sampled, plan.trust), released
+        if plan.counts is not None:
+            of_classes = plan.counts.release([np.bincount(data.y, minlength=len(data.classes))], noise)[0]
+            released = replace(released, class_counts=of_classes)
+        return Questions(public, queries, sampled, plan.trust), replace(released, forecast=plan.forecast)
 
     def _votes(self, data: TrainingData, plan: PATEPlan, queries: Any, rng: np.random.Generator) -> Any:
         """Private: how many teachers vote for each class of each query."""
@@ -160,6 +181,26 @@ class AsksForVotes:
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
+
+
+def plan_counts(forecast: VoteForecast, voting: Any, noise: str) -> tuple[NoisyVotes | None, VoteForecast]:
+    """Counts of the classes, where votes are too noisy to say which is the most frequent; and what that leaves them.
+
+    A wrong answer costs at most about a third of the noise in accuracy: where it is likely, the classes are about as
+    frequent. Counts of rows need far less of the budget for it than votes, as there are more rows than teachers.
+    """
+    given = any(getattr(voting, name, None) is not None for name in ("sigma", "sigma_threshold"))
+    # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
+    if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= UNCLEAR:
+        return None, forecast
+    moved = moved_by_one(forecast.n_values)
+    wanted = (moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
+    counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
+    share = ALL_BUT if counted.noise > HOPELESS else wanted  # then votes decide nothing
+    sigma = moved / (math.sqrt(share) * forecast.mu)
+    relation = NeighboringRelation.REPLACE_ONE
+    counts = NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
+    return counts, replace(forecast, share=forecast.share * (1 - share))
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0) -> int:

@@ -33,6 +33,7 @@ from skfairdp.pate._learning import (
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._usefulness import no_worse
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
@@ -82,6 +83,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
         of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
+        Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well.
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
         batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
@@ -153,6 +155,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     FairnessWarning
         A group has fewer public rows than the gate's ``min_count``, the gate came to a state in which no label is
         admissible, or the student does not reach ``gamma`` on the public rows.
+    UtilityWarning
+        By what was released nothing that was learned is better than the most frequent class, which is predicted then.
 
     See Also
     --------
@@ -319,10 +323,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
                 f"{type(self).__name__} was fitted without the groups of the public rows, so nothing can be held to "
                 "parity afterwards. Fit it with sensitive_features_public."
             )
-        labels = lessons.labels(self._parts()["voting"])
-        if self._gated and not self._gates_votes:
-            labels = gate_labels(labels, public.groups[lessons.queries], self._open_gate(public.domain, n_classes))
-        self.student_ = self._teach(labels)
+        labels = self._labels(lessons)
+        self.student_ = no_worse(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
         tell_answers(self, lessons, labels)
         if public.groups is not None:
             answered, groups = labels != UNANSWERED, public.groups[lessons.queries]
@@ -362,9 +364,17 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         gate: VoteGate = self._parts()["gate"]
         return gate.open(len(domain), n_classes, gamma=self.gamma, disparity=self.disparity, counts=counts)
 
-    def _teach(self, labels: NDArray[np.int64]) -> Any:
+    def _labels(self, lessons: Lessons) -> NDArray[np.int64]:
+        """The label of each query that has passed the gate, where there is one."""
+        labels = lessons.labels(self._parts()["voting"])
+        if not self._gated or self._gates_votes:
+            return labels
+        assert lessons.groups is not None
+        return gate_labels(labels, lessons.groups, self._open_gate(lessons.public.domain, len(self.classes_)))
+
+    def _teach(self, lessons: Lessons) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
-        lessons, gate = self._lessons, self._parts()["gate"] if self._gated else None
+        labels, gate = self._labels(lessons), self._parts()["gate"] if self._gated else None
         answered_only = isinstance(gate, LabelGate)
         if self._penalised:
             return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)

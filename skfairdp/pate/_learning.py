@@ -155,6 +155,9 @@ class ConstantStudent:
         self.classes_ = np.arange(n_classes)
         self.constant = constant
 
+    def __repr__(self) -> str:
+        return f"ConstantStudent(n_classes={len(self.classes_)}, constant={self.constant})"
+
     def predict(self, X: Array) -> NDArray[np.int64]:
         return np.full(len(X), self.constant, dtype=np.int64)
 
@@ -200,6 +203,24 @@ class Lessons:
             lessons = replace(lessons, told=sampled.shares[queries], trust=asked.trust)
         denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
         return replace(lessons, denoiser=denoiser)
+
+    def part(self, rows: NDArray[np.int64]) -> "Lessons":
+        """The lessons of some of the queries, with a denoiser of their own."""
+        votes = self.votes
+        some = replace(
+            self,
+            queries=self.queries[rows],
+            votes=replace(
+                votes,
+                labels=None if votes.labels is None else votes.labels[rows],
+                shares=None if votes.shares is None else votes.shares[rows],
+            ),
+            told=None if self.told is None else self.told[rows],
+        )
+        if not isinstance(self.denoiser, SoftLabelStudent):
+            return some
+        student = SoftLabelStudent(disparity=self.denoiser.disparity)
+        return replace(some, denoiser=some.teach(student, np.zeros(len(rows), dtype=np.int64)))
 
     @property
     def shares(self) -> Array | None:

@@ -14,6 +14,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
 from skfairdp.pate._learning import LearnsFromVotes, Lessons, check_student, fit_student, paid_votes, tell_answers
 from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._usefulness import no_worse
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
@@ -37,7 +38,8 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     (:class:`SyntheticRows`), within the same ε.
 
     Private aggregation (Papernot et al. 2017, 2018): each private row belongs to one teacher, chosen by its position,
-    so changing one row changes one vote. Only noisy votes leave the private side.
+    so changing one row changes one vote. Only noisy votes leave the private side, and noisy counts of the classes where
+    votes are too noisy to name the most frequent one.
 
     Parameters
     ----------
@@ -46,6 +48,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
         of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
+        Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well.
     teacher : None, "logistic", "mlp", estimator or module, default=None
         What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
         batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
@@ -97,6 +100,11 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     Raises
     ------
     {fit_raises}
+
+    Warns
+    -----
+    UtilityWarning
+        By what was released nothing that was learned is better than the most frequent class, which is predicted then.
 
     See Also
     --------
@@ -220,15 +228,17 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
         lessons = self._lessons
+        self.student_ = no_worse(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
+        tell_answers(self, lessons, lessons.labels(self._parts()["voting"]))
+        return self
+
+    def _teach(self, lessons: Lessons) -> Any:
+        if self.student is None and lessons.denoiser is not None:
+            return lessons.denoiser
         labels = lessons.labels(self._parts()["voting"])
         if self.student is not None:
-            self.student_ = fit_student(self.student, lessons, labels, self.random_state)
-        elif lessons.denoiser is not None:
-            self.student_ = lessons.denoiser
-        else:
-            self.student_ = lessons.teach(SoftLabelStudent(), labels)
-        tell_answers(self, lessons, labels)
-        return self
+            return fit_student(self.student, lessons, labels, self.random_state)
+        return lessons.teach(SoftLabelStudent(), labels)
 
     def _check(self) -> None:
         self._validate_params()

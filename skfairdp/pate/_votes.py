@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
+from skfairdp._forecast import VoteForecast
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import (
     DpEvent,
@@ -125,11 +126,17 @@ class ReleasedVotes:
         Noisy vote shares; None for hard votes.
     noise_std : float
         Standard deviation of the noise in a share.
+    class_counts : ndarray of shape (n_classes,) or None
+        Noisy counts of the private labels, where the votes are too few to say which class is the larger.
+    forecast : VoteForecast or None
+        What the votes were going to tell (public).
     """
 
     labels: NDArray[np.int64] | None
     shares: NDArray[np.float64] | None = None
     noise_std: float = 0.0
+    class_counts: NDArray[np.float64] | None = None
+    forecast: VoteForecast | None = None
 
     @property
     def values(self) -> NDArray[Any]:

@@ -186,6 +186,7 @@ def fair_pate(**options: Any) -> Callable[..., Any]:
 
 
 _VOTES: dict[str, Any] = {"epsilon": 8.0, "n_teachers": 12, "classes": [0, 1], "random_state": 0}
+CLEARLY = {"epsilon": 40.0}  # so that the student is not replaced by the most frequent class
 THREE = {"classes": [0, 1, 2]}
 three_classes = partial(make_rows, 3)
 
@@ -193,7 +194,8 @@ three_classes = partial(make_rows, 3)
 def _pate_fits() -> list[Fit]:
     fits = []
     for voting in ("soft", "gnmax", "confident"):
-        for n_classes, rows, more in ((2, make_rows, {}), (3, three_classes, THREE)):
+        for n_classes, rows, options in ((2, make_rows, {}), (3, three_classes, THREE)):
+            more = {**options, **(CLEARLY if voting == "confident" else {})}
             fits += [
                 Fit(f"PATE-{voting}-{n_classes}", pate(voting=voting, **more), with_public_rows, answers, RECORD,
                     ("X", "y"), rows),
@@ -208,12 +210,20 @@ def _pate_fits() -> list[Fit]:
         ("student-data-confident", {"gate": LabelGate(min_count=5), "voting": "confident"}),
         ("student-loss", {"gate": None, "student": ParityPenaltyStudent(penalty_weight=0.3)}),
         ("student-loss-gnmax", {"gate": None, "student": ParityPenaltyStudent(penalty_weight=0.3), "voting": "gnmax"}),
-        ("tree-teachers", {"teacher": DecisionTreeClassifier(max_depth=2)}),
-        ("mlp-teachers", {"teacher": MLPTeachers(hidden=(4,), epochs=2)}),
-        ("given-student", {"student": LogisticRegression(), "voting": "confident"}),
+        ("tree-teachers", {"teacher": DecisionTreeClassifier(max_depth=2), **CLEARLY}),
+        ("mlp-teachers", {"teacher": MLPTeachers(hidden=(4,), epochs=2), **CLEARLY}),
+        ("given-student", {"student": LogisticRegression(), "voting": "confident", **CLEARLY}),
     ]
     for name, more in options:
         fits.append(Fit(f"FairPATE-{name}", fair_pate(**more), with_public_groups, answers, RECORD, ("X", "y")))
+    few = {"epsilon": 0.5, "n_teachers": "auto"}
+    fits += [
+        Fit("PATE-class-counts", pate(**few), with_public_rows, answers, RECORD, ("X", "y")),
+        Fit("FairPATE-class-counts-3", fair_pate(**few, **THREE), with_public_groups,
+            answers, RECORD, ("X", "y"), three_classes),
+        Fit("FairPATE-second-look", fair_pate(epsilon=3.0, n_teachers="auto"), with_public_groups, answers, RECORD,
+            ("X", "y")),
+    ]  # fmt: skip
     own = {"epsilon": 40.0, "public_data": SyntheticRows(n_rows=80)}
     every = ("X", "y", "groups")
     fits += [
@@ -616,7 +626,7 @@ def _raw_fits() -> list[Fit]:
         SyntheticDataClassifier, LogisticRegression(), epsilon=8.0, n_samples=500, random_state=0, **RAW
     )
     return [
-        of("FairPATE", fair_pate(**undeclared), with_public, RECORD),
+        of("FairPATE", fair_pate(**undeclared, **CLEARLY), with_public, RECORD),
         of("FairDPSGD-public", dpsgd(**undeclared, public_data=raw_public(make_tables())), alone, NULL),
         of("FairDPSGD-none", dpsgd(**signed), alone, NULL),
         of("PFLD", pfld(**undeclared), alone, ATTRIBUTE, ("groups",)),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
-from skfairdp.pate import ConfidentVoting, _confident_voting, _votes
+from skfairdp.pate import ConfidentVoting, SoftVoting, _confident_voting, _votes
 from skfairdp.privacy import (
     ArgmaxBit,
     GaussianDpEvent,
@@ -32,6 +32,12 @@ def repeat_as(patch, planted):
 def composition_left_out(patch):
     """Found: the ε of one query is reported for all of them. Right: every query is counted."""
     repeat_as(patch, lambda event, times: event)
+
+
+@mutant
+def counts_of_classes_for_nothing(patch):
+    """Planned votes that do not know of the counts beside them have the whole budget to themselves."""
+    patch.setattr(SoftVoting, "plan", lambda self, beside=None, plan=SoftVoting.plan, **votes: plan(self, **votes))
 
 
 @mutant

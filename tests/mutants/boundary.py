@@ -3,7 +3,8 @@
 import numpy as np
 
 from skfairdp.generative import PFGuardGenerator
-from skfairdp.privacy import GaussianMechanism, PublicReads
+from skfairdp.pate import _usefulness
+from skfairdp.privacy import GaussianMechanism, NoisyVotes, PublicReads
 from skfairdp.utils import encode_labels
 from tests.mutants.harness import mutant, replace_everywhere
 
@@ -22,6 +23,19 @@ def rows_outside_the_domain_are_counted_aloud(patch):
         return encode_labels(values, domain, owner=owner, name=name, parameter=parameter)
 
     replace_everywhere(patch, encode_labels, counting)
+
+
+@mutant
+def the_most_frequent_class_of_private_rows(patch):
+    """What stands in for a useless student, and is named in the warning, has to be the class of the released counts."""
+    true_counts, honest = [], NoisyVotes.release
+
+    def release(self, votes, source):
+        true_counts.append(np.asarray(votes, dtype=float))
+        return honest(self, votes, source)
+
+    patch.setattr(NoisyVotes, "release", release)
+    patch.setattr(_usefulness, "usual_class", lambda lessons: int(true_counts[-1][0].argmax()))
 
 
 @mutant

@@ -1,0 +1,118 @@
+"""No worse than the most frequent class: counts that name it, and students that have to beat it on released votes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.pate._learning import ConstantStudent, Lessons
+from skfairdp.pate._votes import UNANSWERED
+from skfairdp.utils import warn_caller
+
+__all__ = ["no_worse"]
+
+FOLDS = 3
+LEAST_QUERIES = 4 * FOLDS
+#: What a student that learned nothing may cost in accuracy, on average, by passing for a better one.
+ALLOWED = 0.005
+
+
+def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, teach: Callable[[Lessons], Any]) -> Any:
+    """The student, or the most frequent class where the released votes do not show that the student beats it.
+
+    All of it is post-processing of what was released, decided by public numbers. Where the noise in the mean share of
+    a class is below ``CLEAR`` the student stays, whatever it is; above ``HOPELESS`` it never does. Between, it is
+    trained again without one third of the queries at a time and compared with the constant on the votes left out, whose
+    noise it has not seen.
+
+    Parameters
+    ----------
+    student : classifier
+    lessons : Lessons
+    classes : ndarray of shape (n_classes,)
+    owner : str
+        Class name for the warning.
+    teach : callable of Lessons
+        Returns a student that is taught in the same way, from fewer queries.
+
+    Returns
+    -------
+    student : classifier
+
+    Warns
+    -----
+    UtilityWarning
+        What is returned predicts one class only.
+    """
+    forecast = lessons.votes.forecast
+    if lessons.n_classes < 2 or forecast is None:
+        return student
+    noise = forecast.noise
+    if noise > CLEAR:
+        usual = usual_class(lessons)
+        if noise > HOPELESS or not _beats(usual, lessons, teach):
+            student = ConstantStudent(lessons.n_classes, usual)
+    predicted = np.unique(student.predict(lessons.X))
+    if len(predicted) == 1:
+        warn_caller(_words(forecast, classes[predicted[0]], owner), UtilityWarning)
+    return student
+
+
+def usual_class(lessons: Lessons) -> int:
+    """The most frequent class by what was released: counts, else votes."""
+    return int(_rates(lessons).argmax())
+
+
+def _rates(lessons: Lessons) -> NDArray[np.float64]:
+    """Released rates of the classes."""
+    counts = lessons.votes.class_counts
+    rates = np.maximum(_shares(lessons).mean(axis=0) if counts is None else counts, 1e-9)
+    return rates / rates.sum()
+
+
+def _shares(lessons: Lessons) -> NDArray[np.float64]:
+    votes = lessons.votes
+    if votes.shares is not None:
+        return votes.shares
+    assert votes.labels is not None
+    return np.eye(lessons.n_classes)[votes.labels] * (votes.labels != UNANSWERED)[:, None]
+
+
+def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> bool:
+    """Whether students get so much more of the votes kept from them than the usual class that nothing is at risk.
+
+    A student that learned nothing, and predicts classes as often as this one, loses ``L = Σ q_k (p_usual - p_k)`` in
+    accuracy. On votes it is behind by as much, and ahead by z standard errors s with probability ``Φ(-z - L/s)``. The
+    smallest z by which ``L Φ(-z - L/s)`` is within what is allowed is asked for: none where classes are as frequent.
+    """
+    n_queries, shares, rates = len(lessons.queries), _shares(lessons), _rates(lessons)
+    if n_queries < LEAST_QUERIES:
+        return False
+    fold, predicted = np.arange(n_queries) % FOLDS, np.empty(n_queries, dtype=np.int64)  # queries are in random order
+    for left_out in range(FOLDS):
+        student = teach(lessons.part(np.flatnonzero(fold != left_out)))
+        predicted[fold == left_out] = student.predict(lessons.X[fold == left_out])
+    gains = shares[np.arange(n_queries), predicted] - shares[:, usual]
+    error, at_risk = float(gains.std(ddof=1)) / math.sqrt(n_queries), float((rates[usual] - rates[predicted]).mean())
+    if error == 0 or at_risk <= ALLOWED:
+        return bool(np.any(predicted != usual))
+    return float(gains.mean()) > -error * float(ndtri(ALLOWED / at_risk)) - at_risk
+
+
+def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
+    target = min(CLEAR, forecast.noise / 2)
+    rows, epsilon = forecast.enough_rows(target), forecast.enough_epsilon(target)
+    ways = [f"about {rows:,} private rows"] if rows is not None else []
+    ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
+    ways += ["more teachers"] if forecast.n_teachers is not None else []
+    return (
+        f"{owner} predicts the class {predicted} for every row: by the released votes nothing it learned is "
+        f"better than that. With {forecast.n_rows:,} private rows at epsilon={forecast.epsilon:g} "
+        f"the noise in the mean share of a class has a standard deviation of {forecast.noise:.2g}. "
+        f"{' or '.join(ways).capitalize() or 'A larger delta'} would bring it to {target:.2g}."
+    )

@@ -1,0 +1,175 @@
+"""What votes cannot carry is told; no student is worse than the most frequent class, and a warning says so."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp import FairPATEClassifier, PATEClassifier
+from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.pate import GNMaxVoting, SoftVoting
+from skfairdp.pate._asking import COUNT_NOISE, UNCLEAR, plan_counts
+from skfairdp.privacy import NoisyVotes, compose, epsilon_of
+from tests._tools.sources import recording_noise
+
+SMALL = {"classes": [0, 1], "random_state": 0}
+
+
+def table(n, rate, n_features=6, n_classes=2, seed=0, strength=3.0):
+    """Features of which a rule of strength 0 says nothing about the class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    score = strength * X[:, 0] + rng.logistic(size=n)
+    edges = np.quantile(score, np.cumsum([1 - rate] + [rate / (n_classes - 1)] * (n_classes - 2)))
+    return X, np.digitize(score, edges)
+
+
+def fitted(model, X, y, n_public=100, **given):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X[n_public:], y[n_public:], X_public=X[:n_public], **given)
+    return model, [str(w.message) for w in caught if w.category is UtilityWarning]
+
+
+# ---- forecast --------------------------------------------------------------------------------------------------
+def test_rows_and_epsilon_of_a_forecast_are_enough_and_hardly_less_would_do():
+    for n_values in (2, 3, 5):
+        for n_rows, epsilon in ((150, 0.5), (400, 0.5), (1000, 1.0)):
+            forecast = VoteForecast(n_rows, n_values, epsilon, 1e-5)
+            target = min(CLEAR, forecast.noise / 2)
+            rows, enough = forecast.enough_rows(target), forecast.enough_epsilon(target)
+            assert VoteForecast(rows, n_values, epsilon, 1e-5).noise <= target
+            assert VoteForecast(int(0.85 * rows), n_values, epsilon, 1e-5).noise > 0.95 * target
+            assert VoteForecast(n_rows, n_values, enough, 1e-5).noise <= target
+            assert VoteForecast(n_rows, n_values, 0.85 * enough, 1e-5).noise > 0.95 * target
+    assert VoteForecast(400, 2, 0.5, 1e-5, n_teachers=10).enough_rows(0.04) is None
+
+
+def test_the_noise_of_the_forecast_is_that_of_the_mean_of_released_shares():
+    X, y = table(900, 0.5)
+    model = PATEClassifier(epsilon=2.0, **SMALL)
+    plan = model._plan(model._read(X[100:], y[100:], X_public=X[:100]))
+    mean = plan.votes.sigma / plan.votes.n_teachers / np.sqrt(plan.votes.n_queries)
+    assert abs(mean / plan.forecast.noise - 1) < 0.01
+
+
+# ---- counts of the classes -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("voting", ["soft", "gnmax", "confident"])
+def test_counts_and_votes_together_cost_at_most_epsilon(n_classes, voting):
+    X, y = table(400, 0.3, n_classes=n_classes)
+    for epsilon in (0.5, 1.0):
+        model = PATEClassifier(epsilon=epsilon, classes=range(n_classes), voting=voting, max_queries=40)
+        plan = model._plan(model._read(X[100:], y[100:], X_public=X[:100]))
+        assert plan.counts is not None
+        together = compose(plan.counts.event, plan.votes.event)
+        assert 0.97 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
+        assert plan.counts.sensitivity == (1 if n_classes == 2 else np.sqrt(2))
+
+
+def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
+    counts = NoisyVotes(1.0, n_teachers=50, n_classes=3)
+    y = np.arange(50) % 3
+    moved = [
+        np.linalg.norm(np.bincount(y, minlength=3) - np.bincount(np.r_[y[:i], other, y[i + 1 :]], minlength=3))
+        for i in range(50)
+        for other in range(3)
+    ]
+    assert max(moved) == counts.sensitivity
+
+
+def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():
+    for forecast in (VoteForecast(n, k, e, 1e-5) for n in (150, 1000, 5000) for k in (1, 2, 4) for e in (0.5, 1, 4)):
+        counts, left = plan_counts(forecast, SoftVoting(), "gaussian")
+        assert (counts is not None) == (forecast.n_values > 1 and forecast.noise > UNCLEAR)
+        if counts is None:
+            assert left == forecast
+        else:
+            assert left.share < forecast.share and left.noise > forecast.noise
+            assert counts.sigma / forecast.n_rows <= COUNT_NOISE * 1.001 or left.noise > HOPELESS
+    assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), SoftVoting(), "discrete_gaussian")[0] is None
+    assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), GNMaxVoting(sigma=40.0), "gaussian")[0] is None
+
+
+def test_the_counts_are_released_and_on_record():
+    X, y = table(300, 0.3)
+    model = PATEClassifier(epsilon=0.5, **SMALL)
+    with recording_noise(0) as record:
+        _, told = fitted(model, X, y)
+    counted = [release for release in record.releases if np.shape(release.output) == (1, 2)]
+    assert len(counted) == 1 and counted[0].output[0].tolist() == np.bincount(y[100:]).tolist()
+    plan = model._plan(model._read(X[100:], y[100:], X_public=X[:100]))
+    assert plan.releases[0] == "noisy counts of the classes" and model.privacy_.epsilon <= 0.5 and told
+
+
+# ---- never worse than the most frequent class ------------------------------------------------------------------
+@pytest.mark.parametrize("make", [PATEClassifier, FairPATEClassifier])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_hopeless_fit_predicts_the_most_frequent_class_and_says_what_would_do(make, n_classes):
+    X, y = table(300, 0.3, n_classes=n_classes)
+    names = np.array([f"class {k}" for k in range(n_classes)])
+    given = {"sensitive_features_public": np.arange(100) % 2} if make is FairPATEClassifier else {}
+    model, told = fitted(make(epsilon=0.5, classes=names, random_state=0), X, names[y], **given)
+    assert set(model.predict(X)) == {names[np.bincount(y[100:]).argmax()]}
+    assert len(told) == 1 and "private rows" in told[0] and "epsilon=" in told[0] and "class 0" in told[0]
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_fit_that_carries_its_task_keeps_its_student_without_a_word():
+    X, y = table(2100, 0.4)
+    model, told = fitted(PATEClassifier(epsilon=3.0, **SMALL), X, y)
+    assert not told and model.score(X, y) > 0.8 and model.student_ is model._lessons.denoiser
+
+
+def test_students_are_kept_in_doubt_where_votes_show_that_they_are_better():
+    X, y = table(500, 0.5, strength=9.0)
+    kept = []
+    for seed in range(6):
+        with recording_noise(entropy=seed):
+            model, told = fitted(PATEClassifier(epsilon=1.5, **SMALL), X, y)
+        assert CLEAR < model._lessons.votes.forecast.noise < HOPELESS
+        kept += [] if told else [model.score(X, y)]
+    assert len(kept) >= 3 and np.mean(kept) > 0.7
+
+
+@pytest.mark.parametrize("student", [None, LogisticRegression()])
+def test_without_a_signal_students_cost_no_accuracy_on_average(student):
+    lost = []
+    for seed in range(8):
+        X, y = table(1500, 0.25, strength=0.0, seed=seed)
+        with recording_noise(entropy=seed):
+            model, told = fitted(PATEClassifier(epsilon=1.5, student=student, **SMALL), X[:500], y[:500])
+        lost.append(np.mean(y[500:] == 0) - model.score(X[500:], y[500:]))
+        assert told or len(set(model.predict(X[500:]))) == 2
+    assert np.mean(lost) <= 0.01
+
+
+def test_predictions_of_one_class_are_told_whatever_the_noise():
+    X, y = table(3000, 0.02, strength=0.0)
+    model, told = fitted(PATEClassifier(epsilon=8.0, **SMALL), X, y)
+    assert model._lessons.votes.forecast.noise < CLEAR and set(model.predict(X)) == {0} and len(told) == 1
+
+
+def test_one_declared_class_is_no_news():
+    X, y = table(200, 0.3)
+    assert not fitted(PATEClassifier(epsilon=0.5, classes=[0]), X, np.zeros_like(y))[1]
+
+
+def test_the_warning_follows_from_what_was_released():
+    """Another table, the same releases: the same student and the same words."""
+    X, y = table(300, 0.3)
+    with recording_noise(entropy=0) as record:
+        first, told = fitted(PATEClassifier(epsilon=0.5, **SMALL), X, y)
+    with recording_noise(replay=record):
+        second, again = fitted(PATEClassifier(epsilon=0.5, **SMALL), X, np.r_[y[:100], 1 - y[100:]])
+    assert told == again and np.array_equal(first.predict(X), second.predict(X))
+
+
+def test_refit_holds_another_student_to_the_same():
+    X, y = table(300, 0.3)
+    model, _ = fitted(PATEClassifier(epsilon=0.5, **SMALL), X, y)
+    with pytest.warns(UtilityWarning):
+        other = model.refit(student=LogisticRegression())
+    assert np.array_equal(other.predict(X), model.predict(X))
