@@ -1,5 +1,6 @@
 """Mistakes in generators of synthetic data: what their encoders read, who teaches them, how it is accounted."""
 
+import operator
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from skfairdp.generative import _samplers as samplers
 from skfairdp.generative import _table_codec as _codec
 from skfairdp.generative._published import PATEGANPlan
 from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient
+from skfairdp.generative._streamed import StreamedTable
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
 from skfairdp.metrics import _synthetic
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
@@ -428,3 +430,18 @@ def gaps_downstream_of_two_groups_alone(patch):
             return honest(truth, predicted, sensitive_features=groups)
 
         patch.setattr(_synthetic, name, planted)
+
+
+@mutant
+def chunks_that_count_twice_unnoticed(patch):
+    """A chunk whose task was tried again adds its rows twice, and the sum is not held to the public number of rows."""
+    counts = StreamedTable._counts
+
+    def planted(self, function, sizes):
+        class Blind(type(self)):
+            def __len__(self):
+                return int(self.source.map_reduce(lambda chunk: len(chunk.table), operator.add))
+
+        return counts(Blind(**vars(self)), function, sizes)
+
+    patch.setattr(StreamedTable, "_counts", planted)

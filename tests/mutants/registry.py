@@ -59,6 +59,7 @@ RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
 RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
 SCHEMA_RELEASE = tests_in("schema.test_release")
+STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
 STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
 GENERATOR_ENSEMBLES = tests_in("statistical.test_generator_ensembles")
@@ -246,6 +247,9 @@ NOTICED: dict[str, Noticed] = {
     ),
     "generators.bits_charged_once_a_round": trap(
         5, GENERATOR_ENSEMBLES("test_the_number_of_releases_is_the_declared_one", backend="pate_gan")
+    ),
+    "generators.chunks_that_count_twice_unnoticed": also(
+        STREAMED_GENERATOR("test_rows_that_are_counted_twice_are_noticed")
     ),
     "generators.bounds_of_columns_read_from_private_rows": trap(
         6, GENERATOR_DIFFERENTIAL("test_one_outlying_row_moves_no_bound_of_the_output", bounds=None)
