@@ -222,7 +222,7 @@ def read_any_training(
     TrainingData
         With a ``source``, and blank X and y of its shape, where X does not lie in memory.
     """
-    source = opened(X)
+    source = None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     _check_source(estimator, source, y, sensitive_features)

@@ -154,7 +154,19 @@ class AsksForVotes:
             public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
         assert public is not None
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-        votes = self._votes(data, plan, public.X[queries], rng)
+        teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
+        if data.source is None:
+            parts = position_partition(len(data.X), n_teachers, random_state=rng)
+            teachers = fit_teachers(
+                teacher, data.X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
+                n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
+            )  # fmt: skip
+            votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
+        else:
+            votes = streamed_votes(
+                teacher, data.source, public.X[queries], schema=owner.schema, owner=type(self).__name__,
+                n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs,
+            )  # fmt: skip
         groups = None if public.groups is None else public.groups[queries]
         voting = owner._parts()["voting"]
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
@@ -162,22 +174,6 @@ class AsksForVotes:
             of_classes = plan.counts.release([np.bincount(data.y, minlength=len(data.classes))], noise)[0]
             released = replace(released, class_counts=of_classes)
         return Questions(public, queries, sampled, plan.trust), replace(released, forecast=plan.forecast)
-
-    def _votes(self, data: TrainingData, plan: PATEPlan, queries: Any, rng: np.random.Generator) -> Any:
-        """Private: how many teachers vote for each class of each query."""
-        owner: Any = self
-        teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
-        if data.source is not None:
-            return streamed_votes(
-                teacher, data.source, queries, schema=owner.schema, owner=type(self).__name__, n_teachers=n_teachers,
-                n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs,
-            )  # fmt: skip
-        parts = position_partition(len(data.X), n_teachers, random_state=rng)
-        teachers = fit_teachers(
-            teacher, data.X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
-            n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
-        )  # fmt: skip
-        return vote_histogram(teachers.predict(queries), n_classes)
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
