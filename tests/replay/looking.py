@@ -85,7 +85,7 @@ def _another_student(fitted: Any) -> dict[str, Any]:
     variant = getattr(fitted, "variant", None)
     if isinstance(variant, FairTeachers):
         return {"variant__student": LogisticRegression()}
-    return {} if variant == "student" else {"student": None}
+    return {} if variant == "student" or not hasattr(fitted, "student") else {"student": None}
 
 
 _QUESTIONS: dict[str, Callable[[Any], Any]] = {
