@@ -321,6 +321,9 @@ def documented(cls, section):
 
 @pytest.mark.parametrize("cls", estimator_classes().values())
 def test_every_parameter_is_documented(cls):
+    if cls.__init__ is object.__init__:  # a base class whose __new__ takes those of its subclasses
+        assert cls.__name__ in NOT_IN_THE_SUITE
+        return
     assert set(inspect.signature(cls).parameters) == documented(cls, "Parameters")
 
 
