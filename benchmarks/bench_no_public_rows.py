@@ -46,7 +46,9 @@ def methods(epsilon: float, seed: int, schema: Any, quick: bool) -> Iterator[tup
         yield "FairDP-SGD", lam, "both" if lam else "none", lambda lam=lam: FairDPSGDClassifier(lam=lam, **given, **net)
 
 
-def points(data: str, epsilon: float, seed: int, quick: bool, done: set[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def points(
+    data: str, epsilon: float, seed: int, arguments: Namespace, done: set[tuple[Any, ...]]
+) -> Iterator[dict[str, Any]]:
     """Yield the measured points of one split that are not done."""
     from skfairdp import PublicData, Schema
     from skfairdp.datasets import train_private_public_test_split
@@ -54,11 +56,14 @@ def points(data: str, epsilon: float, seed: int, quick: bool, done: set[tuple[An
     X, y, groups = common.load_rows(data, seed)
     table = X.assign(label_=np.asarray(y).astype(int), group_=np.asarray(groups).astype(str))
     schema = Schema.from_public(table, label="label_", groups="group_")
+    quick = arguments.quick
     share = 0.1 if quick else 1.0
     split = train_private_public_test_split(
         table, table["label_"], table["group_"], sizes=[share * size for size in (0.70, 0.05, 0.25)], random_state=seed
     )
     for method, gamma, which, make in methods(epsilon, seed, schema, quick):
+        if arguments.methods is not None and method not in arguments.methods:
+            continue
         for rows in ("public", "none") if which == "both" else (which,):
             key = dict(zip(KEYS, (data, epsilon, method, gamma, rows), strict=True))
             if (*key.values(), seed) in done:
@@ -85,6 +90,7 @@ def measured(arguments: Namespace) -> list[dict[str, Any]]:
 def main() -> None:
     parser = common.parser(__doc__ or "", "no_public_rows", seeds=5, data=True)
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--methods", nargs="+", default=None, help="names of the methods to run (default: all)")
     parser.add_argument("--keep", action="store_true", help="keep points that an earlier revision has measured")
     arguments = parser.parse_args()
     found = measured(arguments)
@@ -94,7 +100,7 @@ def main() -> None:
         for data in sets[:1] if arguments.quick else sets:
             for epsilon in epsilons:
                 done = {(*(point[key] for key in KEYS), point["seed"]) for point in found}
-                for point in points(data, epsilon, seed, arguments.quick, done):
+                for point in points(data, epsilon, seed, arguments, done):
                     found.append(point)
                     shown = {name: round(point[name], 4) for name in FIGURES}
                     print(seed, *(point[key] for key in KEYS), shown, flush=True)
