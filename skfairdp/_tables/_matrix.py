@@ -14,7 +14,6 @@ __all__ = ["MatrixColumn", "number_column", "one_hot_column", "schema_columns"]
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
 _WIDTHS, _OCTAVES = 16, 12  # bins of equal width within bounds, and halvings of the range towards its anchor
-_EVIDENCE = 4.0  # standard deviations of its noise that the count of a bin must exceed to be taken as occupied
 
 
 @dataclass(frozen=True)
@@ -109,19 +108,19 @@ class MatrixColumn:
 
     # ------------------------------------------------------------------ post-processing of released counts
 
-    def settled(self, noisy: NDArray[np.float64], sigma: float, n_bins: int) -> "MatrixColumn":
+    def settled(self, noisy: NDArray[np.float64], evidence: float, n_bins: int) -> "MatrixColumn":
         """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
 
         Single values that hold much are bins of their own. Where there are no bounds, the first and the last bin whose
-        count stands out from the noise are taken for them.
+        count is above ``evidence``, which noise alone hardly reaches, are taken for them.
         """
         grid = self.grid
-        occupied = np.flatnonzero(noisy > _EVIDENCE * sigma)
+        occupied = np.flatnonzero(noisy > evidence)
         low, high = (-1.0, 1.0) if self.bounds is None else self.bounds
         if not len(occupied):
             return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
         ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else high)
-        masses = np.where(noisy > _EVIDENCE * sigma, noisy, 0.0)
+        masses = np.where(noisy > evidence, noisy, 0.0)
         starts = [grid[occupied], ends[occupied], _quantiles(grid, ends, masses, n_bins)]
         if self.bounds is None:
             low, high = grid[occupied[0]], ends[occupied[-1]]

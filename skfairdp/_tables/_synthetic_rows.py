@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from skfairdp._tables._backend import RELATION, Layout, Model, Rows
@@ -273,8 +274,11 @@ class SyntheticRowsPlan:
             return columns
         counts = [columns[j].counts(X) for j in self.numbers]
         noisy = np.split(self.bins.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+        # Above what noise reaches in any bin of any column, in one fit of ten thousand: one empty bin far out that is
+        # taken for occupied would stretch a whole column.
+        evidence = float(norm.isf(1e-4 / sum(map(len, counts)))) * self.bins.sigma
         for j, line in zip(self.numbers, noisy, strict=True):
-            columns[j] = columns[j].settled(line, self.bins.sigma, self.usual_bins)
+            columns[j] = columns[j].settled(line, evidence, self.usual_bins)
         return columns
 
     def _observed(self, cells: NDArray[np.int64], noise: NoiseSource) -> tuple[NDArray[np.float64], int]:

@@ -11,6 +11,7 @@ from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, streamed_votes, vote_histogram
 from skfairdp.pate._confident_voting import ConfidentVoting
+from skfairdp.pate._parity_look import LOOK_SHARE, ParityLook
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, NoisyVotes, compose, gdp_epsilon, gdp_mu
@@ -37,6 +38,8 @@ class PATEPlan:
         None where there are public rows.
     counts : NoisyVotes or None
         Of the classes of the private rows, where votes cannot say which is the most frequent.
+    look : ParityLook or None
+        At how fair a student is on the private rows.
     forecast : VoteForecast
         What the votes are going to tell.
     """
@@ -44,12 +47,13 @@ class PATEPlan:
     votes: VotePlan
     rows: SyntheticRowsPlan | None
     counts: NoisyVotes | None
+    look: ParityLook | None
     forecast: VoteForecast
 
     @property
     def event(self) -> DpEvent:
-        """Tables, counts and votes."""
-        beside = [part.event for part in (self.rows, self.counts) if part is not None]
+        """Tables, counts, look and votes."""
+        beside = [part.event for part in (self.rows, self.counts, self.look) if part is not None]
         return compose(*beside, self.votes.event) if beside else self.votes.event
 
     @property
@@ -62,7 +66,8 @@ class PATEPlan:
         """The kinds of release, in words, for the ledger."""
         tables = () if self.rows is None else self.rows.releases
         counts = () if self.counts is None else ("noisy counts of the classes",)
-        return (*tables, *counts, *self.votes.releases)
+        look = () if self.look is None else ("answers of the student by group",)
+        return (*tables, *counts, *self.votes.releases, *look)
 
     @property
     def trust(self) -> float:
@@ -131,7 +136,12 @@ class AsksForVotes:
         counts = None
         if owner.n_teachers == "auto":
             counts, forecast = plan_counts(replace(forecast, n_teachers=None), voting, owner.noise)
-        beside = [part.event for part in (rows, counts) if part is not None]
+        look = None
+        looks = isinstance(voting, SoftVoting) and counts is None and n_classes > 1
+        if rows is not None and data.domain is not None and looks:
+            share = data.share_for_votes * LOOK_SHARE
+            look = ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
+        beside = [part.event for part in (rows, counts, look) if part is not None]
         votes: VotePlan = voting.plan(
             epsilon=owner.epsilon,
             delta=owner.delta,
@@ -141,7 +151,7 @@ class AsksForVotes:
             noise=owner.noise,
             beside=compose(*beside) if beside else NOTHING,
         )
-        return PATEPlan(votes, rows, counts, forecast)
+        return PATEPlan(votes, rows, counts, look, forecast)
 
     def _ask(
         self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None

@@ -1,6 +1,7 @@
 """FairPATE: private aggregation that releases no label that would break demographic parity."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -129,7 +130,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     released_gap_ : float
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
-        That of the student's predictions on the public rows (only where groups were used).
+        That of the student's predictions on the public rows (only where groups were used). Without public rows that of
+        the private ones, estimated from noisy counts.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     n_teachers_, n_queries_, n_answered_ : int
@@ -281,11 +283,15 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             asked, released = self._ask(data, plan, noise, rng, gate)
+            lessons = Lessons.of(asked, released, n_classes, self.disparity)
+            if plan.look is not None and data.groups is not None:
+                denoiser = plan.look.taken(lessons.denoiser, data.X, data.groups, asked.public, noise)
+                lessons = replace(lessons, denoiser=denoiser)
 
         if asked.sampled is not None:
             self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
-        self._lessons = Lessons.of(asked, released, n_classes, self.disparity)
+        self._lessons = lessons
         with paid_votes("; refit(student=...) trains another from them"):
             return self._learn()
 

@@ -1,5 +1,6 @@
 """A student for noisy vote shares: unbiased under the noise, and held to demographic parity on public rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -202,6 +203,39 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
         other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
         return other._select()
+
+    def answers_at_levels(self, X: Array) -> list[NDArray[np.int64]]:
+        """Class codes of the rows at every parity level that was fitted, whichever is taken.
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        list of ndarray of int of shape (n_rows,)
+            In the order of the levels.
+        """
+        check_is_fitted(self, "coef_")
+        scaled = (np.asarray(X, dtype=float) - self._center) / self._scale
+        return [_decide(scaled @ weights[:-1] + weights[-1]) for _, weights, _ in self._path]
+
+    def with_gaps(self, gaps: Sequence[float]) -> "SoftLabelStudent":
+        """Return the same student with other gaps of its levels, from rows that say more than those it was fitted on.
+
+        Parameters
+        ----------
+        gaps : sequence of float
+            One for each level.
+
+        Returns
+        -------
+        student : SoftLabelStudent
+            Held to its ``gamma`` by them.
+        """
+        other = self.with_gamma(None)
+        other._path = [(level, weights, gap) for (level, weights, _), gap in zip(self._path, gaps, strict=True)]
+        return other.with_gamma(self.gamma)
 
     def _select(self) -> "SoftLabelStudent":
         path = self._path

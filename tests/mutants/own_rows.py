@@ -1,5 +1,6 @@
 """Mistakes in rows that a private table pays for: what is charged, what is sampled, what is weighed by what."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,8 @@ import numpy as np
 from skfairdp._tables import SyntheticRowsPlan, on_simplex
 from skfairdp._tables._matrix import MatrixColumn
 from skfairdp.pate._asking import AsksForVotes, PATEPlan
+from skfairdp.pate._parity_look import ParityLook
+from skfairdp.privacy import GaussianMechanism, compose
 from tests.mutants.harness import mutant
 
 
@@ -14,6 +17,24 @@ from tests.mutants.harness import mutant
 def tables_are_not_charged(patch):
     """Planted: the event of a fit is that of its votes. Right: tables and votes together."""
     patch.setattr(PATEPlan, "event", property(lambda self: self.votes.event))
+
+
+@mutant
+def the_look_at_parity_is_not_charged(patch):
+    """Planted: a fit states tables and votes. Right: the look at how fair its student is costs as well."""
+    patch.setattr(PATEPlan, "event", property(lambda self: compose(self.rows.event, self.votes.event)))
+
+
+@mutant
+def the_look_at_parity_counts_one_level(patch):
+    """Planted: a row moves two counts. Right: two at every level."""
+    honest = ParityLook.mechanism.fget
+
+    def mechanism(self):
+        one = honest(self)
+        return GaussianMechanism(math.sqrt(2.0) / self.mu, sensitivity=math.sqrt(2.0), relation=one.relation)
+
+    patch.setattr(ParityLook, "mechanism", property(mechanism))
 
 
 @mutant
@@ -52,9 +73,9 @@ def ranges_read_from_the_private_rows(patch):
         kept.append(self.entries(X))
         return honest_counts(self, X)
 
-    def settled(self, noisy, sigma, n_bins):
+    def settled(self, noisy, evidence, n_bins):
         values = kept.pop(0)
-        return honest_settled(self, noisy, sigma, n_bins)._with_starts(
+        return honest_settled(self, noisy, evidence, n_bins)._with_starts(
             np.linspace(values.min(), values.max(), n_bins + 1)[:-1], float(values.max())
         )
 

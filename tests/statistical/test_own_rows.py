@@ -125,7 +125,8 @@ def test_the_tables_cost_their_share_and_the_votes_the_rest():
         allowed = gdp_mu(1.0, 1e-5) ** 2
         assert plan.rows.mu**2 == pytest.approx(share * allowed)
         assert epsilon_of(plan.rows.event, 1e-5) < epsilon_of(plan.event, 1e-5) <= 1.0
-        assert plan.event == compose(plan.rows.event, plan.votes.event)
+        assert plan.event == compose(plan.rows.event, plan.look.event, plan.votes.event)
+        assert plan.look.mu**2 == pytest.approx(0.1 * (1 - share) * allowed)
         assert 0 < plan.trust < 1
 
 
@@ -186,3 +187,13 @@ def test_a_schema_says_where_categories_and_bounds_stand_so_that_no_block_is_tor
     np.testing.assert_allclose(ages, np.round(ages))
     np.testing.assert_allclose(rows.mean(axis=0), encoded.mean(axis=0), atol=0.06)
     assert np.mean(rows[:, 5] == -1.0) == pytest.approx(0.5, abs=0.05)  # pay of exactly 0
+
+
+def test_noise_alone_hardly_ever_stretches_a_column():
+    """Nor do empty bins far out: a thousand of them, in each of a hundred fits."""
+    X, y, groups = np.zeros((N, 10)), np.arange(N) % 2, np.arange(N) // 2 % 2
+    plan = SyntheticRows(n_rows=40).plan(n_rows=N, n_features=10, n_groups=2, n_classes=2, epsilon=1.0, delta=1e-5)
+    noise = NoiseSource(seed=0)
+    rng = np.random.default_rng(0)
+    largest = [np.abs(plan.release(X, y, groups, noise, rng).X).max() for _ in range(100)]
+    assert max(largest) <= 1.0
