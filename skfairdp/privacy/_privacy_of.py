@@ -1,11 +1,12 @@
 """The guarantee of all that is private inside a pipeline, an ensemble, a search or a post-processor."""
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy._events import compose
+from skfairdp.privacy._events import compose, flatten, repeat
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, common_relation
 
 __all__ = ["privacy_of"]
@@ -112,9 +113,10 @@ class _Found:
         return True
 
     def total(self) -> PrivacySpent:
-        """All guarantees composed; of those on a ledger, everything that it holds of their kind."""
+        """All guarantees composed; with a ledger everything that it holds of their kind, and what it lacks of them."""
         ledgers = {id(ledger): ledger for _, ledger in self.parts.values() if ledger is not None}
-        alone = [spent for spent, ledger in self.parts.values() if ledger is None]
+        alone = [spent.event for spent, ledger in self.parts.values() if ledger is None]
+        charged = [spent.event for spent, ledger in self.parts.values() if ledger is not None]
         every = [spent for spent, _ in self.parts.values()]
         total = every[0]
         for spent in every[1:]:
@@ -127,8 +129,10 @@ class _Found:
                 f"Guarantees under {len(set(relations))} neighboring relations are inside, or on the ledger, and do "
                 "not add up. Report them separately."
             )
+        # A ledger that was put in the place of another one does not take away what the fit itself reports.
+        known = Counter(flatten(compose(*(entry.event for entry in entries)))) | Counter(flatten(compose(*charged)))
         return PrivacySpent.of(
-            compose(*(spent.event for spent in alone), *(entry.event for entry in entries)),
+            compose(*alone, *(repeat(event, times) for event, times in known.items())),
             total.delta,
             protects=total.protects,
             neighboring_relation=relation,

@@ -65,6 +65,12 @@ def test_a_search_with_a_ledger_counts_its_folds():
         privacy_of(unknown)
 
 
+def test_another_ledger_takes_nothing_away():
+    model = pate(ledger=PrivacyLedger()).fit(X, Y)
+    other = model.set_params(ledger=PrivacyLedger())
+    assert privacy_of(make_pipeline(other)).epsilon == pytest.approx(model.privacy_.epsilon)
+
+
 def test_without_any_guarantee_there_is_nothing_to_say():
     with pytest.raises(ValueError, match="no guarantee in this LogisticRegression"):
         privacy_of(LogisticRegression().fit(X, Y))
