@@ -1,0 +1,104 @@
+"""On small tables no private classifier is worse than the most frequent class; a warning says where none is better."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier
+from skfairdp.exceptions import UtilityWarning
+from tests._tools.sources import recording_noise
+
+RATES = {2: [0.76, 0.24], 3: [0.55, 0.3, 0.15]}
+N_TEST = 2000
+#: What a fit may lose beside the most frequent class, on average over tables and noise.
+ALLOWED = 0.01
+
+
+def table(n, n_classes, n_features, seed):
+    """Features and groups; the score of a class follows the features, and its rate is the same in every table."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(n + N_TEST, n_features)), rng.integers(2, size=n + N_TEST)
+    score = X @ rng.normal(size=n_features)
+    score = 2.5 * score / score.std() + 0.5 * groups + rng.logistic(size=len(X))
+    y = np.digitize(score, np.quantile(score, np.cumsum(RATES[n_classes])[:-1]))
+    return X, y, groups
+
+
+def pate(n_classes, **budget):
+    return PATEClassifier(classes=range(n_classes), random_state=0, **budget)
+
+
+def fair_pate(n_classes, **budget):
+    return FairPATEClassifier(classes=range(n_classes), groups=[0, 1], random_state=0, **budget)
+
+
+def dpsgd(n_classes, **budget):
+    return FairDPSGDClassifier(lam=0.0, classes=range(n_classes), random_state=0, **budget)
+
+
+def lost_and_told(make, n_rows, n_classes, epsilon, seed, *, n_features=8, own_rows=False):
+    """By how much a fit is behind the most frequent class of the test rows, and whether it said so."""
+    X, y, groups = table(n_rows + 200, n_classes, n_features, seed)
+    private, public, test = slice(0, n_rows), slice(n_rows, n_rows + 200), slice(n_rows + 200, None)
+    given = {"sensitive_features": groups[private]} if make is fair_pate else {}
+    if make is not dpsgd and not own_rows:
+        given["X_public"] = X[public]
+        if make is fair_pate:
+            given = {"X_public": X[public], "sensitive_features_public": groups[public]}
+    with recording_noise(entropy=seed), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make(n_classes, epsilon=epsilon).fit(X[private], y[private], **given)
+    usual = np.bincount(y[test]).max() / len(y[test])
+    return usual - model.score(X[test], y[test]), any(w.category is UtilityWarning for w in caught)
+
+
+def check(make, n_rows, n_classes, epsilon, seeds, **options):
+    found = [lost_and_told(make, n_rows, n_classes, epsilon, seed, **options) for seed in seeds]
+    lost = np.array([one for one, _ in found])
+    told = np.array([two for _, two in found])
+    assert lost.mean() <= ALLOWED, lost
+    assert told.mean() >= np.mean(lost > ALLOWED), (lost, told)
+    if lost.mean() > -0.001:  # no better than the most frequent class
+        assert told.mean() >= 0.5, (lost, told)
+
+
+@pytest.mark.parametrize("make", [pate, fair_pate, dpsgd])
+@pytest.mark.parametrize(("n_rows", "n_classes", "epsilon"), [(150, 2, 0.5), (400, 2, 0.5), (400, 3, 1.0)])
+def test_a_few_fits_on_small_tables_are_not_worse_than_the_most_frequent_class(make, n_rows, n_classes, epsilon):
+    check(make, n_rows, n_classes, epsilon, range(3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [pate, fair_pate, dpsgd])
+@pytest.mark.parametrize("n_rows", [150, 400, 1000, 4000])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_fits_on_small_tables_are_not_worse_than_the_most_frequent_class(make, n_rows, n_classes, epsilon):
+    check(make, n_rows, n_classes, epsilon, range(8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [pate, fair_pate])
+@pytest.mark.parametrize("n_rows", [150, 400, 1000])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_nor_are_fits_without_public_rows(make, n_rows, n_classes):
+    check(make, n_rows, n_classes, 1.0, range(4), own_rows=True)
+
+
+def test_three_classes_of_four_thousand_rows_are_learned():
+    """With one teacher for 130 rows it was the most frequent class."""
+    lost, told = lost_and_told(pate, 4000, 3, 1.0, seed=0)
+    assert lost < -0.05 and not told
+
+
+def test_what_is_told_to_be_enough_is_enough():
+    """The rows that the warning of a hopeless fit names do carry the task."""
+    X, y, _ = table(400 + 200, 2, 8, seed=1)
+    with pytest.warns(UtilityWarning) as told:
+        PATEClassifier(epsilon=0.5, classes=[0, 1], random_state=0).fit(X[:400], y[:400], X_public=X[400:600])
+    words = str(told[0].message).replace(",", "").split()
+    rows = int(words[words.index("private", words.index("About")) - 1])
+    assert 800 <= rows <= 10_000
+    lost, _ = lost_and_told(pate, rows, 2, 0.5, seed=1)
+    assert lost <= ALLOWED
