@@ -103,6 +103,24 @@ def at_one_epsilon(found: Sequence[Record], epsilon: float, *, methods: Sequence
     return table(["data", "method", "accuracy", "gap", "EO gap"], rows, words=2)
 
 
+def no_public_rows(record: Record) -> str:
+    """One row a data set, ε, method and γ: with public rows and without."""
+    found: dict[tuple[Any, ...], dict[str, Record]] = {}
+    for row in record["rows"]:
+        key = tuple(row[name] for name in ("data", "epsilon", "method", "gamma"))
+        found.setdefault(key, {})[row["rows"]] = row
+    cells = []
+    for (data, epsilon, method, gamma), both in sorted(found.items(), key=lambda item: list(TITLES).index(item[0][0])):
+        figures = [
+            value(both[rows][name]) if rows in both else "–"
+            for name in ("accuracy", "disparity")
+            for rows in ("public", "none")
+        ]
+        cells.append([TITLES[data], f"{epsilon:g}", method, _optional(gamma), *figures])
+    names = ["accuracy, 5 % public", "accuracy, none", "gap, 5 % public", "gap, none"]
+    return table(["data", "ε", "method", "γ or λ", *names], cells, words=3)
+
+
 def fair_dpsgd(record: Record) -> str:
     """FairDP-SGD and its peers, alone and behind IDP3 at γ = .02."""
     rows = [

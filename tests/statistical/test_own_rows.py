@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp import FairPATEClassifier, PATEClassifier, SyntheticRows
+from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, SyntheticRows
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.gradient import mlp
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.sources import fixed_entropy, installed, recording_noise
@@ -197,3 +198,26 @@ def test_noise_alone_hardly_ever_stretches_a_column():
     rng = np.random.default_rng(0)
     largest = [np.abs(plan.release(X, y, groups, noise, rng).X).max() for _ in range(100)]
     assert max(largest) <= 1.0
+
+
+def test_a_post_processor_around_it_is_one_entry_and_one_epsilon():
+    X, y, groups = world()
+    ledger = PrivacyLedger()
+    inner = FairPATEClassifier(classes=[0, 1], groups=[0, 1], n_teachers=6, ledger=ledger, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)
+        idp = IDP3(inner, groups=[0, 1], min_count=5).fit(X, y, sensitive_features=groups)
+    (entry,) = ledger.entries
+    assert entry.event == idp.estimator_.privacy_.event and idp.estimator_.privacy_.epsilon <= 1.0
+    assert entry.releases[-1] == "answers of the student by group"
+
+
+def test_dp_sgd_takes_parity_from_the_private_rows_where_there_are_no_public_ones():
+    X, y, groups = world()
+    net = mlp((4,), max_epochs=1, batch_size=20)
+    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], net=net, random_state=0)
+    plans = [model.planned_privacy(X, y, sensitive_features=groups)]
+    plans.append(model.set_params(parity="signed_loss").planned_privacy(X, y, sensitive_features=groups))
+    assert plans[0].event == plans[1].event
+    with pytest.raises(ValueError, match="needs public rows"):
+        model.set_params(parity="public_penalty").planned_privacy(X, y, sensitive_features=groups)
