@@ -8,6 +8,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._forecast import warn_if_no_better
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
@@ -203,7 +204,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         -------
         {returns_self}
         """
-        from skfairdp._networks import fitted_net, prepare_network
+        from skfairdp._networks import fitted_net, predict_logits, prepare_network
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features)
@@ -236,6 +237,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self.net_ = fitted_net(net, module, data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
+        warn_if_no_better(predict_logits(module, data.X).argmax(axis=1), data.y, type(self).__name__)
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp import FairPATEClassifier, PATEClassifier
-from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
-from skfairdp.exceptions import UtilityWarning
+from skfairdp import FairPATEClassifier, PATEClassifier, PFLDClassifier, PrivacyLedger, SFPATEClassifier
+from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, warn_if_no_better
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
+from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
 from skfairdp.pate._asking import COUNT_NOISE, UNCLEAR, plan_counts
 from skfairdp.privacy import NoisyVotes, compose, epsilon_of
@@ -173,3 +174,54 @@ def test_refit_holds_another_student_to_the_same():
     with pytest.warns(UtilityWarning):
         other = model.refit(student=LogisticRegression())
     assert np.array_equal(other.predict(X), model.predict(X))
+
+
+# ---- attribute privacy: labels are public ----------------------------------------------------------------------
+def groups_table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 3)) + groups[:, None]
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0.5).astype(int), groups
+
+
+def test_sf_pate_says_before_it_spends_that_its_votes_are_too_noisy():
+    X, y, groups = groups_table(300)
+    ledger = PrivacyLedger(epsilon=0.1)  # refuses the fit, after the warning
+    model = SFPATEClassifier(epsilon=0.5, groups=[0, 1], ledger=ledger, random_state=0)
+    with (
+        pytest.warns(FairnessWarning, match=r"[\d,]+ rows or epsilon=[\d.]+ would do.*PFLDClassifier"),
+        pytest.raises(BudgetExceededError),
+    ):
+        model.fit(X, y, sensitive_features=groups)
+    assert not ledger.entries
+
+
+def test_sf_pate_is_silent_where_its_votes_can_hold_the_constraint():
+    model = SFPATEClassifier(epsilon=8.0, groups=[0, 1], random_state=0)
+    X, y, groups = groups_table(1500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, sensitive_features=groups)
+
+
+def test_rows_right_less_often_than_the_most_frequent_class_are_told_by_public_labels():
+    y = np.array([0, 0, 0, 1])
+    with pytest.warns(UtilityWarning, match=r"right on 0\.500.*on 0\.750"):
+        warn_if_no_better(np.array([0, 0, 1, 0]), y, "PFLDClassifier")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_no_better(np.zeros(4, dtype=int), y, "PFLDClassifier")
+
+
+def test_pfld_tells_what_its_constraint_costs():
+    """Rates of the classes differ so much between groups that parity is worse than any constant."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(2, size=600)
+    X, y = rng.normal(size=(600, 2)), (rng.random(600) < 0.05).astype(int)
+    net = mlp((4,), max_epochs=1, lr=1e-6)
+    model = PFLDClassifier(epsilon=8.0, groups=[0, 1], net=net, dual_steps=2, random_state=0)
+    with recording_noise(entropy=0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=groups)
+    told = any(w.category is UtilityWarning for w in caught)
+    assert told == (np.mean(model.predict(X) == y) < np.mean(y == 0))
