@@ -375,13 +375,15 @@ def test_every_documented_attribute_of_a_private_estimator_exists(rows):
 def test_warnings_say_what_leaks_and_how_to_avoid_it(rows):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        FairPATEClassifier(random_state=0, gamma=None, n_teachers=20).fit(rows.X, rows.y, X_public=rows.X_public)
+        FairPATEClassifier(epsilon=15.0, random_state=0, gamma=None, n_teachers=20).fit(
+            rows.X, rows.y, X_public=rows.X_public
+        )
     (leak,) = caught
     assert leak.category is PrivacyLeakWarning and "'classes'" in str(leak.message)
     assert leak.filename == __file__
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        FairPATEClassifier(classes=[0, 1], random_state=0, gate=VoteGate(min_count=1000)).fit(
+        FairPATEClassifier(epsilon=15.0, classes=[0, 1], random_state=0, gate=VoteGate(min_count=1000)).fit(
             rows.X, rows.y, X_public=rows.public
         )
     assert {w.category for w in caught} == {FairnessWarning} and caught[0].filename == __file__
