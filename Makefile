@@ -9,7 +9,7 @@ DATA ?= auto
 .PHONY: help demo test test-all lint package bench bench-check docs clean install
 
 help:
-	@echo "make demo      run the main job and write $(OUT)/frontier.{csv,png,html}"
+	@echo "make demo      a frontier in $(OUT)/frontier.{csv,png,html}, and the README's first example"
 	@echo "make test      the tests (a few minutes)"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
@@ -30,6 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/python -m skfairdp demo --data $(DATA) --out $(OUT)
+	$(BIN)/python docs/readme_example.py $(OUT)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile
