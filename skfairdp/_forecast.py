@@ -103,7 +103,7 @@ def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float
 
     All steps together tell the mean of clipped gradients with noise of standard deviation ``C / (μ n)`` in every
     direction, where gradients have a norm of up to C. A linear rule of d features is moved by ``√d`` of it. On logistic
-    tables it ends below the most frequent class from about .1 on.
+    tables it may end below the most frequent class from about .07 on.
 
     Parameters
     ----------

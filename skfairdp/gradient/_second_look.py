@@ -13,7 +13,7 @@ from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, No
 __all__ = ["SecondLook"]
 
 #: From here on gradients are too noisy to be trusted without a look.
-DOUBTFUL = 0.08
+DOUBTFUL = 0.06
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
 MOST_FOR_COUNTS, FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit
 EVIDENCE = 1.5  # standard deviations by which the network has to be ahead
@@ -40,7 +40,7 @@ class SecondLook:
     >>> from skfairdp.privacy import NeighboringRelation
     >>> look = SecondLook(150, 20, 0.5, 1e-5, NeighboringRelation.ZERO_OUT)
     >>> look.is_needed, look.enough_rows, look.enough_epsilon
-    (True, 400, 1.5)
+    (True, 530, 2.0)
     """
 
     n_rows: int
