@@ -148,7 +148,7 @@ class VoteForecast:
     >>> round(forecast.noise, 2)
     0.14
     >>> forecast.enough_rows(0.04), forecast.enough_epsilon(0.04)
-    (1600, 2.0)
+    (1500, 2.0)
     """
 
     n_rows: int
