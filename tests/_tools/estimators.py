@@ -158,7 +158,7 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
         return X if hasattr(X, "shape") else np.asarray(X)
 
 
-SEEDED = {"epsilon": 100.0, "n_teachers": 3, "noise_seed": 0}
+SEEDED = {"epsilon": 1000.0, "n_teachers": 3, "noise_seed": 0}
 DPSGD = {
     "epsilon": 1000.0,
     "net": mlp((8,), batch_size=1000, max_epochs=30),
