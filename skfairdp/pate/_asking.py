@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._forecast import HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
+from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, streamed_votes, vote_histogram
@@ -21,9 +21,9 @@ __all__ = ["VOTINGS", "AsksForVotes", "PATEPlan", "Questions", "check_learners",
 #: Parts that vote, by their shorthands.
 VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
 
-#: More noise in the mean share of a class is too much to name the most frequent class; the share of a class among the
-#: rows is then released with noise of this size, for no more than nearly all of the squared cost.
-UNCLEAR, COUNT_NOISE, ALL_BUT = 0.08, 0.03, 0.95
+#: The share of a class among the rows is released with noise of this size, for no more than nearly all of the squared
+#: cost.
+COUNT_NOISE, ALL_BUT = 0.03, 0.95
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
@@ -190,14 +190,16 @@ class AsksForVotes:
 
 
 def plan_counts(forecast: VoteForecast, voting: Any, noise: str) -> tuple[NoisyVotes | None, VoteForecast]:
-    """Counts of the classes, where votes are too noisy to say which is the most frequent; and what that leaves them.
+    """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
+
+    Votes on public or sampled rows cannot name it: those rows may be others than the private ones.
 
     A wrong answer costs at most about a third of the noise in accuracy: where it is likely, the classes are about as
     frequent. Counts of rows need far less of the budget for it than votes, as there are more rows than teachers.
     """
     given = any(getattr(voting, name, None) is not None for name in ("sigma", "sigma_threshold"))
     # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
-    if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= UNCLEAR:
+    if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= CLEAR:
         return None, forecast
     moved = moved_by_one(forecast.n_values)
     wanted = (moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2

@@ -11,7 +11,7 @@ from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, warn_if_no_better
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
-from skfairdp.pate._asking import COUNT_NOISE, UNCLEAR, plan_counts
+from skfairdp.pate._asking import COUNT_NOISE, plan_counts
 from skfairdp.privacy import NoisyVotes, compose, epsilon_of
 from tests._tools.sources import recording_noise
 
@@ -84,7 +84,7 @@ def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
 def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():
     for forecast in (VoteForecast(n, k, e, 1e-5) for n in (150, 1000, 5000) for k in (1, 2, 4) for e in (0.5, 1, 4)):
         counts, left = plan_counts(forecast, SoftVoting(), "gaussian")
-        assert (counts is not None) == (forecast.n_values > 1 and forecast.noise > UNCLEAR)
+        assert (counts is not None) == (forecast.n_values > 1 and forecast.noise > CLEAR)
         if counts is None:
             assert left == forecast
         else:
