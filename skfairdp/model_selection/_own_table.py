@@ -118,7 +118,7 @@ def frontier_of_table(
     >>> table = pd.DataFrame({"age": rng.integers(18, 91, 6000), "sex": rng.choice(["f", "m"], 6000)})
     >>> table["rich"] = np.where(table["age"] + 20 * (table["sex"] == "m") > 70, "yes", "no")
     >>> found = frontier_of_table(table, label="rich", groups="sex", epsilons=[2.0], gaps=[None])
-    >>> found.frame["epsilon"][0] <= 2.0, found.privacy.epsilon < 2.1, found.schema.group_values
+    >>> bool(found.frame["epsilon"][0] <= 2.0), found.privacy.epsilon < 2.1, found.schema.group_values
     (True, True, ('f', 'm'))
     """
     learned, held = _split(table, test_size, random_state)

@@ -282,7 +282,11 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
     charged, leaves = _charged_as_pure(leaves)
     if all(isinstance(leaf, GaussianDpEvent) for leaf, _ in leaves):
         return _with(charged, _gdp_bound(leaves, delta) or 0.0)
-    bounds = [_inclusion_bound(leaves, delta), _loss_bound(leaves, delta, coarseness)]
+    bounds = [_inclusion_bound(leaves, delta)]
+    try:
+        bounds.append(_loss_bound(leaves, delta, coarseness))
+    except OverflowError:  # a loss so large that dp-accounting takes no exponential of it
+        bounds.append(math.inf)
     return _with(charged, min(bound for bound in bounds if bound is not None))
 
 

@@ -578,7 +578,7 @@ REFUSED = {
     "one group": ({}, PublicData(PUBLIC.X, np.zeros(40, int)), "only one group"),
     "no public groups": ({}, PUBLIC.X, "needs the groups of the public rows"),
     "no public rows": ({"parity": "public_penalty"}, None, "needs public rows"),
-    "no public rows, no groups": ({}, None, "needs the groups of the private rows"),
+    "no public rows, no groups": ({}, None, "needs public rows"),
     "seeded and counted": ({"noise_seed": 0}, PUBLIC, "'noise_seed' and 'ledger'"),
 }
 

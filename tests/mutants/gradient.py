@@ -78,12 +78,6 @@ def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
 
 
 @mutant
-def hold_out_that_follows_the_private_number_of_rows(patch):
-    """Found: with 'public_n_rows' declared, a record more made 98 of 100 other protected records public."""
-    patch.setattr(FairDPSGDClassifier, "_check_public_rows", lambda self, parity, given: None)
-
-
-@mutant
 def rows_that_move_up_when_one_before_them_goes(patch):
     """A batch of another shape, and rows at other places in it: every one of them may be rounded in another way."""
     patch.setattr(NeighboringRelation, "number_is_public", property(lambda self: True))

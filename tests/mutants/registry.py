@@ -408,9 +408,6 @@ NOTICED: dict[str, Noticed] = {
         FAIR_DPSGD("test_the_report_follows_from_the_declared_steps"),
         FAIR_CLIPPING("test_steps_and_counts_together_cost_at_most_epsilon", method="dpsgd_f"),
     ),
-    "gradient.hold_out_that_follows_the_private_number_of_rows": trap(
-        43, FAIR_DPSGD("test_bad_input_is_an_error_before_anything_is_spent", name="hold-out by a private number")
-    ),
     "gradient.rows_that_move_up_when_one_before_them_goes": trap(
         43, FAIR_DPSGD("test_one_row_more_leaves_all_but_its_own_contribution_bit_for_bit_as_it_is")
     ),

@@ -189,7 +189,8 @@ def test_certified_epsilon_lies_between_the_limits_of_the_prv_accountant(q, sigm
     upper = accountant.get_epsilon(DELTA, eps_error=error, delta_error=1e-10)
     assert upper - 2 * error <= ours <= upper
     # The estimate itself is far better than its proven error, and ours, which rounds against itself, lies above it.
-    assert upper - error <= ours <= upper - error + 2e-4
+    # (A grid of our own answers where dp-accounting is slow; its errors are charged to δ: 5e-4 above at 3906 steps.)
+    assert upper - error <= ours <= upper - error + 6e-4
     accountant = RDPAccountant()
     accountant.history = [(sigma, q, steps)]
     assert ours < accountant.get_epsilon(DELTA) == pytest.approx(rdp, abs=1e-6)

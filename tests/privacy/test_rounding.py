@@ -209,8 +209,8 @@ def test_a_delta_that_convolutions_could_misplace_is_no_delta():
     pld = self_compose(gaussian_pld(40.0, 1e-4), 5000)
     assert epsilon_from_pld(pld, 1e-10, compositions=5000) == math.inf
     sampled = repeat(PoissonSampledDpEvent(0.01, GaussianDpEvent(2.0)), 5000)
-    assert epsilon_of(sampled, 1e-30) < math.inf  # then Rényi's bound serves, which is none of mass
-    assert epsilon_of(sampled, 1e-30) == epsilon_of(sampled, 1e-30, accountant="rdp")
+    # Then a bound serves that is none of mass: how often a record is sampled, or Rényi's.
+    assert epsilon_of(sampled, 1e-30, accountant="rdp") <= epsilon_of(sampled, 1e-30) < math.inf
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 1.0, 2.7])

@@ -183,7 +183,7 @@ def test_idp3_around_a_private_fit_is_post_processing_of_that_fit():
     """Model and post-processor fitted in one call, on the private table's own noisy tables."""
     rng = np.random.default_rng(4)
     X, y, groups = rng.normal(size=(200, 2)), rng.integers(2, size=200), np.arange(200) % 2
-    model = FairPATEClassifier(epsilon=8.0, gamma=None, n_teachers=10, classes=[0, 1], random_state=0)
+    model = FairPATEClassifier(epsilon=8.0, gamma=None, n_teachers=10, classes=[0, 1], groups=[0, 1], random_state=0)
     idp = IDP3(model, gamma=0.2, min_count=5, groups=[0, 1])
     states = []
     noise = replaying()

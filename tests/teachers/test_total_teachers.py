@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PrivateSearchCV, PublicData, SFPATEClassifier
 from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers
+from skfairdp.pate import GroupTeachers
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.utils import open_stream, silence
@@ -159,7 +160,7 @@ def test_a_teacher_with_a_wrong_parameter_is_an_error_before_anything_is_spent(t
         fair.fit(X, Y, X_public=QUERIES, sensitive_features_public=np.arange(15) % 2)
     attribute = SFPATEClassifier(groups=[0, 1], n_teachers=K, ledger=ledger)
     with pytest.raises(ValueError, match=message):
-        attribute.set_params(teacher=teacher).fit(X, Y, sensitive_features=np.arange(N) % 2)
+        attribute.set_params(variant=GroupTeachers(teacher=teacher)).fit(X, Y, sensitive_features=np.arange(N) % 2)
     search = PrivateSearchCV(pate, {"teacher": [LogisticTeachers(), teacher]})
     with pytest.raises(ValueError, match=message):
         search.fit(X, Y, X_public=QUERIES, validation=PublicData(QUERIES, y=np.arange(15) % 2))
