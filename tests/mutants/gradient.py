@@ -16,7 +16,7 @@ from skfairdp._networks import (
 )
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp.baselines import Reweighting, _fair_clipping
-from skfairdp.gradient import FairDPSGDClassifier, _fair_dpsgd
+from skfairdp.gradient import _fair_dpsgd
 from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.lagrangian import _plan as _pfld_plan
