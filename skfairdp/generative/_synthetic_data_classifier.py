@@ -197,7 +197,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         if hasattr(generator, "feature_names_in_"):
             self.feature_names_in_ = generator.feature_names_in_
         # Released values only from here on.
-        self._n_default = max(len(cast(Sized, X)), LEAST_SAMPLES)
+        self._n_default = max(len(cast(Sized, X) if y is None else np.asarray(y)), LEAST_SAMPLES)
         return self._learn(learner, takes_groups)
 
     def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> "SyntheticDataClassifier":
