@@ -13,6 +13,7 @@ from skfairdp._networks import (
     _clipping,
     _dp_step,
     _wide_sums,
+    own_generator,
 )
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp.baselines import Reweighting, _fair_clipping
@@ -21,7 +22,7 @@ from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
-from tests.mutants.harness import mutant
+from tests.mutants.harness import mutant, replace_everywhere
 
 CLIP = 0.7  # the bound of the test that notices
 
@@ -252,8 +253,8 @@ def noise_without_the_clipping_bound(patch):
 @mutant
 def dropout_from_a_public_seed(patch):
     """Masks go by batch position: from a seed anyone knows, one row more gives all later rows other masks."""
-    manual_seed = torch.manual_seed
-    patch.setattr(torch, "manual_seed", lambda seed: manual_seed(0 if seed in (1, 2) else seed))
+    known = lambda seed=None, device="cpu": own_generator(0 if seed in (1, 2) else seed, device)  # noqa: E731
+    replace_everywhere(patch, own_generator, known)
 
 
 @mutant

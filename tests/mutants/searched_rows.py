@@ -13,7 +13,6 @@ from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._random_trials import Trials
 from skfairdp.model_selection._scores import PrivateScores
 from skfairdp.pate import _fair_teachers
-from skfairdp.pate import _sf_pate as _sfpate
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.utils import silence
 from tests.mutants.harness import mutant, replace_everywhere
@@ -99,7 +98,6 @@ def _without_failures(fit):
 def silent_typos(patch):
     """Totality without a rehearsal: a wrong parameter becomes a hundred constant votes, sold at full price."""
     replace_everywhere(patch, rehearse_teacher, lambda *_, **__: None)
-    patch.setattr(_sfpate, "rehearse", lambda *_: None)
 
 
 @mutant
