@@ -15,6 +15,8 @@ import _tables
 import matplotlib.pyplot as plt
 from render_docs import RESULTS, Results, load
 
+from skfairdp.privacy import GaussianDpEvent, PrivateSelection, calibrate_noise, epsilon_of, repeat
+
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 #: Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -24,9 +26,9 @@ def main() -> None:
     results = load(RESULTS)
     for name, draw in FIGURES.items():
         figure = draw(results)
-        figure.savefig(IMAGES / f"bench_{name}.png", dpi=110, metadata={"Software": None})
+        figure.savefig(IMAGES / f"{name}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)
-        print(f"drew docs/images/bench_{name}.png")
+        print(f"drew docs/images/{name}.png")
 
 
 def panels(found: list[dict[str, Any]], draw: Callable[[Any, dict[str, Any]], None]) -> Any:
@@ -137,12 +139,75 @@ def speed(results: Results) -> Any:
     return figure
 
 
+def accounting(results: Results) -> Any:
+    """ε of many fits: composed, and added up. Computed, not measured."""
+    fits = [1, 2, 3, 5, 7, 10, 14, 20]
+    votes = GaussianDpEvent(calibrate_noise(GaussianDpEvent, 1.0, 1e-5))
+    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    ax.plot(fits, fits, "o--", color="0.5", label="the ε of each fit, added")
+    ax.plot(fits, [epsilon_of(repeat(votes, n), 1e-5) for n in fits], "o-", color=COLOURS[0], label="composed")
+    ax.set(xlabel="fits of ε = 1, δ = 1e-5 (Gaussian noise)", ylabel="ε of all of them")
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+def tuning(results: Results) -> Any:
+    """ε of a search over the number of candidates: all shown, and the best of a secret number. Computed."""
+    trial, numbers = GaussianDpEvent(10.0), [1, 2, 3, 5, 10, 20, 50, 100]
+    best = [epsilon_of(PrivateSelection(trial, float(n)).event, 1e-5) for n in numbers]
+    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    ax.plot(
+        numbers, [epsilon_of(repeat(trial, n), 1e-5) for n in numbers], "o-", color=COLOURS[1], label="all are shown"
+    )
+    ax.plot(numbers, best, "s-", color=COLOURS[0], label="only the best is shown (mean number of trials)")
+    ax.axhline(epsilon_of(trial, 1e-5), color="0.5", linestyle="--", label="one fit and its score")
+    ax.set(xscale="log", xlabel="candidates", ylabel="ε at δ = 1e-5")
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+def large_tables(results: Results) -> Any:
+    """Memory of fits from Parquet over the number of rows."""
+    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    rows = results["scale"]["rows"]
+    for work, colour in zip(dict.fromkeys(row["work"] for row in rows), COLOURS, strict=False):
+        mine = sorted((row["n_rows"], row["gib_peak"]) for row in rows if row["work"] == work)
+        ax.semilogx(*zip(*mine, strict=True), "o-", color=colour, label=work)
+    ax.set(xlabel="private rows (20 columns, Parquet)", ylabel="GiB, peak of the process", ylim=(0, None))
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+def no_public_rows(results: Results) -> Any:
+    """FairPATE with and without public rows, at one ε."""
+    rows = [row for row in results["no_public_rows"]["rows"] if row["epsilon"] == 1.0]
+    found = [{"data": data} for data in dict.fromkeys(row["data"] for row in rows)]
+
+    def draw(ax: Any, record: dict[str, Any]) -> None:
+        for (kind, label), colour in zip(KINDS.items(), COLOURS, strict=False):
+            mine = [row for row in rows if (row["data"], row["rows"]) == (record["data"], kind)]
+            curve(ax, mine, label, colour)
+        ax.set(xlabel="gap between groups", ylabel="accuracy")
+
+    return panels(found, draw)
+
+
+KINDS = {"public": "FairPATE, 5 % public rows, ε = 1", "none": "FairPATE, no public rows, ε = 1"}
+
+#: Of the benchmark pages, and (``guide_``) of the guide.
 FIGURES: dict[str, Callable[[Results], Any]] = {
-    "private_models": private_models,
-    "private_group": private_group,
-    "synthetic": synthetic,
-    "audits": audits,
-    "speed": speed,
+    "bench_private_models": private_models,
+    "bench_private_group": private_group,
+    "bench_synthetic": synthetic,
+    "bench_audits": audits,
+    "bench_speed": speed,
+    "guide_accounting": accounting,
+    "guide_tuning": tuning,
+    "guide_large_tables": large_tables,
+    "guide_no_public_rows": no_public_rows,
 }
 
 if __name__ == "__main__":
