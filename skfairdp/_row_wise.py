@@ -92,11 +92,17 @@ def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
     """Predictions; the groups go to a ``predict`` that takes them and does not find them in the columns of X."""
     last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
     wanted = groups is not None and "sensitive_features" in inspect.signature(last.predict).parameters
-    if not wanted or any(getattr(last, name, None) is not None for name in ("sensitive_columns", "schema")):
+    if not wanted or getattr(last, "sensitive_columns", None) is not None or _has_groups(last, X):
         return fitted.predict(X)
     if last is not fitted:
         X = fitted[:-1].transform(X) if len(fitted) > 1 else X
     return last.predict(X, sensitive_features=groups)
+
+
+def _has_groups(fitted: Any, X: Any) -> bool:
+    """Whether a schema names columns of X as the group."""
+    named = getattr(getattr(fitted, "schema", None), "groups", ())
+    return bool(named) and set(named) <= set(map(str, getattr(X, "columns", ())))
 
 
 def _alone(copy_of: Callable[[], Any], X: Any, groups: Any, row: int, restart: Any) -> Any:

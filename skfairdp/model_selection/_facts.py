@@ -17,7 +17,11 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     inner = candidate.private_part(candidate.estimator)
     shape = getattr(rows.X, "shape", (0, 0))
     names = getattr(rows.X, "columns", None)
-    reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
+    schema = candidate.domain("schema")
+    if schema is None:
+        reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
+    else:
+        reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
     declared = getattr(inner, "public_n_rows", None)
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
@@ -42,6 +46,11 @@ def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation
     of_attribute = relation is NeighboringRelation.REPLACE_ATTRIBUTE
     if of_attribute:
         reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
+    schema = candidate.domain("schema")
+    if schema is not None:
+        reads.note("classes", "given", schema.classes)
+        reads.note("names of the groups", "given", schema.group_values)
+        return
     for name, parameter in (("classes", "classes"), ("names of the groups", "groups")):
         if parameter not in inner.get_params(deep=False):
             continue

@@ -51,8 +51,10 @@ class ParetoSearchCV(SearchBase):
     ----------
     estimator : estimator
         A private estimator of this package, alone or inside a Pipeline or a post-processor. Its ``ledger`` counts the
-        search and may refuse parts of it. What else a Pipeline fits on private rows is not covered, and a
-        PrivacyLeakWarning names it; :class:`~skfairdp.preprocessing.PublicPreprocessor` fits on public ones.
+        search and may refuse parts of it. Its ``schema``, or that of the last step of a Pipeline, names the classes and
+        groups of a raw table; ``classes`` and ``groups`` do without one. What else a Pipeline fits on private rows is
+        not covered, and a PrivacyLeakWarning names it; :class:`~skfairdp.preprocessing.PublicPreprocessor` fits on
+        public ones.
     param_grid : dict or list of dict
         Parameter names → lists of values, as for ``GridSearchCV``.
     scoring : str, list of str, or dict of name → objective, default=("accuracy", "disparity", "epsilon")
@@ -184,7 +186,7 @@ class ParetoSearchCV(SearchBase):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,
@@ -195,12 +197,13 @@ class ParetoSearchCV(SearchBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like of shape (n_rows, n_features) or DataFrame
             Private rows.
-        y : array-like of shape (n_rows,)
-            Labels.
+        y : array-like of shape (n_rows,), default=None
+            Labels. None takes those of X, where a schema of the estimator says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores.
+            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
+            of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
             Public rows, handed on to every fit.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None

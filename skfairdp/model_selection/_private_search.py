@@ -49,7 +49,8 @@ class PrivateSearchCV(SearchBase):
     Parameters
     ----------
     estimator : estimator
-        A private estimator of this package, alone or inside a Pipeline or a post-processor.
+        A private estimator of this package, alone or inside a Pipeline or a post-processor. Its ``schema``, or that of
+        the last step of a Pipeline, names the classes and groups of a raw table.
     param_grid : dict or list of dict
         Parameter names → lists of values. It is public, and must not have been made by looking at the private rows.
     scoring : str, scorer, pair, or dict of one, default="accuracy"
@@ -164,7 +165,7 @@ class PrivateSearchCV(SearchBase):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,
@@ -175,12 +176,13 @@ class PrivateSearchCV(SearchBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like of shape (n_rows, n_features) or DataFrame
             Private rows.
-        y : array-like of shape (n_rows,)
-            Labels.
+        y : array-like of shape (n_rows,), default=None
+            Labels. None takes those of X, where a schema of the estimator says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores.
+            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
+            of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
             Public rows, handed on to every fit.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None

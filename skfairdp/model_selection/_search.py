@@ -91,7 +91,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     def score(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -101,8 +101,8 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         Parameters
         ----------
         {X_predict}
-        y : array-like of shape (n_rows,)
-            Their labels.
+        y : array-like of shape (n_rows,), default=None
+            Their labels. None takes those of X, where a schema of the winner says which column holds them.
         sensitive_features : array-like of shape (n_rows,), default=None
             Their groups.
         sample_weight : array-like of shape (n_rows,), default=None

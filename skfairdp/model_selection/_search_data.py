@@ -5,32 +5,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, indexable
 from sklearn.utils.validation import column_or_1d
 
 from skfairdp._row_wise import check_rows_alone
-from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Objective
+from skfairdp.model_selection._scored_rows import read_scored
 from skfairdp.model_selection._scores import PrivateScores, PublicScores, ScoreTable
 from skfairdp.model_selection._splits import Split, make_holdout, make_splits, split_event
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, SecretDraws, epsilon_of
+from skfairdp.schema import RawTable
 from skfairdp.utils import (
     PublicData,
     as_groups,
     check_same_index,
     child_seeds,
-    encode_labels,
-    given_domain,
-    group_domain,
     label_array,
     public_generator,
     refuse_masked,
-    split_sensitive_columns,
-    warn_caller,
     without_values,
 )
 
@@ -145,9 +140,10 @@ def read_search(
         Takes progress bars away from the candidates.
     """
     owner = type(search).__name__
-    rows = _rows(owner, X, y, sensitive_features, X_public, sensitive_features_public)
     seeds = child_seeds(public_generator(search.random_state), 2)
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
+    schema = candidate.domain("schema")
+    rows = _rows(owner, X, y, sensitive_features, X_public, sensitive_features_public, schema)
     grid = list(ParameterGrid(search.param_grid))
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     delta = _delta(search, candidate, validation)
@@ -155,7 +151,7 @@ def read_search(
     splits: list[Split] = []
     if validation is not None:
         raises = getattr(search, "error_score", None) == "raise"
-        scores = _public_scores(owner, validation, objectives, shown, raises)
+        scores = _public_scores(owner, validation, objectives, shown, raises, schema)
         _check_groups_at_prediction(owner, map(candidate.model, grid), scores.groups)
     else:
         check_rows_alone(map(candidate.model, grid), owner)
@@ -170,13 +166,20 @@ def read_search(
     return SearchData(owner, candidate, rows, grid, scores, splits, share, delta, planned)
 
 
-def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any) -> Rows:
+def _rows(
+    owner: str, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any, schema: Any
+) -> Rows:
+    if y is None and schema is not None:
+        y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     _check_lengths(owner, X, y, sensitive_features)
     X, y = indexable(X, y)
     refuse_masked(y, owner=owner, name="y")
+    public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+    if schema is not None:  # it reads whatever the cells hold
+        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public)
     problem: Exception | None = None
     try:
         y = column_or_1d(label_array(y), warn=True)
@@ -184,7 +187,6 @@ def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, X_public: Any, se
         problem = without_values(error, owner=owner, name="y")
     if problem is not None:
         raise problem
-    public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
     return Rows(X, y, sensitive_features, public)
 
 
@@ -235,7 +237,7 @@ def _delta(search: Any, candidate: Candidate, validation: Any) -> float:
 
 
 def _public_scores(
-    owner: str, validation: Any, objectives: Sequence[Objective], shown: Sequence[Objective], raises: bool
+    owner: str, validation: Any, objectives: Sequence[Objective], shown: Sequence[Objective], raises: bool, schema: Any
 ) -> PublicScores:
     if not isinstance(validation, PublicData) or validation.y is None:
         raise ValueError(
@@ -245,6 +247,9 @@ def _public_scores(
     groups = None
     if validation.sensitive_features is not None:
         groups = as_groups(validation.sensitive_features, len(validation.y), owner=owner, name="validation")
+    elif schema is not None:
+        raw = RawTable.roles(schema, validation.X, owner=owner)
+        groups = raw.domain[raw.groups(public=True, name="validation")] if raw.has_groups else None
     _need_groups(owner, groups, objectives, "give them in validation=PublicData(X, sensitive_features, y)")
     return PublicScores(validation, groups, [*objectives, *shown], raises)
 
@@ -271,48 +276,14 @@ def _private_scores(
     table: tuple[float, float, NeighboringRelation],
 ) -> PrivateScores:
     """Domains and codes of the noisy tables."""
-    classes = _classes(owner, candidate, rows, private=planned.protects == "record")
-    codes = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
-    groups = _groups_of(owner, candidate, rows)
-    _need_groups(owner, groups, objectives, "pass sensitive_features to fit")
-    domain, group_codes = np.array([None], dtype=object), None
-    if groups is not None:
-        domain = _group_domain(owner, candidate, rows, groups)
-        group_codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
-    tables = ScoreTable(classes, domain, *table, _may_refuse(candidate.estimator))
-    scores = PrivateScores(tables, rows.X, codes, group_codes, groups, [*objectives, *shown])
+    read = read_scored(owner, candidate, rows, private=planned.protects == "record")
+    _need_groups(owner, read.group_codes, objectives, "pass sensitive_features to fit")
+    domain = np.array([None], dtype=object) if read.domain is None else read.domain
+    groups = None if read.group_codes is None else domain[read.group_codes]
+    tables = ScoreTable(read.classes, domain, *table, _may_refuse(candidate.estimator))
+    scores = PrivateScores(tables, rows.X, read.label_codes, read.group_codes, groups, [*objectives, *shown])
     scores.rehearse(objectives)
     return scores
-
-
-def _classes(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> NDArray[Any]:
-    given = candidate.domain("classes")
-    if given is not None:
-        return np.asarray(sorted(given_domain(given, owner=owner, parameter="classes").tolist()))
-    if private:
-        _leaks(owner, "classes")
-    return np.unique(rows.y)
-
-
-def _groups_of(owner: str, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
-    if rows.sensitive_features is not None:
-        return as_groups(rows.sensitive_features, len(rows.y), owner=owner)
-    columns = candidate.domain("sensitive_columns")
-    return None if columns is None else split_sensitive_columns(rows.X, columns, owner=owner)[1]
-
-
-def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
-    given = candidate.domain("groups")
-    if given is not None:
-        return given_domain(given, owner=owner, parameter="groups")
-    public = rows.public["X_public"]
-    known = rows.public["sensitive_features_public"]
-    if isinstance(public, PublicData) and known is None:
-        known, public = public.sensitive_features, public.X
-    if known is not None and public is not None:
-        return group_domain(as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups"))
-    _leaks(owner, "groups")
-    return group_domain(groups)
 
 
 def _need_groups(owner: str, groups: Any, objectives: Sequence[Objective], remedy: str) -> None:
@@ -328,11 +299,3 @@ def _may_refuse(estimator: Any) -> bool:
     """Whether predictions of this kind of estimator may be refusals."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     return hasattr(last, "reject_mask")
-
-
-def _leaks(owner: str, domain: str) -> None:
-    warn_caller(
-        f"{owner} read its {domain} from the private rows, which reveals them outside the guarantee. Give them with "
-        f"the '{domain}' parameter of the estimator.",
-        PrivacyLeakWarning,
-    )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skfairdp.schema._columns import Category, spells_number
 from skfairdp.schema._encoder import encoded_features
-from skfairdp.schema._frames import as_columns, column_names
+from skfairdp.schema._frames import as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, values_of
 from skfairdp.utils import given_domain
 
@@ -110,6 +110,30 @@ class RawTable:
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: {name} of {owner}.")
         return read
 
+    @classmethod
+    def roles(cls, schema: Schema, table: Any, *, owner: str) -> "RawTable":
+        """Read label and groups alone, as far as they are columns of the table, whose others may be any.
+
+        Parameters
+        ----------
+        schema : Schema
+        table : DataFrame or array-like of shape (n_rows, n_columns)
+        owner : str
+            Class name for error messages.
+
+        Returns
+        -------
+        RawTable
+        """
+        try:
+            names = [name for name in (schema.label, *schema.groups) if name in column_names(table)]
+        except ValueError:  # an array
+            names = []
+        cells = as_columns(as_dataframe(table, names)) if names else []
+        numbers = {str(name): schema.columns[str(name)].read(own) for name, own in zip(names, cells, strict=True)}
+        n_rows = table.shape[0] if hasattr(table, "shape") else len(table)
+        return cls(schema, owner, table, numbers, n_rows)
+
     @property
     def features(self) -> NDArray[np.float64]:
         """As :class:`SchemaEncoder` has them, of shape (n_rows, n_encoded)."""
@@ -173,10 +197,7 @@ class RawTable:
         classes, label, declared = self.classes, self.schema.label, self.schema.classes
         assert label is not None and declared is not None
         if y is None and label not in self.numbers:
-            raise ValueError(
-                f"{self.owner} requires y to be passed, but the target y is None and X has no column {label!r}, the "
-                "label of its schema."
-            )
+            raise ValueError(f"{self.owner} {self._lacks_labels}")
         ranks = np.array([*np.argsort(np.argsort(np.asarray(declared))), np.nan])  # of what is no class: NaN
         if y is None:
             codes = _taken(ranks, self.numbers[label])
@@ -191,6 +212,32 @@ class RawTable:
                 "are public here, so nothing is guessed: correct them, or let the schema allow more."
             )
         return np.where(np.isnan(codes), unknown, codes).astype(np.int64)
+
+    def label_cells(self, y: Any = None) -> NDArray[np.object_]:
+        """The labels as they were given, one cell a row, to be handed on and read later.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,), default=None
+            None takes the table's own.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), dtype object
+        """
+        if y is None and self.schema.label in self.numbers:
+            y = as_columns(as_dataframe(self.table, [self.schema.label]))[0]
+        if y is None:
+            raise ValueError(f"{self.owner} {self._lacks_labels}")
+        cells = one_column(y, self.n_rows, owner=self.owner, name="y")
+        return cells.to_numpy(dtype=object)
+
+    @property
+    def _lacks_labels(self) -> str:
+        return (
+            f"requires y to be passed, but the target y is None and X has no column {self.schema.label!r}, the label "
+            "of its schema."
+        )
 
     def known_labels(self, y: Any = None) -> NDArray[np.object_]:
         """Read one label per row, to compare predictions with.

@@ -625,6 +625,7 @@ def _raw_fits() -> list[Fit]:
     synthetic = partial(
         SyntheticDataClassifier, LogisticRegression(), epsilon=8.0, n_samples=500, random_state=0, **RAW
     )
+    search = _search(ParetoSearchCV, synthetic, {"n_samples": [200, 400]}, cv=2, score_epsilon=2.0)
     return [
         of("FairPATE", fair_pate(**undeclared, **CLEARLY), with_public, RECORD),
         of("FairDPSGD-public", dpsgd(**undeclared, public_data=raw_public(make_tables())), alone, NULL),
@@ -635,6 +636,7 @@ def _raw_fits() -> list[Fit]:
         of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
         of("PFGuard-chunks", generator, in_chunks, RECORD, probe=_raw_samples),
         of("PrivateThresholds", _raw_thresholds(), alone, RECORD),
+        of("ParetoSearch", search, alone, RECORD, probe=_searched),
     ]
 
 

@@ -58,6 +58,7 @@ ROUNDING = tests_in("privacy.test_rounding")
 RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
 RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
+RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
 STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
@@ -925,6 +926,9 @@ NOTICED: dict[str, Noticed] = {
         44,
         SEARCH_ROWS("test_the_released_table_is_of_the_test_part_that_is_charged", name="pareto"),
         SEARCH_ROWS("test_the_released_table_is_of_the_test_part_that_is_charged", name="private holdout"),
+    ),
+    "searched_rows.domains_of_the_rows_in_spite_of_a_schema": also(
+        RAW_SEARCHES("test_an_unforeseen_private_record_does_not_show", name="synthetic", row=0)
     ),
     "searched_rows.report_that_counts_trials": also(
         PRIVATE_SEARCH("test_the_report_does_not_tell_how_often_something_was_released")

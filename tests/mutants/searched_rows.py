@@ -1,19 +1,22 @@
 """What a private search or a private part may not say: rows that lean on others, failures that choose, talk."""
 
 import contextlib
+import warnings
+from dataclasses import replace
 
 import numpy as np
 
 from skfairdp import _row_wise
 from skfairdp._teachers import _classifiers, run_tasks
 from skfairdp.model_selection import _composed_epsilon as _totals
-from skfairdp.model_selection import _frame, _frontier, _private_search, _scores, _search_data, _transfer
+from skfairdp.model_selection import _frame, _frontier, _private_search, _scored_rows, _scores, _search_data, _transfer
 from skfairdp.model_selection import _search_run as _run
 from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._random_trials import Trials
 from skfairdp.model_selection._scores import PrivateScores
 from skfairdp.pate import _fair_teachers
 from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.schema import RawTable
 from skfairdp.utils import silence
 from tests.mutants.harness import mutant, replace_everywhere
 
@@ -128,6 +131,23 @@ def train_part_scored(patch):
         return real(self, fitted, np.setdiff1d(np.arange(len(self.label_codes)), test), noise)
 
     patch.setattr(PrivateScores, "release", of_the_train_part)
+
+
+@mutant
+def domains_of_the_rows_in_spite_of_a_schema(patch):
+    """Classes and groups of a search read from private rows although a schema says them: a cell can add one."""
+    real = _scored_rows.read_scored
+
+    def from_rows(owner, candidate, rows, *, private):
+        raw = RawTable.roles(candidate.domain("schema"), rows.X, owner=owner)
+        groups = rows.X[raw.schema.groups[0]].map(str) if raw.has_groups else None
+        declared, rows = candidate.domain, replace(rows, y=np.array([*map(str, rows.y)]), sensitive_features=groups)
+        patch.setattr(candidate, "domain", lambda name: None if name == "schema" else declared(name))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return real(owner, candidate, rows, private=private)
+
+    patch.setattr(_search_data, "read_scored", from_rows)
 
 
 @mutant
