@@ -132,12 +132,11 @@ def as_numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _number(entry: Any) -> float:
-    if not isinstance(entry, Real | np.bool_ | Decimal | str) or isinstance(entry, np.timedelta64):
-        return math.nan
+    numeric = isinstance(entry, Real | np.bool_ | Decimal | str) and not isinstance(entry, np.timedelta64)
     try:
-        return float(entry)
+        return float(entry) if numeric else math.nan
     except OverflowError:
-        return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
+        return math.inf if entry > 0 else -math.inf
     except Exception:  # whatever a private entry does, it is no number
         return math.nan
 

@@ -56,17 +56,9 @@ def cell(
 
 
 def run(
-    gap: int,
-    local: bool,
-    gamma: float,
-    min_count: int,
-    counts: Any,
-    sizes: Any,
-    sums: Any,
-    groups: Any,
-    labels: Any,
+    gap: int, local: bool, gamma: float, min_count: int, counts: Any, sizes: Any, sums: Any, groups: Any, labels: Any,
     mask: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Decide a stream in order; write decisions to ``mask`` (given all False) and answers to the counts.
 
     Most cells cannot matter for a while. One answer to group z moves every Γ, in all three definitions, by at
@@ -74,43 +66,22 @@ def run(
     only those above γ - radius ("hot") need a look until the answers since have moved more than ``radius``
     together: the others contribute 0 to E before and after.
     """
-    n_classes = len(sums)
-    limit = gamma - TOLERANCE
-    total = 0
+    n_classes, limit, total = len(sums), gamma - TOLERANCE, 0
     for z in range(len(sizes)):
         total += sizes[z]
-    hot_z = [0]
-    hot_k = [0]
-    excess = 0.0
-    raised = 0.0
-    moved = 0.0
-    step = 0.0
-    own = 0.0
+    hot_z, hot_k = [0], [0]
+    excess, raised, moved, step, own = 0.0, 0.0, 0.0, 0.0, 0.0
     radius = -1.0  # no pass made yet
     for i in range(len(groups)):
-        z = groups[i]
-        k = labels[i]
-        at = z * n_classes + k
-        size = sizes[z]
+        z, k = groups[i], labels[i]
+        at, size = z * n_classes + k, sizes[z]
         gated = size >= min_count
         if gated:
             if not local:
                 step = 1.0 / (size + 1)
                 if moved + step > radius:
-                    moved = 0.0
-                    excess = 0.0
-                    radius = max(step, min(_HORIZON * step, gamma / 2))
-                    floor = gamma - radius - TOLERANCE
-                    hot_z.clear()
-                    hot_k.clear()
-                    for a in range(len(sizes)):
-                        for b in range(n_classes):
-                            value = cell(gap, counts, sizes, sums, total, a, b)
-                            if value > floor:
-                                hot_z.append(a)
-                                hot_k.append(b)
-                            if value - gamma > TOLERANCE:
-                                excess += value - gamma
+                    moved, radius = 0.0, max(step, min(_HORIZON * step, gamma / 2))
+                    excess = look(gap, gamma, gamma - radius - TOLERANCE, counts, sizes, sums, total, hot_z, hot_k)
             if gap == OTHERS:  # written out: Γ'(z, k) without committing, as most refusals end here
                 own = 0.0
                 if total > size:
@@ -145,6 +116,24 @@ def run(
         else:
             radius = -1.0  # a cold start may raise E: look at every cell before the next decision
         mask[i] = True
+
+
+def look(
+    gap: int, gamma: float, floor: float, counts: Any, sizes: Any, sums: Any, total: int, hot_z: Any, hot_k: Any
+) -> float:
+    """Look at all cells: keep those above ``floor`` as the hot ones, and return E."""
+    excess = 0.0
+    hot_z.clear()
+    hot_k.clear()
+    for a in range(len(sizes)):
+        for b in range(len(sums)):
+            value = cell(gap, counts, sizes, sums, total, a, b)
+            if value > floor:
+                hot_z.append(a)
+                hot_k.append(b)
+            if value - gamma > TOLERANCE:
+                excess += value - gamma
+    return excess
 
 
 def excess_and_peak(gap: int, gamma: float, counts: Any, sizes: Any, sums: Any) -> tuple[float, float]:
@@ -204,7 +193,8 @@ def compiled_run() -> Callable[..., None] | None:
         from numba.extending import register_jitable
     except ImportError:
         return None
-    register_jitable(cell)
+    for part in (cell, look):
+        register_jitable(part)
     compiled: Callable[..., None]
     try:
         compiled = njit(run, cache=True)

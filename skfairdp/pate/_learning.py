@@ -335,13 +335,14 @@ def _has_probabilities(classifier: "LearnsFromVotes") -> bool:
 
 
 @shared_docs
-class LearnsFromVotes:
+class LearnsFromVotes(BaseEstimator):
     """``predict``, ``predict_proba`` and ``refit`` of a classifier that holds ``student_``.
 
     Its ``_learn`` makes a student from what was released, its ``_check`` looks at parameters, and ``_free_parameters``
     says which of them (with the parameters of what they hold) are post-processing.
     """
 
+    student: Any
     student_: Any
     classes_: NDArray[Any]
 
@@ -364,7 +365,7 @@ class LearnsFromVotes:
     @property
     def _given_student(self) -> Any:
         """What ``student_`` will be a clone of; None is a built-in one, which has probabilities."""
-        return self.student  # type: ignore[attr-defined]
+        return self.student
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
@@ -430,19 +431,19 @@ class LearnsFromVotes:
         {returns_self}
         """
         nested = {name: value for name, value in params.items() if "__" in name}
-        super().set_params(**{name: value for name, value in params.items() if name not in nested})  # type: ignore[misc]
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name in self._shorthands.keys() & {name.partition("__")[0] for name in nested}:
             if isinstance(getattr(self, name), str):
                 part = as_part(getattr(self, name), self._shorthands[name], parameter=name, owner=type(self).__name__)
                 setattr(self, name, part)
-        return super().set_params(**nested)  # type: ignore[misc]
+        return super().set_params(**nested)
 
     def _refuse_paid(self, name: str) -> None:
         """Raise where the released votes cannot answer for another value of this parameter."""
         owner, free = type(self).__name__, self._free_parameters
         if any(name == one or name.startswith(f"{one}__") for one in free):
             return
-        known = name.split("__")[0] in self.get_params(deep=False)  # type: ignore[attr-defined]
+        known = name.split("__")[0] in self.get_params(deep=False)
         problem = "needs a new fit: clone, set_params, fit" if known else f"is no parameter of {owner}"
         raise ValueError(
             f"refit of {owner} changes what is post-processing of the released votes: "

@@ -141,7 +141,10 @@ class ReleasedVotes:
     @property
     def values(self) -> NDArray[Any]:
         """Shares or labels, whichever were released."""
-        return self.shares if self.labels is None else self.labels  # type: ignore[return-value]
+        if self.labels is not None:
+            return self.labels
+        assert self.shares is not None
+        return self.shares
 
 
 def nothing_asked(n_queries: int, n_teachers: int, relation: NeighboringRelation) -> VotePlan:

@@ -6,6 +6,7 @@ completed: its fit released nothing. Fewer lines than the count mean that the fi
 """
 
 import contextlib
+import importlib
 import json
 import os
 import secrets
@@ -19,9 +20,9 @@ from skfairdp.exceptions import LedgerError
 from skfairdp.privacy._ledger_chain import FORMAT, Chain, OtherBudgetError
 
 try:
-    import fcntl
+    fcntl: Any = importlib.import_module("fcntl")
 except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 __all__ = ["LedgerFile"]
 

@@ -21,7 +21,6 @@ from skfairdp.privacy import (
     GaussianMechanism,
     NeighboringRelation,
     NoiseSource,
-    NoOpDpEvent,
     PrivacySpent,
     PublicReads,
     RareDisclosure,
@@ -309,22 +308,23 @@ def plan_release(columns: Mapping[str, Column | str | None], epsilon: float, del
     SchemaPlan
     """
     kinds = {name: said for name, said in columns.items() if not isinstance(said, Column) and said != "boolean"}
-    if not kinds:
-        told = {name: Boolean(missing=True) if said == "boolean" else said for name, said in columns.items()}
-        return SchemaPlan(told, NoOpDpEvent(), _RELATION, ())  # type: ignore[arg-type]
-    listed = [name for name, kind in kinds.items() if kind in (None, "category")]
-    failures = _FAILURES * delta if listed else 0.0
-    mu = gdp_mu(epsilon, delta - failures) / math.sqrt(len(kinds)) * (1 - 1e-9)
-    share = failures / max(len(listed), 1) * (1 - 1e-9)
-    gaussian = GaussianDpEvent((1 - 1e-12) / mu)  # the steps of a column add up to mu but for a rounding
-    event = compose(repeat(gaussian, len(kinds)), *([repeat(RareDisclosure(share), len(listed))] if listed else []))
+    mu, share = 0.0, 0.0
+    event, releases = compose(), tuple[str, ...]()
+    if kinds:
+        listed = [name for name, kind in kinds.items() if kind in (None, "category")]
+        failures = _FAILURES * delta if listed else 0.0
+        mu = gdp_mu(epsilon, delta - failures) / math.sqrt(len(kinds)) * (1 - 1e-9)
+        share = failures / max(len(listed), 1) * (1 - 1e-9)
+        gaussian = GaussianDpEvent((1 - 1e-12) / mu)  # the steps of a column add up to mu but for a rounding
+        event = compose(repeat(gaussian, len(kinds)), *([repeat(RareDisclosure(share), len(listed))] if listed else []))
+        releases = (f"noisy counts of the values of {len(kinds)} columns",)
     plan: dict[str, Column | ColumnRelease] = {}
     for name, said in columns.items():
         if isinstance(said, Column):
             plan[name] = said
         else:
             plan[name] = Boolean(missing=True) if said == "boolean" else ColumnRelease(said, mu, share)
-    return SchemaPlan(plan, event, _RELATION, (f"noisy counts of the values of {len(kinds)} columns",))
+    return SchemaPlan(plan, event, _RELATION, releases)
 
 
 def released_columns(

@@ -23,6 +23,8 @@ __all__ = [
 #: Sparse tables are written out up to this size: a fit holds a few copies of its rows beside each other.
 LARGEST_DENSE = 2**31
 
+_MOST_WORK: Any = 10_000  # steps of a comparison of two views; numpy's own types know its two special values only
+
 
 def check_same_index(owner: str, **arguments: Any) -> None:
     """Refuse pandas objects whose indexes name other rows, or the same rows in another order.
@@ -210,7 +212,7 @@ protected at all. Name the column in 'sensitive_columns', or drop it from X.
 def _share_memory(one: Any, other: Any) -> bool:
     for a, b in product(_memory(one), _memory(other)):
         try:
-            if np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000):  # type: ignore[arg-type]
+            if np.may_share_memory(a, b) and np.shares_memory(a, b, _MOST_WORK):
                 return True
         except np.exceptions.TooHardError:  # two views with strides that would take long to compare
             continue

@@ -50,9 +50,14 @@ def test_the_honest_run_is_left_out_only_where_pytest_makes_the_same_call(reques
     assert not runs(request.node, Killer("tests.another", name, (("n", 1),)))
 
 
-@pytest.mark.skipif(False, reason="only a mark that could leave the test out")
-def test_what_may_be_skipped_is_no_honest_run(request):
-    assert not runs(request.node, Killer(__name__, request.node.originalname, ()))
+@pytest.mark.parametrize("mark", ["skip", "skipif"])
+def test_what_may_be_skipped_is_no_honest_run(request, mark):
+    asked = Killer(__name__, request.node.originalname, (("mark", mark),))
+    assert runs(request.node, asked)
+    request.node.add_marker(
+        pytest.mark.xfail(strict=False) if mark == "xfail" else mark
+    )  # after the set-up, which alone asks for it
+    assert not runs(request.node, asked)
 
 
 def test_what_a_fixture_surrounds_is_no_honest_run(request, routing):

@@ -92,7 +92,9 @@ def test_layers_that_would_tie_rows_or_seeds_together_are_refused(layer, match):
 
 
 def test_harmless_forms_of_those_layers_pass():
-    StackedModule(nn.Sequential(nn.Dropout(0.0), nn.LayerNorm(3), nn.Linear(3, 2)), 2)
+    stack = StackedModule(nn.Sequential(nn.Dropout(0.0), nn.LayerNorm(3), nn.Linear(3, 2)), 2)
+    weights = stack.initial([0, 1])
+    assert [tuple(one.shape) for one in weights] == [(2, 3), (2, 3), (2, 2, 3), (2, 2)]
 
 
 @pytest.mark.parametrize(

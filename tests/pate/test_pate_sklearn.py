@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import sklearn
 from joblib.externals.loky import get_reusable_executor
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
@@ -237,9 +238,14 @@ def test_sensitive_columns_are_groups_and_no_features(rows, columns):
 
 def test_groups_of_protected_rows_are_never_read(rows):
     private, public = table(rows.X, rows.groups), table(rows.X_public, rows.groups_public)
+    by_column, by_argument = accurate(sensitive_columns="sex"), accurate()
+    expected = by_column.fit(private, rows.y, X_public=public).predict_proba(private)
     for values in ("canary", None, np.nan):
-        fair(sensitive_columns="sex").fit(private.assign(sex=values), rows.y, X_public=public)
-    fair().fit(rows.X, rows.y, sensitive_features=object(), X_public=rows.public)
+        model = clone(by_column).fit(private.assign(sex=values), rows.y, X_public=public)
+        np.testing.assert_array_equal(model.predict_proba(private), expected)
+    expected = by_argument.fit(rows.X, rows.y, X_public=rows.public).predict_proba(rows.X)
+    model = clone(by_argument).fit(rows.X, rows.y, sensitive_features=object(), X_public=rows.public)
+    np.testing.assert_array_equal(model.predict_proba(rows.X), expected)
 
 
 def test_two_sensitive_columns_of_an_array(rows):

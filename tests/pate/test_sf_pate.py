@@ -367,15 +367,21 @@ def test_reductions_of_fairlearn_inside_both_variants():
 
 
 def test_what_a_teacher_warns_of_is_not_passed_on():
-    """Whether a warning is given depends on private groups; warnings are errors in this suite."""
+    """Whether a warning is given depends on private groups."""
+    asked = []
 
     class Talkative(Watched):
         def fit(self, X, y, sensitive_features):
+            asked.append(len(X))
             warnings.warn(f"{np.mean(sensitive_features):.3f}", UserWarning, stacklevel=2)
             return super().fit(X, y, sensitive_features)
 
     X, y, groups = problem(100)
-    make(fair_estimator=Talkative(), variant=FairTeachers(LogisticRegression())).fit(X, y, sensitive_features=groups)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make(fair_estimator=Talkative(), variant=FairTeachers(LogisticRegression()))
+        model.fit(X, y, sensitive_features=groups)
+    assert len(asked) >= N_TEACHERS and not [one for one in caught if one.category is UserWarning]
 
 
 def test_an_error_of_the_learner_says_that_the_votes_are_paid_for():

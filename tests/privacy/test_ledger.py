@@ -445,4 +445,4 @@ def test_page_is_self_contained_escaped_and_says_what_the_frame_says(tmp_path):
 
 def test_import_of_privacy_needs_no_pandas():
     script = "import skfairdp.privacy, sys; sys.exit('pandas' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
