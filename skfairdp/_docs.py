@@ -1,10 +1,10 @@
 """Texts that many docstrings share: written once here, put into the docstrings when a class is made.
 
-A line that holds nothing but a name in braces stands for a whole entry::
+A line that holds nothing but names in braces stands for whole entries::
 
     Parameters
     ----------
-    {epsilon}
+    {epsilon, delta}
     threshold : float, default=None
         A parameter of this class alone is described in its place.
     {noise_seed}
@@ -22,7 +22,7 @@ __all__ = ["SHARED_TEXTS", "shared_docs"]
 
 _Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
-_PLACE = re.compile(r"^(?P<indent>[ ]*)\{(?P<name>\w+)\}$", re.MULTILINE)
+_PLACE = re.compile(r"^(?P<indent>[ ]*)\{(?P<names>\w+(, \w+)*)\}$", re.MULTILINE)
 
 #: By name. ``{default}`` is the value in the signature of the class or function.
 SHARED_TEXTS: dict[str, str] = {
@@ -104,6 +104,8 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the columns of X. Only where all of them are strings.""",
     # ---- errors of fit
     "fit_raises": """\
+Raises
+------
 BudgetExceededError
     From ``fit``, before the first release, when the ledger cannot afford it.
 ValueError
@@ -369,13 +371,10 @@ def _filled(doc: str | None, owner: Callable[..., Any]) -> str | None:
         return doc
     parameters = inspect.signature(owner).parameters
 
-    def text(place: re.Match[str]) -> str:
-        name = place["name"]
+    def text(name: str) -> str:
         if name not in SHARED_TEXTS:
             raise KeyError(f"{owner.__qualname__}: no shared text {name!r}. Write it out, or add it to SHARED_TEXTS.")
         entry = SHARED_TEXTS[name]
-        if "{default}" in entry:
-            entry = entry.replace("{default}", repr(parameters[name].default))
-        return indent(entry, place["indent"])
+        return entry.replace("{default}", repr(parameters[name].default)) if "{default}" in entry else entry
 
-    return _PLACE.sub(text, doc)
+    return _PLACE.sub(lambda at: indent("\n".join(map(text, at["names"].split(", "))), at["indent"]), doc)

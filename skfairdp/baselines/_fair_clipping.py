@@ -206,8 +206,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     ----------
     method : {"reweight", "dpsgd_f", "global_adapt"}, Reweighting, DPSGDF or GlobalAdapt, default="reweight"
         Weights by group, clipping bounds by group, or one scale for all.
-    {epsilon}
-    {delta}
+    {epsilon, delta}
     count_share : float, default=0.05
         Share of the budget (of μ²) for counts; in (0, 1).
     net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
@@ -219,14 +218,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=1.0
         The base C of all bounds.
-    {classes}
-    {groups}
-    {sensitive_columns}
-    {schema}
-    {random_state}
-    {noise_seed}
-    {ledger}
-    {verbose}
+    {classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
@@ -237,17 +229,13 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         Only where groups were used.
     group_weights_ : ndarray of shape (n_groups,)
         With ``"reweight"``: from released counts.
-    {privacy_}
-    {epsilon_spent_}
+    {privacy_, epsilon_spent_}
     noise_multiplier_ : float
         Of a step, counts and sum together.
     n_steps_ : int
         Number of noisy steps.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     See Also
@@ -324,8 +312,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
 
         Parameters
         ----------
-        {X_private}
-        {y_private}
+        {X_private, y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups of the rows; not read with ``method="global_adapt"``.
 

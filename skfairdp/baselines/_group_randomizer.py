@@ -73,9 +73,7 @@ class GroupRandomizer(SpendsPrivacy):
     ----------
     epsilon : float, default=1.0
         In [1e-9, 1e9].
-    {groups}
-    {schema}
-    {noise_seed}
+    {groups, schema, noise_seed}
     ledger : PrivacyLedger, default=None
         Charged before each release.
 

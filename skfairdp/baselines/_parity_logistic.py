@@ -71,8 +71,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         weights tell it.
     n_iter_ : int
         Updates of the multipliers made.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
     Raises
     ------

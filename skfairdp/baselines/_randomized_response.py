@@ -58,14 +58,10 @@ class RandomizedResponseClassifier(PrivateClassifier):
     debias : bool, default=True
         Give signed weights as ``group_weights=`` (n_rows, n_groups) to a learner whose ``fit`` has that parameter. A
         learner without it gets the released groups alone, and a FairnessWarning says so. False is the paper's baseline.
-    {public_classes}
-    {groups}
-    {sensitive_columns}
-    {schema}
+    {public_classes, groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public randomness: the predictions of a learner that randomises them. Never the released groups.
-    {noise_seed}
-    {ledger}
+    {noise_seed, ledger}
 
     Attributes
     ----------
@@ -75,15 +71,8 @@ class RandomizedResponseClassifier(PrivateClassifier):
         The randomised groups. They are the release, hence differentially private, and may be published.
     mechanism_ : RandomizedResponse
         The channel; ``mechanism_.weights(codes)`` gives the signed weights.
-    {classes_}
-    {groups_}
-    {privacy_}
-    {epsilon_spent_}
-    {n_features_in_}
-    {feature_names_in_}
+    {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     Examples

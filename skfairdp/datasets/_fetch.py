@@ -37,8 +37,7 @@ def fetch_adult(
         ``SKFAIRDP_DATA``. Where the file is not found, OpenML (data_id 1590), cached in ``data_home``.
     sensitive : {"sex", "race"} or a list of both, default="sex"
         ``"race"`` is White against Non-White, as the papers have it. A list gives a DataFrame of groups.
-    {include_sensitive}
-    {return_X_y}
+    {include_sensitive, return_X_y}
         data : DataFrame of shape (48842, 12) with one group column dropped;
         target : Series of 0 and 1 (1: ``>50K``);
         sensitive_features : Series, or DataFrame where ``sensitive`` is a list;
@@ -154,8 +153,7 @@ def fetch_credit(
         Folder with ``credit.csv.gz`` (or ``credit.csv``). None: the folder in the environment variable
         ``SKFAIRDP_DATA``. Where the file is not found, OpenML (data_id 42477), cached in ``data_home``.
     sensitive : {"sex", "education", "marriage"} or a list of them, default="sex"
-    {include_sensitive}
-    {return_X_y}
+    {include_sensitive, return_X_y}
         data : DataFrame of shape (30000, 22) with one group column dropped;
         target : Series of 0 and 1 (1: default);
         sensitive_features : Series, or DataFrame where ``sensitive`` is a list;

@@ -102,11 +102,7 @@ class PFGuardGenerator(PrivateEstimator):
         type that these lists have.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that are the group. They are among the columns that are sampled.
-    {schema}
-    {public_data}
-    {random_state}
-    {noise_seed}
-    {ledger}
+    {schema, public_data, random_state, noise_seed, ledger}
 
     Attributes
     ----------
@@ -120,13 +116,8 @@ class PFGuardGenerator(PrivateEstimator):
         None where no labels were given.
     groups_ : ndarray of shape (n_groups,), dtype object
         None where no groups were given.
-    {privacy_}
-    {epsilon_spent_}
-    {n_features_in_}
-    {feature_names_in_}
+    {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     Examples

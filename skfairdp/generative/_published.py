@@ -53,8 +53,7 @@ class PATEGANBackend(AdversarialBackend):
         Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 5e-4
         Learning rates of the generator and of the discriminators.
-    {device}
-    {verbose}
+    {device, verbose}
 
     Examples
     --------
@@ -183,8 +182,7 @@ class GPATEBackend(AdversarialBackend):
         Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 5e-4
         Learning rates of the generator and of the discriminators.
-    {device}
-    {verbose}
+    {device, verbose}
 
     Examples
     --------
@@ -322,8 +320,7 @@ class DataLensBackend(AdversarialBackend):
         Random numbers that a generated row starts from.
     lr, teacher_lr : float, default=1e-3, 5e-4
         Learning rates of the generator and of the discriminators.
-    {device}
-    {verbose}
+    {device, verbose}
 
     Examples
     --------

@@ -73,10 +73,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         Public domains of the label and of the group.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that are the group. The learner does not get them as features.
-    {schema}
-    {random_state}
-    {noise_seed}
-    {ledger}
+    {schema, random_state, noise_seed, ledger}
 
     Attributes
     ----------
@@ -86,14 +83,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         Draw more rows from it at no cost.
     encoder_ : SchemaEncoder
         What turns rows into the numbers that the learner gets.
-    {classes_}
-    {privacy_}
-    {epsilon_spent_}
-    {n_features_in_}
-    {feature_names_in_}
+    {classes_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     Examples

@@ -45,8 +45,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {epsilon, delta}
     lam : float, default=0.5
         Weight λ ≥ 0 of the parity term: of the penalty, or the largest weight that the signed loss may reach. 0 is
         plain DP-SGD, bit for bit, and reads neither public rows nor groups.
@@ -74,13 +73,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     groups : list, default=None
         All groups (tuples for intersections). None takes those of the public rows; for a signed loss, those of the
         private ones, which is a release.
-    {sensitive_columns}
-    {schema}
-    {public_data}
-    {random_state}
-    {noise_seed}
-    {ledger}
-    {verbose}
+    {sensitive_columns, schema, public_data, random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
@@ -90,17 +83,13 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
-    {privacy_}
-    {epsilon_spent_}
+    {privacy_, epsilon_spent_}
     noise_multiplier_ : float
         The noise multiplier used.
     n_steps_ : int
         Number of noisy steps.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     See Also

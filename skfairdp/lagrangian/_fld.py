@@ -78,9 +78,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         ``module_`` work.
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints) or None
         The last multipliers; a cell is a true class where a constraint compares within classes.
-    {classes_}
-    {n_features_in_}
-    {feature_names_in_}
+    {classes_, n_features_in_, feature_names_in_}
 
     Raises
     ------

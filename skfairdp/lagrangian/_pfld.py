@@ -82,34 +82,21 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         on the loss; releases are formed without it.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
-    {public_classes}
-    {groups}
-    {sensitive_columns}
-    {schema}
-    {random_state}
-    {noise_seed}
-    {ledger}
-    {verbose}
+    {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
     net_ : skorch.NeuralNetClassifier
         The trained network, on the CPU: ``predict_proba``, ``save_params`` and ``module_`` work. Differentially private
         in the groups.
-    {classes_}
-    {groups_}
+    {classes_, groups_}
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
         The last multipliers. Constraints come in the order given, each class of more than two one after the other; a
         constraint that compares all rows uses the first cell only. Differentially private.
     noisy_counts_ : ndarray of shape (n_groups, n_cells)
         Sizes of the groups, within each class if a constraint needs that, as released.
-    {privacy_}
-    {epsilon_spent_}
-    {n_features_in_}
-    {feature_names_in_}
+    {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     See Also

@@ -84,8 +84,7 @@ def equalized_odds_disparity(
 
     Parameters
     ----------
-    {true_and_predicted}
-    {as_for_demographic_disparity}
+    {true_and_predicted, as_for_demographic_disparity}
 
     Returns
     -------
@@ -121,8 +120,7 @@ def accuracy_disparity(
 
     Parameters
     ----------
-    {true_and_predicted}
-    {as_for_demographic_disparity}
+    {true_and_predicted, as_for_demographic_disparity}
 
     Returns
     -------

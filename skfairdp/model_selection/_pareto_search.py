@@ -107,8 +107,6 @@ class ParetoSearchCV(SearchBase):
     n_splits_ : int
         0 where candidates were scored on public rows.
 
-    Raises
-    ------
     {fit_raises}
     RuntimeError
         From ``fit``, after everything was charged: a fit failed. The text is always the same, and nothing comes out,

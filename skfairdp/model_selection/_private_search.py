@@ -84,15 +84,12 @@ class PrivateSearchCV(SearchBase):
     best_params_ : dict
     best_score_ : float
         The winner's value of the objective: exact on public rows, noisy on private ones.
-    {privacy_}
-    {epsilon_spent_}
+    {privacy_, epsilon_spent_}
     method_ : {"selection", "composition"}
     n_candidates_ : int
     classes_, n_features_in_
         Of the winner.
 
-    Raises
-    ------
     {fit_raises}
     RuntimeError
         From ``fit``, after the search was charged: a fit failed. The text is always the same, and nothing comes out,

@@ -72,8 +72,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {epsilon, delta}
     gamma : float or None, default=0.05
         Largest demographic disparity that is let through, from 0 to 1. None is no constraint: plain PATE.
     gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
@@ -103,20 +102,13 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
-    {classes}
-    {public_groups}
-    {sensitive_columns}
-    {schema}
-    {rows_asked}
+    {classes, public_groups, sensitive_columns, schema, rows_asked}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
     n_jobs : int, default=None
         Processes that train scikit-learn teachers (through joblib, and so dask or ray).
-    {random_state}
-    {noise_seed}
-    {ledger}
-    {verbose}
+    {random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
@@ -125,8 +117,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups of the public rows (only where groups were used).
-    {privacy_}
-    {epsilon_spent_}
+    {privacy_, epsilon_spent_}
     released_gap_ : float
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
@@ -143,11 +134,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     released_labels_ : ndarray of shape (n_queries,), dtype object
         Label of each query, None where there is none or the gate withdrew it.
     answered_mask_ : ndarray of bool of shape (n_queries,)
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     Warns

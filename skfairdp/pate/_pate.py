@@ -43,8 +43,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {epsilon, delta}
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
         of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
@@ -65,26 +64,19 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic.
-    {classes}
-    {schema}
-    {rows_asked}
+    {classes, schema, rows_asked}
     memory : str or joblib.Memory, default=None
         Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
         like the data.
     n_jobs : int, default=None
         Processes that train scikit-learn teachers (through joblib, and so dask or ray).
-    {random_state}
-    {noise_seed}
-    {ledger}
-    {verbose}
+    {random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
     student_ : estimator
         Predicts class codes. Public: trained on released votes and public rows only.
-    {classes_}
-    {privacy_}
-    {epsilon_spent_}
+    {classes_, privacy_, epsilon_spent_}
     n_teachers_, n_queries_, n_answered_ : int
         ``n_answered_`` counts released labels (public).
     released_votes_ : ndarray
@@ -94,11 +86,8 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     released_labels_ : ndarray of shape (n_queries,), dtype object
         Label of each query, None where there is none.
     answered_mask_ : ndarray of bool of shape (n_queries,)
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     Warns

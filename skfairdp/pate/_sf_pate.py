@@ -63,8 +63,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     variant : {"student", "teacher"}, GroupTeachers or FairTeachers, default="student"
         Who is fair: "student" is :class:`GroupTeachers`, which has the parameter ``teacher``, "teacher" is
         :class:`FairTeachers`, which has ``student``.
-    {epsilon}
-    {delta}
+    {epsilon, delta}
     constraints : str, fairlearn moment, list of them or None, default=None
         Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
         predictions within each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same
@@ -94,16 +93,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, as in
         :class:`PATEClassifier`.
-    {public_classes}
-    {groups}
-    {sensitive_columns}
+    {public_classes, groups, sensitive_columns}
     n_jobs : int, default=None
         Processes that train teachers which are not batched (through joblib, and so dask or ray).
-    {schema}
-    {random_state}
-    {noise_seed}
-    {ledger}
-    {verbose}
+    {schema, random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
@@ -117,15 +110,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     sigma_ : float
         Noise on each released count, in votes.
     n_teachers_, n_queries_ : int
-    {classes_}
-    {groups_}
-    {privacy_}
-    {epsilon_spent_}
-    {n_features_in_}
-    {feature_names_in_}
+    {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     Warns

@@ -135,8 +135,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         The estimator of the group (:class:`Thresholds` without the group at prediction only).
     privacy_ : PrivacySpent
         The estimator's own report, where it has one: calibration adds nothing to it.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
     References
     ----------

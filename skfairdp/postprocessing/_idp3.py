@@ -134,8 +134,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         Share of the committed rows that were answered; set by ``update``.
     rejection_rate_by_group_ : dict
         Group to the share of its committed rows that were refused (NaN without rows); set by ``update``.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
     References
     ----------

@@ -72,13 +72,10 @@ class PrivateThresholds(PrivateClassifier):
     group_at_prediction : bool, default=False
         Let ``predict`` and ``score`` read the group of each row. Without it a rule sees the score alone, and parity
         costs more accuracy; that rule may favour lower scores over higher ones.
-    {groups}
-    {sensitive_columns}
-    {schema}
+    {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: makes the key of the hash that settles randomised answers.
-    {noise_seed}
-    {ledger}
+    {noise_seed, ledger}
 
     Attributes
     ----------
@@ -92,15 +89,8 @@ class PrivateThresholds(PrivateClassifier):
         The chance that a bin is answered by the second class.
     violation_ : float
         By how much the answers break the worst constraint on the released counts; 0 where all of them hold.
-    {classes_}
-    {groups_}
-    {privacy_}
-    {epsilon_spent_}
-    {n_features_in_}
-    {feature_names_in_}
+    {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
-    Raises
-    ------
     {fit_raises}
 
     See Also

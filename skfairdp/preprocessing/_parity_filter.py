@@ -97,8 +97,7 @@ class DemographicParityFilter(NamedEstimator):
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups in the order of the rows of ``counts_``.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -35,8 +35,7 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
     ----------
     transformer_ : transformer
         The fitted clone. Public.
-    {n_features_in_}
-    {feature_names_in_}
+    {n_features_in_, feature_names_in_}
 
     Raises
     ------
