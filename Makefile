@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all lint package bench bench-check docs clean install
+.PHONY: help demo test test-all lint package minimum bench bench-check docs clean install
 
 help:
 	@echo "make demo      a frontier in $(OUT)/frontier.{csv,png,html}, and the README's first example"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
 	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
+	@echo "make minimum   install the lowest supported versions elsewhere and use them: needs a package index"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
 	@echo "make bench-check  list the stored results that are older than the code they measure"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
@@ -48,6 +49,10 @@ lint: $(STAMP)
 package: $(STAMP)
 	.ci/package $(CURDIR)/$(BIN)/python
 
+# The lowest versions that pyproject.toml admits, in an environment of their own.
+minimum:
+	.ci/minimum $(PYTHON)
+
 bench: $(STAMP)
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/figures.py
@@ -56,7 +61,7 @@ bench: $(STAMP)
 bench-check: $(STAMP)
 	$(BIN)/python benchmarks/check.py
 
-# Warnings are errors. The gallery runs every example; they need no data file.
+# Warnings are errors, and so are names and links that lead nowhere. The gallery runs every example; they need no data file.
 DOCS_STAMP := $(VENV)/.installed-docs
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
@@ -64,6 +69,7 @@ $(DOCS_STAMP): $(STAMP)
 
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html $(if $(QUICK),-D sphinx_gallery_conf.plot_gallery=0) docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 
 clean:
 	rm -rf $(VENV) docs/_build docs/auto_examples docs/reference demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -35,7 +35,7 @@ extensions = [
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "**/*.ipynb"]
-nitpicky = False
+nitpicky = True
 html_math_renderer = "mathml"  # browsers draw it themselves: the pages need neither scripts nor a network
 suppress_warnings = ["config.cache"]  # the gallery's settings hold functions, which no cache can keep
 
@@ -58,6 +58,20 @@ os.environ.pop("SKFAIRDP_DATA", None)
 # Small networks gain nothing from threads that wait for one another, least of all on a busy machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.filterwarnings("ignore")
+#: The gallery follows the table in its own head: by task, the quick start first.
+BY_TASK = re.findall(r":doc:`(plot_\w+)`", (HERE.parent / "examples" / "README.txt").read_text(encoding="utf-8"))
+
+
+class ByTask:
+    """Sort key of the gallery. An example that the table lacks ends the build."""
+
+    def __init__(self, folder: str) -> None:
+        pass
+
+    def __call__(self, filename: str) -> int:
+        return BY_TASK.index(filename.removesuffix(".py"))
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
@@ -67,17 +81,20 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "abort_on_example_error": True,
     "write_computation_times": False,
+    "within_subsection_order": ByTask,
     "reference_url": {"skfairdp": None},
 }
+
+
+TASKS = tomllib.loads((HERE / "reference.toml").read_text(encoding="utf-8"))["task"]
 
 
 def write_reference() -> None:
     """One page for each task of ``reference.toml``: what people look for, not everything that can be imported."""
     folder = HERE / "reference"
     folder.mkdir(exist_ok=True)
-    tasks = tomllib.loads((HERE / "reference.toml").read_text(encoding="utf-8"))["task"]
     pages = []
-    for task in tasks:
+    for task in TASKS:
         title, text = task["title"], task.get("text", "")
         pages.append(re.sub(r"\W+", "_", title.lower()))
         listed = "\n".join(f"   skfairdp.{name}" for name in task["names"])
@@ -152,11 +169,43 @@ def _mathml(node: Any, *, as_block: bool) -> str:
     return ElementTree.tostring(formula, encoding="unicode")
 
 
+def link_by_any_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
+    """Lead from any name of an object of ours to where it is documented.
+
+    A class can be imported from two places and is documented at one. What is public and not in the reference is left
+    as text. A name that leads nowhere stays a broken reference, and ends the build.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"].removeprefix("skfairdp.")
+    found = _named(target)
+    if found is None:
+        return None
+    for task in TASKS:
+        for name in task["names"]:
+            if _named(name) is found:
+                domain, full = env.get_domain("py"), f"skfairdp.{name}"
+                return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, contnode)
+    return contnode
+
+
+def _named(name: str) -> Any:
+    """What a dotted name stands for, in the package or in one of its rooms."""
+    for room in ("", *(f"{room}." for room in skfairdp._ROOMS)):
+        found: Any = skfairdp
+        for part in f"{room}{name}".split("."):
+            found = getattr(found, part, None)
+        if found is not None:
+            return found
+    return None
+
+
 def setup(app: Any) -> None:
     """Connect the first two before numpydoc reads a docstring."""
     app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape, priority=100)
+    app.connect("missing-reference", link_by_any_name)
 
 
 write_reference()  # now, since Sphinx looks for pages as soon as it has read this file
