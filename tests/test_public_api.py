@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import re
 import statistics
 import subprocess
 import sys
@@ -86,6 +87,28 @@ def test_the_package_is_typed_and_its_version_is_stated_once():
         pytest.skip("not run from a source tree: pyproject.toml is not beside the package")
     stated = tomllib.loads(project.read_text())["project"]
     assert stated.get("version", skfairdp.__version__) == skfairdp.__version__
+
+
+def test_the_versions_that_are_tested_together_are_within_the_bounds_of_the_metadata():
+    root = PACKAGE.parent
+    if not (root / "constraints.txt").exists():
+        pytest.skip("not run from a source tree: constraints.txt is not beside the package")
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = [entry for extra in project["optional-dependencies"].values() for entry in extra]
+    entries = [*project["dependencies"], *extras]
+    tested = (root / "constraints.txt").read_text().lower().replace("_", "-")
+    pins = dict(re.findall(r"(?m)^([\w-]+)==(\S+)$", tested))
+    bounds = [
+        re.fullmatch(r"([\w-]+)>=([\d.]+)(; .*)?", entry) for entry in entries if not entry.startswith("skfairdp")
+    ]
+    assert all(bounds), "`make minimum` can pin nothing else"
+    below = [
+        name
+        for name, bound, _ in (found.groups() for found in bounds)
+        if [int(part) for part in pins.get(name.replace("_", "-"), "0").split(".")[:2]]
+        < [int(part) for part in bound.split(".")[:2]]
+    ]
+    assert below == []
 
 
 # ---- what no module may do -----------------------------------------------------------------------------------
