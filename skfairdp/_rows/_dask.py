@@ -1,18 +1,20 @@
 """Rows of a dask DataFrame: dask runs one task for each partition, on its threads or on a cluster."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
 
 import dask
+import numpy as np
+from numpy.typing import NDArray
 
 from skfairdp._rows._chunks import as_pandas
-from skfairdp._rows._source import Chunk, RowSource
+from skfairdp._rows._source import Chunk, RowSource, Split
 
 __all__ = ["DaskRows"]
 
+Made = TypeVar("Made")
 Sum = TypeVar("Sum")
-Part = TypeVar("Part")
 _FAN_IN = 8  # sums that are added by one task
 
 
@@ -25,6 +27,7 @@ class DaskRows(RowSource):
     """
 
     fewest_parts = 8
+    spills = False
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
@@ -45,19 +48,24 @@ class DaskRows(RowSource):
         apply = dask.delayed(_applied, pure=False)
         return _summed([apply(function, part, j) for j, part in enumerate(self.frame.to_delayed())], add)
 
+    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
+        """One partition after the other reaches the driver."""
+        apply = dask.delayed(_applied, pure=False)
+        return (apply(function, part, j).compute() for j, part in enumerate(self.frame.to_delayed()))
+
     def by_part(
         self,
-        pick: Callable[[Part, Chunk], list[Any]],
-        use: Callable[[Part, list[Any]], Sum],
-        parts: Iterable[Part],
+        split: Callable[[Chunk], Split],
+        use: Callable[[int, NDArray[Any]], Sum],
+        n_parts: int,
+        dtype: np.dtype[Any],
         add: Callable[[Sum, Sum], Sum],
     ) -> Sum | None:
-        """One pass: workers hand each other what they picked, and only sums reach the driver."""
-        wanted = list(parts)
-        share = dask.delayed(_picked, pure=False, nout=len(wanted))
-        picked = [share(pick, wanted, rows, j) for j, rows in enumerate(self.frame.to_delayed())]
+        """One pass: workers hand each other encoded rows, and only sums reach the driver."""
+        deal = dask.delayed(_dealt, pure=False, nout=n_parts)
+        dealt = [deal(split, n_parts, rows, j) for j, rows in enumerate(self.frame.to_delayed())]
         finish = dask.delayed(_used, pure=False)
-        return _summed([finish(use, part, [of[j] for of in picked]) for j, part in enumerate(wanted)], add)
+        return _summed([finish(use, part, [of[part] for of in dealt]) for part in range(n_parts)], add)
 
 
 def _summed(sums: list[Any], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
@@ -68,13 +76,14 @@ def _summed(sums: list[Any], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
     return found
 
 
-def _picked(pick: Callable[[Part, Chunk], list[Any]], parts: list[Part], table: Any, j: int) -> list[list[Any]]:
-    chunk = Chunk(as_pandas(table), (j, 0))
-    return [pick(part, chunk) for part in parts]
+def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, j: int) -> list[NDArray[Any]]:
+    rows, parts = split(Chunk(as_pandas(table), (j, 0)))
+    order = np.argsort(parts, kind="stable")
+    return np.split(rows[order], np.searchsorted(parts[order], np.arange(1, n_parts)))
 
 
-def _used(use: Callable[[Part, list[Any]], Sum], part: Part, picked: list[list[Any]]) -> Sum:
-    return use(part, [some for of_chunk in picked for some in of_chunk])
+def _used(use: Callable[[int, NDArray[Any]], Sum], part: int, dealt: list[NDArray[Any]]) -> Sum:
+    return use(part, np.concatenate(dealt))
 
 
 def _applied(function: Callable[[Chunk], Sum], table: Any, j: int) -> Sum:

@@ -1,6 +1,6 @@
 """Which part a row belongs to: a keyed hash of its public key, the same on every engine."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -8,12 +8,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows._chunks import FrameRows
-from skfairdp._rows._source import Chunk, RowSource, opened
+from skfairdp._rows._source import Chunk, RowSource, Split, opened
 
 __all__ = ["KeyedRows", "KeyedSource", "row_hashes"]
 
+Made = TypeVar("Made")
 Sum = TypeVar("Sum")
-Part = TypeVar("Part")
 _STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
 
@@ -62,7 +62,7 @@ class KeyedSource(RowSource):
         source = opened(keyed.rows)
         self.source = FrameRows(keyed.rows) if source is None else source
         self.key = keyed.key
-        self.fewest_parts = self.source.fewest_parts
+        self.fewest_parts, self.spills = self.source.fewest_parts, self.source.spills
         if self.key not in self.source.columns:
             raise ValueError(
                 f"The 'key' parameter of KeyedRows must be a column of the rows. Got {self.key!r} instead."
@@ -76,20 +76,32 @@ class KeyedSource(RowSource):
     def n_rows(self) -> int:
         return self.source.n_rows
 
+    @property
+    def verbose(self) -> int:
+        return self.source.verbose
+
+    @verbose.setter
+    def verbose(self, value: int) -> None:
+        self.source.verbose = value
+
     def chunks(self) -> Iterator[Chunk]:
         return self.source.chunks()
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         return self.source.map_reduce(function, add)
 
+    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
+        return self.source.each(function)
+
     def by_part(
         self,
-        pick: Callable[[Part, Chunk], list[Any]],
-        use: Callable[[Part, list[Any]], Sum],
-        parts: Iterable[Part],
+        split: Callable[[Chunk], Split],
+        use: Callable[[int, NDArray[Any]], Sum],
+        n_parts: int,
+        dtype: np.dtype[Any],
         add: Callable[[Sum, Sum], Sum],
     ) -> Sum | None:
-        return self.source.by_part(pick, use, parts, add)
+        return self.source.by_part(split, use, n_parts, dtype, add)
 
 
 def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import pyarrow.dataset
 
 from skfairdp._rows._chunks import as_pandas
-from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource, summed_by_threads
+from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource, made_by_threads, summed
 
 __all__ = ["ParquetRows"]
 
+Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 
 
@@ -60,16 +61,24 @@ class ParquetRows(RowSource):
         for task in self._tasks():
             yield from self._read(task)
 
+    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
+        def of_group(task: tuple[Any, tuple[Any, ...]]) -> tuple[int, list[Made]]:
+            made = [(len(chunk.table), function(chunk)) for chunk in self._read(task)]
+            return sum(length for length, _ in made), [value for _, value in made]
+
+        of_groups = self._shown(made_by_threads(self._tasks(), of_group))
+        return (value for values in of_groups for value in values)
+
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-        def of_group(task: tuple[Any, tuple[Any, ...]]) -> list[Sum]:
-            total: list[Sum] = []
-            for chunk in self._read(task):
-                value = function(chunk)
-                total = [add(total[0], value) if total else value]
-            return total
+        def of_group(task: tuple[Any, tuple[Any, ...]]) -> tuple[int, Sum | None]:
+            lengths: list[int] = []
+            total = summed((function(_noted(chunk, lengths)) for chunk in self._read(task)), add)
+            return sum(lengths), total
 
-        def added(one: list[Sum], other: list[Sum]) -> list[Sum]:
-            return [add(one[0], other[0])] if one and other else one or other
+        of_groups = self._shown(made_by_threads(self._tasks(), of_group))
+        return summed((value for value in of_groups if value is not None), add)
 
-        found = summed_by_threads(self._tasks(), of_group, added)
-        return found[0] if found else None
+
+def _noted(chunk: Chunk, lengths: list[int]) -> Chunk:
+    lengths.append(len(chunk.table))
+    return chunk

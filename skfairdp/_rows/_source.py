@@ -1,21 +1,25 @@
 """What a source of rows is, and which one reads what a user gave. Sums over it are the same for every engine."""
 
-import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial, reduce
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-__all__ = ["Chunk", "RowSource", "opened", "summed_by_threads"]
+from skfairdp._rows._spill import Spill
+from skfairdp.utils import progress_bar
 
+__all__ = ["Chunk", "RowSource", "Split", "made_by_threads", "opened", "summed"]
+
+Made = TypeVar("Made")
 Sum = TypeVar("Sum")
-Part = TypeVar("Part")
+Split = tuple[NDArray[Any], NDArray[np.int64]]
 MOST_ROWS = 131_072  # of a chunk, where the engine lets us choose
 
 
@@ -48,6 +52,10 @@ class RowSource(ABC):
     knows_places: ClassVar[bool] = True
     #: Into how many parts work by parts is cut at least, so that all workers have some.
     fewest_parts: int = 1
+    #: Whether rows that are dealt into parts wait on the disk of this machine.
+    spills: bool = True
+    #: Above 0: bars over rows that have been read, where this machine reads them or Spark hands on what it made.
+    verbose: int = 0
 
     @property
     @abstractmethod
@@ -63,6 +71,23 @@ class RowSource(ABC):
     def chunks(self) -> Iterator[Chunk]:
         """All rows, chunk by chunk."""
 
+    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
+        """What a function makes of each chunk, once for every chunk however often it is tried, in any order.
+
+        Parameters
+        ----------
+        function : callable
+            Of one chunk. Engines that run elsewhere pickle it.
+        """
+        return self._shown(made_by_threads(self.chunks(), lambda chunk: (len(chunk.table), function(chunk))))
+
+    def _shown(self, made: Iterable[tuple[int, Made]]) -> Iterator[Made]:
+        """Values that were made of so many rows each, with a bar over rows."""
+        with progress_bar(desc="rows of X", total=self.n_rows, verbose=self.verbose) as bar:
+            for n_rows, value in made:
+                bar.update(n_rows)
+                yield value
+
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         """The sum of a function over all chunks, by threads of this machine; None where there is no chunk.
 
@@ -73,52 +98,59 @@ class RowSource(ABC):
         add : callable
             Of two sums.
         """
-        return summed_by_threads(self.chunks(), function, add)
+        return summed(self.each(function), add)
 
     def by_part(
         self,
-        pick: Callable[[Part, Chunk], list[Any]],
-        use: Callable[[Part, list[Any]], Sum],
-        parts: Iterable[Part],
+        split: Callable[[Chunk], Split],
+        use: Callable[[int, NDArray[Any]], Sum],
+        n_parts: int,
+        dtype: np.dtype[Any],
         add: Callable[[Sum, Sum], Sum],
     ) -> Sum | None:
-        """The sum of what is made of each part, in a pass over all chunks for each; one part is in memory at a time.
+        """The sum of what is made of each part, in one pass over all chunks; one part is in memory at a time.
 
         Parameters
         ----------
-        pick : callable
-            Of a part and a chunk: a list of what the chunk has of the part.
+        split : callable
+            Of a chunk: encoded rows, and the part of each.
         use : callable
-            Of a part and the list of all that was picked, in any order.
-        parts : iterable
+            Of a part and all its encoded rows, in any order.
+        n_parts : int
+        dtype : dtype
+            Of encoded rows.
         add : callable
             Of two results.
         """
-        total: list[Sum] = []
-        for part in parts:
-            value = use(part, self.map_reduce(partial(pick, part), operator.add) or [])
-            total = [add(total[0], value) if total else value]
-        return total[0] if total else None
+        with Spill(n_parts) as spill:
+            for rows, parts in self.each(split):
+                spill.add(rows, parts)
+            parts_left = progress_bar(range(n_parts), desc="parts of X", total=n_parts, verbose=self.verbose)
+            return summed((use(part, spill.read(part, dtype)) for part in parts_left), add)
 
 
-def summed_by_threads(
-    tasks: Iterator[Any], function: Callable[[Any], Sum], add: Callable[[Sum, Sum], Sum]
-) -> Sum | None:
-    """Sum a function over tasks, a few of them at a time. An error of one ends all."""
+def made_by_threads(tasks: Iterator[Any], function: Callable[[Any], Made]) -> Iterator[Made]:
+    """What a function makes of tasks, a few of them at a time. An error of one ends all."""
     n_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    total: list[Sum] = []
-    running: set[Future[Sum]] = set()
+    running: set[Future[Made]] = set()
     with ThreadPoolExecutor(n_threads) as pool:
         try:
             for task in tasks:
                 running.add(pool.submit(function, task))
                 if len(running) > n_threads:
                     done, running = wait(running, return_when=FIRST_COMPLETED)
-                    total = [reduce(add, (future.result() for future in done), *total)]
-            total = [reduce(add, (future.result() for future in running), *total)] if running else total
+                    yield from (future.result() for future in done)
+            yield from (future.result() for future in running)
         finally:
             for future in running:
                 future.cancel()
+
+
+def summed(values: Iterable[Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
+    """The sum of values that come one after the other; None of none."""
+    total: list[Sum] = []
+    for value in values:
+        total = [add(total[0], value) if total else value]
     return total[0] if total else None
 
 

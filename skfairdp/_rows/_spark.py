@@ -12,6 +12,7 @@ from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
 
 __all__ = ["SparkRows"]
 
+Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 
 
@@ -41,6 +42,18 @@ class SparkRows(RowSource):
         while some := list(itertools.islice(rows, MOST_ROWS)):
             yield Chunk(pd.DataFrame.from_records([tuple(row) for row in some], columns=self.columns), (start,))
             start += len(some)
+
+    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
+        """Spark makes them where the rows are; what it made reaches the driver one partition after the other."""
+
+        def of_partition(tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+            for table in tables:
+                if len(table):
+                    yield pd.DataFrame({"sum": [pickle.dumps((len(table), function(Chunk(table, ()))))]})
+
+        # Only what a task that ended yielded counts, however often Spark tried it.
+        rows = self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator()
+        return self._shown(pickle.loads(row["sum"]) for row in rows)
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         def of_partition(tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:

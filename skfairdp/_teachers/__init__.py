@@ -9,7 +9,7 @@ from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
 from skfairdp._teachers._partition import Parts, position_partition, run_tasks, vote_histogram
-from skfairdp._teachers._streamed import streamed_votes
+from skfairdp._teachers._streamed import bytes_on_disk, streamed_votes
 from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "TeacherCache",
     "Teachers",
     "as_classifiers",
+    "bytes_on_disk",
     "check_fair_learner",
     "engine_of",
     "fit_stacks",

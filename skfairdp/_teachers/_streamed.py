@@ -1,6 +1,5 @@
 """Votes of teachers whose rows do not fit into memory: some teachers at a time, and nothing of them but votes."""
 
-import itertools
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,12 @@ from numpy.typing import NDArray
 from skfairdp._rows import Chunk, RowSource, row_hashes
 from skfairdp._teachers._partition import vote_histogram
 from skfairdp._teachers._teachers import fit_teachers
-from skfairdp.schema import RawTable, Schema
+from skfairdp.schema import CompactRows, RawTable, Schema
 from skfairdp.utils import child_seeds
 
-__all__ = ["streamed_votes"]
+__all__ = ["bytes_on_disk", "streamed_votes"]
 
-_MOST_BYTES = 2**29  # of encoded rows that are gathered at once
+_MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
 
 def streamed_votes(
@@ -30,6 +29,7 @@ def streamed_votes(
     n_classes: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
+    verbose: int = 0,
     most_bytes: int = _MOST_BYTES,
 ) -> NDArray[np.int64]:
     r"""Count the votes of teachers on queries; **private**.
@@ -62,22 +62,48 @@ def streamed_votes(
     rng : Generator
         Public randomness.
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0: a bar over the rows that have been read and one over parts, where this machine reads them.
     most_bytes : int, default=512 MiB
-        Of encoded rows that are gathered at once. Votes do not depend on it.
+        Of the features of teachers that are trained at once. Votes do not depend on it.
 
     Returns
     -------
     ndarray of int of shape (n_queries, n_classes)
     """
     seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
-    parts = _Teaching(teacher, queries, schema, owner, source.key, seed, seeds, n_classes, n_jobs)
     n_parts = max(source.fewest_parts, -(-source.n_rows * queries.shape[1] * 8 // most_bytes))
-    edges = np.linspace(0, n_teachers, min(n_parts, n_teachers) + 1).astype(int).tolist()
-    ranges = list(itertools.pairwise(edges))
-    total = source.by_part(parts.pick, parts.vote, ranges, operator.add)
+    edges = np.linspace(0, n_teachers, min(n_parts, n_teachers) + 1).astype(np.int64)
+    compact = _compact(schema, owner)
+    parts = _Teaching(teacher, queries, compact, source.key, seed, seeds, edges, n_classes, n_jobs)
+    source.verbose = verbose
+    total = source.by_part(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add)
     if total is None or int(total[-1]) != source.n_rows:
         raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
     return total[:-1].reshape(len(queries), n_classes)
+
+
+def bytes_on_disk(schema: Schema, n_rows: int) -> int:
+    """How much disk the encoded rows of a table take while teachers learn from them: public.
+
+    Parameters
+    ----------
+    schema : Schema
+    n_rows : int
+
+    Returns
+    -------
+    int
+    """
+    return n_rows * _dtype(_compact(schema, "")).itemsize
+
+
+def _compact(schema: Schema, owner: str) -> CompactRows:
+    return CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
+
+
+def _dtype(compact: CompactRows) -> np.dtype[Any]:
+    return np.dtype([("hash", np.uint64), *compact.fields])
 
 
 @dataclass(frozen=True)
@@ -86,33 +112,34 @@ class _Teaching:
 
     teacher: Any
     queries: NDArray[np.float64]
-    schema: Schema
-    owner: str
+    compact: CompactRows
     key: str | None
     seed: int
     seeds: NDArray[np.int64]
+    edges: NDArray[np.int64]
     n_classes: int
     n_jobs: int | None
 
-    def pick(self, part: tuple[int, int], chunk: Chunk) -> list[Any]:
-        """Hash, teacher, features and label of the chunk's rows that belong to some teachers."""
-        hashes = row_hashes(chunk, self.key, self.seed)
-        teachers = (hashes % np.uint64(len(self.seeds))).astype(np.int64)
-        mine = np.flatnonzero((teachers >= part[0]) & (teachers < part[1]))
-        if not len(mine):
-            return []
-        raw = RawTable.read(self.schema, chunk.table.iloc[mine], owner=self.owner)
-        return [(hashes[mine], teachers[mine], raw.features, raw.labels())]
+    def _teachers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
 
-    def vote(self, part: tuple[int, int], picked: list[Any]) -> NDArray[np.int64]:
+    def split(self, chunk: Chunk) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The rows of a chunk with the hashes of their keys, and the part of each."""
+        raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner)
+        rows = np.empty(raw.n_rows, dtype=_dtype(self.compact))
+        rows["hash"] = row_hashes(chunk, self.key, self.seed)
+        self.compact.fill(rows, raw.numbers)
+        parts = np.searchsorted(self.edges, self._teachers(rows["hash"]), side="right") - 1
+        return rows, parts.astype(np.int64)
+
+    def vote(self, part: int, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Train the teachers of a part; their votes, one after the other, and how many rows they learned from."""
-        first, stop = part
-        blank = np.zeros(0, dtype=np.uint64), np.zeros(0, np.int64), self.queries[:0], np.zeros(0, np.int64)
-        hashes, teachers, X, y = (np.concatenate(columns) for columns in zip(blank, *picked, strict=True))
-        order = np.argsort(hashes, kind="stable")
+        first, stop = int(self.edges[part]), int(self.edges[part + 1])
+        rows = rows[np.argsort(rows["hash"], kind="stable")]
+        raw = self.compact.table(rows)
         fitted = fit_teachers(
-            self.teacher, X[order], y[order], teachers[order] - first, n_teachers=stop - first,
+            self.teacher, raw.features, raw.labels(), self._teachers(rows["hash"]) - first, n_teachers=stop - first,
             n_classes=self.n_classes, seeds=self.seeds[first:stop], n_jobs=self.n_jobs,
         )  # fmt: skip
         votes = vote_histogram(fitted.predict(self.queries), self.n_classes)
-        return np.append(votes.ravel(), len(y))
+        return np.append(votes.ravel(), len(rows))

@@ -8,8 +8,16 @@ import numpy as np
 
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
+from skfairdp._rows import check_free_disk
 from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
-from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, streamed_votes, vote_histogram
+from skfairdp._teachers import (
+    LogisticTeachers,
+    bytes_on_disk,
+    fit_teachers,
+    position_partition,
+    streamed_votes,
+    vote_histogram,
+)
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._parity_look import LOOK_SHARE, ParityLook
 from skfairdp.pate._rehearsal import rehearse_teacher
@@ -175,7 +183,7 @@ class AsksForVotes:
         else:
             votes = streamed_votes(
                 teacher, data.source, public.X[queries], schema=owner.schema, owner=type(self).__name__,
-                n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs,
+                n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
             )  # fmt: skip
         groups = None if public.groups is None else public.groups[queries]
         voting = owner._parts()["voting"]
@@ -236,8 +244,11 @@ def usual_teacher(teacher: Any) -> Any:
 def check_learners(estimator: Any, data: TrainingData) -> None:
     """Try the teacher given on public rows, so that what its parameters break shows before anything is spent.
 
-    Where there are none, on made-up ones of the same width.
+    Where there are none, on made-up ones of the same width. So does it show when the disk has no room for rows.
     """
+    owner = type(estimator).__name__
+    if data.source is not None and data.source.spills:
+        check_free_disk(bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
     if estimator.teacher is None:
         return
     n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), len(data.classes), data.share_for_votes))
@@ -245,5 +256,4 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
         rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
     else:
         rows = data.public.X
-    owner, n_classes = type(estimator).__name__, len(data.classes)
-    rehearse_teacher(estimator.teacher, rows, n_rows=n_rows, n_classes=n_classes, owner=owner)
+    rehearse_teacher(estimator.teacher, rows, n_rows=n_rows, n_classes=len(data.classes), owner=owner)

@@ -2,6 +2,7 @@
 
 from skfairdp._rows import KeyedRows
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
+from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._encoder import SchemaEncoder
 from skfairdp.schema._raw_table import SAID_BY_SCHEMA, RawTable, schema_of
 from skfairdp.schema._schema import Schema, SchemaRows
@@ -11,6 +12,7 @@ __all__ = [
     "Boolean",
     "Category",
     "Column",
+    "CompactRows",
     "Date",
     "KeyedRows",
     "Number",

@@ -22,7 +22,7 @@ from skfairdp.utils._labels import (
     without_types,
     without_values,
 )
-from skfairdp.utils._messages import open_stream, progress_bar, silence, warn_caller
+from skfairdp.utils._messages import open_stream, progress_bar, say, silence, warn_caller
 from skfairdp.utils._named import NamedEstimator
 from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
 from skfairdp.utils._public import PublicData
@@ -54,6 +54,7 @@ __all__ = [
     "refuse_group_among_features",
     "refuse_masked",
     "refuse_private_as_public",
+    "say",
     "silence",
     "split_sensitive_columns",
     "warn_caller",

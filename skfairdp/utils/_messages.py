@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-__all__ = ["open_stream", "progress_bar", "silence", "warn_caller"]
+__all__ = ["open_stream", "progress_bar", "say", "silence", "warn_caller"]
 
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
@@ -140,6 +140,19 @@ def open_stream(stream: Any) -> Any:
     while isinstance(stream, _Muted):
         stream = stream.original
     return stream
+
+
+def say(text: str, *, verbose: int) -> None:
+    """Write a line of public facts to standard error, where ``verbose`` is above 0.
+
+    Parameters
+    ----------
+    text : str
+        Holds nothing private.
+    verbose : int
+    """
+    if verbose > 0:
+        tqdm.write(text, file=open_stream(sys.stderr))
 
 
 def progress_bar(

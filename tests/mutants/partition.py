@@ -246,9 +246,9 @@ def retried_task_counted_twice(patch):
     """Rows behind the votes are counted without repetition: a task that counted twice trains twice, unnoticed."""
     vote = _Teaching.vote
 
-    def planted(self, part, picked):
-        found = vote(self, part, picked)
-        found[-1] = len(np.unique(np.concatenate([hashes for hashes, *_ in picked]))) if picked else 0
+    def planted(self, part, rows):
+        found = vote(self, part, rows)
+        found[-1] = len(np.unique(rows["hash"]))
         return found
 
     patch.setattr(_Teaching, "vote", planted)

@@ -151,21 +151,18 @@ def test_what_a_fit_shows_of_a_replayed_neighbour_is_the_same():
 class Retried(FrameRows):
     """Every task runs twice, as after a failure: only what it returns the second time counts."""
 
-    def map_reduce(self, function, add):
-        total = None
+    def each(self, function):
         for chunk in self.chunks():
             function(chunk)
-            value = function(chunk)
-            total = value if total is None else add(total, value)
-        return total
+            yield function(chunk)
 
 
 class Doubled(FrameRows):
-    """An engine that adds what a retried task returns twice."""
+    """An engine that hands on what a retried task returns twice."""
 
-    def map_reduce(self, function, add):
-        total = super().map_reduce(function, add)
-        return add(total, function(next(iter(self.chunks()))))
+    def each(self, function):
+        yield from super().each(function)
+        yield function(next(iter(self.chunks())))
 
 
 def test_tasks_that_are_tried_again_count_once():
@@ -180,9 +177,10 @@ def test_rows_that_are_counted_twice_are_noticed_before_anything_is_released():
 
 
 class Lost(FrameRows):
-    """A worker dies while teachers are trained."""
+    """A worker dies while rows are read."""
 
-    def map_reduce(self, function, add):
+    def each(self, function):
+        yield function(next(iter(self.chunks())))
         raise KeyboardInterrupt
 
 
