@@ -54,7 +54,7 @@ minimum:
 	.ci/minimum $(PYTHON)
 
 bench: $(STAMP)
-	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	for script in benchmarks/bench_*.py benchmarks/arena.py; do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/render_docs.py
 

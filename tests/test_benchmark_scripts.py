@@ -7,12 +7,17 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from skfairdp import Schema
+
 ROOT = Path(__file__).parents[1]
-SCRIPTS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
+SCRIPTS = [ROOT / "benchmarks" / "arena.py", *sorted((ROOT / "benchmarks").glob("bench_*.py"))]
 IDS = [path.stem for path in SCRIPTS]
 NEEDS = {
+    "arena": ["opacus"],
     "bench_dpsgd": ["opacus"],
     "bench_pfguard_peers": ["dpmm"],
     "bench_utility": ["fairlearn"],
@@ -69,7 +74,7 @@ def test_results_name_their_command_seeds_versions_and_machine():
     for path in results():
         record = json.loads(path.read_text(encoding="utf-8"))
         assert record["benchmark"] == path.stem
-        assert record["command"].startswith("python benchmarks/bench_"), path.name
+        assert record["command"].startswith(("python benchmarks/bench_", "python benchmarks/arena.py")), path.name
         assert "--quick" not in record["command"], f"{path.name} holds the figures of a quick run"
         assert record["versions"]["python"]
         assert record["machine"]["processor"]
@@ -100,3 +105,22 @@ def test_a_second_run_of_sfpate_measures_what_the_file_lacks(tmp_path):
 def test_paper_tables_are_what_the_results_say():
     done = run(ROOT / "benchmarks" / "paper_tables.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_arena_runs_on_any_csv_with_a_schema_and_measures_nothing_twice(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.uniform(0, 9, 2000).round(2), "who": rng.choice(["f", "m"], 2000)})
+    table["y"] = np.where(table["x"] + 2 * (table["who"] == "m") + rng.normal(size=2000) > 6, "yes", "no")
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    Schema.from_public(table, label="y", groups="who").save(tmp_path / "mine.yaml")
+    given = ["--quick", "--table", tmp_path / "mine.csv", "--schema", tmp_path / "mine.yaml", "--keep", "--units"]
+    out = ["--out", tmp_path / "found.json"]
+    first = run(ROOT / "benchmarks" / "arena.py", *given, "our generator, glued", *out)
+    assert first.returncode == 0, first.stderr
+    again = run(ROOT / "benchmarks" / "arena.py", *given, "our generator, glued", "FairPATE", *out)
+    assert again.returncode == 0, again.stderr
+    done = [line for line in again.stdout.splitlines() if " points in " in line]
+    assert len(done) == 1 and "FairPATE" in done[0]
+    record = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert {one["ours"] for one in record["competitions"]} == {"FairPATE"} and not record["failed"]
