@@ -140,8 +140,8 @@ verbose : int, default=0
 released : ReleasedVotes
     Labels, or noisy shares.""",
     "rows_read": """\
-lam : float
-    Weight of the fairness term.""",
+lam : float or None
+    Weight of the fairness term; None is the usual one.""",
     "returns_rows_read": """\
 arguments : dict
     Of ``read_training``: which rows and groups a fit reads.""",
@@ -157,8 +157,8 @@ data : TrainingData
     Rows and groups, as read.
 network : Network
     The network to be trained.
-lam : float
-    Weight of the fairness term.
+lam : float or None
+    Weight of the fairness term; None is the usual one.
 seed : int
     Public: decides which public rows a step takes.""",
     "returns_parity_terms": """\

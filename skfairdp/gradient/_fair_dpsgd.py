@@ -46,9 +46,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     Parameters
     ----------
     {epsilon, delta}
-    lam : float, default=0.5
-        Weight λ ≥ 0 of the parity term: of the penalty, or the largest weight that the signed loss may reach. 0 is
-        plain DP-SGD, bit for bit, and reads neither public rows nor groups.
+    lam : float, default=None
+        Weight λ ≥ 0 of the parity term: of the penalty, or the largest multiplier of the signed loss, in nats of loss
+        per violation of 1. 0 is plain DP-SGD, bit for bit, and reads neither public rows nor groups. None is 0.5 for
+        the penalty, and for the signed loss ``log(n_classes) / 0.01``, which no gap above 0.01 is worth, or less where
+        rates have more noise than that.
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
         ones. None: the penalty where there are public rows, else the signed loss.
@@ -114,7 +116,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
         "epsilon": [Interval(Real, 0, 1e9, closed="right")],
-        "lam": [Interval(Real, 0, None, closed="left")],
+        "lam": [Interval(Real, 0, None, closed="left"), None],
         "parity": "no_validation",  # as_parity says what is wrong
         "net": "no_validation",  # and as_net
         "public_n_rows": [Interval(Integral, 1, None, closed="left"), None],
@@ -129,7 +131,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        lam: float = 0.5,
+        lam: float | None = None,
         parity: str | PublicPenalty | SignedLoss | None = None,
         net: Any = "mlp",
         public_n_rows: int | None = None,
@@ -250,7 +252,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
         owner, relation = type(self).__name__, relation_for(self.public_n_rows)
         parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
-        parity = parity if self.lam > 0 else PublicPenalty()
+        parity = PublicPenalty() if self.lam == 0 else parity
         max_grad_norm = self.max_grad_norm or parity.usual_max_grad_norm
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
@@ -303,9 +305,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         elif rows is not None and len(rows) and len(self.classes_) > 1:
             codes = np.unique(predict_logits(module, rows).argmax(axis=1))
             if len(codes) == 1:
+                weight = PublicPenalty.usual_lam if self.lam is None else self.lam
                 warn_caller(
                     f"{owner} predicts the class {self.classes_[codes[0]]} for every public row, and so is no "
-                    f"better than that class alone. Lower 'lam' ({self.lam:g}), or raise 'epsilon' ({self.epsilon:g}).",
+                    f"better than that class alone. Lower 'lam' ({weight:g}), or raise 'epsilon' ({self.epsilon:g}).",
                     UtilityWarning,
                 )
 

@@ -115,10 +115,11 @@ class PublicPenalty(BaseEstimator):
         self.batch_size = batch_size
         self.at = at
 
-    #: Clipping bound where the user gives none.
+    #: Clipping bound, and weight, where the user gives none.
     usual_max_grad_norm = 1.0
+    usual_lam = 0.5
 
-    def rows_read(self, lam: float) -> dict[str, Any]:
+    def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.
 
         Parameters
@@ -129,7 +130,7 @@ class PublicPenalty(BaseEstimator):
         -------
         {returns_rows_read}
         """
-        if lam > 0:
+        if lam != 0:
             return {"groups": "public", "public_rows": "given"}
         return {"groups": "public, if given", "public_rows": "optional"}
 
@@ -141,7 +142,9 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
-    def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float, seed: int) -> dict[str, Any]:
+    def terms(
+        self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int
+    ) -> dict[str, Any]:
         """Say what the training adds to its private gradients.
 
         Parameters
@@ -158,7 +161,7 @@ class PublicPenalty(BaseEstimator):
         assert public is not None and public.groups is not None
         return {
             "penalty": ParityPenalty(
-                lam,
+                self.usual_lam if lam is None else lam,
                 network.tensor(public.X),
                 network.codes(public.groups),
                 public.n_groups,
@@ -192,8 +195,9 @@ class SignedLoss(BaseEstimator):
         ``fairlearn.reductions.EqualizedOdds(difference_bound=0.02)`` and its like.
     dual_steps : int, default=40
         How often the rates of the groups are released, evenly over the training.
-    dual_step : float, default=0.5
-        How far a weight moves for a difference of rates of 1.
+    dual_step : float, default=None
+        How far a weight moves for a difference of rates of 1. None is 0.5, or as much less as keeps what the noise of
+        all releases together moves it by at 0.25.
     budget_share : float, default=0.1
         Share of the budget (of μ²) for those releases; in (0, 1).
 
@@ -206,14 +210,14 @@ class SignedLoss(BaseEstimator):
     >>> from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
     >>> from skfairdp.fairness import RateBound
     >>> few_missed = SignedLoss(constraints=["equal_opportunity", RateBound("false_negative_rate", upper=0.1)])
-    >>> FairDPSGDClassifier(parity=few_missed, lam=10.0).get_params()["parity__dual_steps"]
+    >>> FairDPSGDClassifier(parity=few_missed).get_params()["parity__dual_steps"]
     40
     """
 
     _parameter_constraints: dict[str, Any] = {
         "constraints": "no_validation",  # read_rate_constraints says what is wrong
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
-        "dual_step": [Interval(Real, 0, None, closed="neither")],
+        "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "budget_share": [Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -222,7 +226,7 @@ class SignedLoss(BaseEstimator):
         *,
         constraints: Any = "demographic_parity",
         dual_steps: int = 40,
-        dual_step: float = 0.5,
+        dual_step: float | None = None,
         budget_share: float = 0.1,
     ) -> None:
         self.constraints = constraints
@@ -233,7 +237,7 @@ class SignedLoss(BaseEstimator):
     #: Its weights make gradients larger.
     usual_max_grad_norm = 4.0
 
-    def rows_read(self, lam: float) -> dict[str, Any]:
+    def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.
 
         Parameters
@@ -244,7 +248,7 @@ class SignedLoss(BaseEstimator):
         -------
         {returns_rows_read}
         """
-        return {"groups": "private" if lam > 0 else "none", "public_rows": "none"}
+        return {"groups": "none" if lam == 0 else "private", "public_rows": "none"}
 
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> "DualPlan":
         """Plan the noisy rates, for their share of the budget.
@@ -264,7 +268,9 @@ class SignedLoss(BaseEstimator):
             epsilon=epsilon, delta=delta, share=self.budget_share, releases=self.dual_steps, relation=relation
         )
 
-    def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float, seed: int) -> dict[str, Any]:
+    def terms(
+        self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int
+    ) -> dict[str, Any]:
         """Say what the training adds to its private gradients.
 
         Parameters
@@ -275,12 +281,20 @@ class SignedLoss(BaseEstimator):
         -------
         {returns_parity_terms}
         """
-        from skfairdp.gradient._signed_loss import RateLagrangian
+        from skfairdp.gradient._signed_loss import RateLagrangian, largest_price
 
         assert data.groups is not None and data.domain is not None
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         constraints = RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
-        loss = RateLagrangian(constraints, bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps)
+        assert plan.duals is not None
+        noise = plan.duals.rate_noise(plan.step.declared_rows, constraints)
+        loss = RateLagrangian(
+            constraints,
+            bound=largest_price(len(data.classes), noise) if lam is None else lam,
+            dual_step=plan.duals.step(noise) if self.dual_step is None else self.dual_step,
+            plan=plan.duals,
+            steps=plan.step.steps,
+        )
         return {"groups": data.groups, "loss": loss}
 
 

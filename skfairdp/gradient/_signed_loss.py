@@ -20,7 +20,35 @@ from skfairdp._networks import PrivateRows, outputs_where_it_can
 from skfairdp.fairness import RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
-__all__ = ["DualPlan", "RateLagrangian"]
+__all__ = ["DualPlan", "RateLagrangian", "largest_price"]
+
+#: How far a constraint may stay broken where nothing else says so, as in fairlearn.
+USUAL_SLACK = 0.01
+#: Of a multiplier: per violation of 1, and by what the noise of all releases moves it. About 1 closes most gaps.
+USUAL_STEP, MOST_BY_NOISE = 0.5, 0.25
+
+
+def largest_price(n_classes: int, rate_noise: float) -> float:
+    """Return the largest multiplier that a constraint can need, in nats of loss per violation of 1.
+
+    Who answers with equal probabilities meets every parity of rates and loses ``log K``. So the model that makes loss
+    plus B times violation smallest, with the multiplier at its bound B, violates by at most ``log K / B``. (This is
+    the bound B = 1/ε of Agarwal et al. 2018 for an error of at most 1.) To ask for less than the noise of the rates
+    lets anybody see would follow the noise.
+
+    Parameters
+    ----------
+    n_classes : int
+    rate_noise : float
+        See :meth:`DualPlan.rate_noise`.
+
+    Examples
+    --------
+    >>> from skfairdp.gradient._signed_loss import largest_price
+    >>> round(largest_price(2, 0.001), 1), round(largest_price(2, 0.05), 1)
+    (69.3, 13.9)
+    """
+    return math.log(max(n_classes, 2)) / max(USUAL_SLACK, rate_noise)
 
 
 @dataclass(frozen=True)
@@ -79,6 +107,22 @@ class DualPlan:
     def times(self, steps: int) -> frozenset[int]:
         """The steps before which to release: evenly spread, none at the start, at most ``releases`` of them."""
         return frozenset(r * steps // (self.releases + 1) for r in range(1, self.releases + 1)) - {0}
+
+    def rate_noise(self, n_rows: int, constraints: RateConstraints) -> float:
+        """Noise of the difference of two rates by all releases together, where groups and classes are alike in size.
+
+        Parameters
+        ----------
+        n_rows : int
+            Public number of rows.
+        constraints : RateConstraints
+        """
+        n_cells = len(constraints.groups) * (len(constraints.classes) if constraints.needs_labels else 1)
+        return math.sqrt(2 / self.releases) * self.noise * n_cells / n_rows
+
+    def step(self, rate_noise: float) -> float:
+        """How far a multiplier moves for a violation of 1: no further than the noise allows."""
+        return min(USUAL_STEP, MOST_BY_NOISE / (self.releases * rate_noise))
 
     @torch.no_grad()
     def release(

@@ -77,6 +77,7 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
     part = data.candidate.private_part(model)
     gamma = as_gamma(model.get_params(deep=True).get("gamma", part.get_params().get("gamma")))
     weight = parity_weight(part)
+    lam = None if weight is None else part.get_params()[weight]
     means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}
     return {
         "dataset": "",
@@ -87,7 +88,7 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
         "neighboring_relation": entry.neighboring_relation,
         "gamma": gamma,
         "student_gamma": gamma,
-        "lam": math.nan if weight is None else float(part.get_params()[weight]),
+        "lam": math.nan if lam is None else float(lam),
         "idp3": hasattr(model, "reject_mask"),
         **{name: means[name] for name in ("disparity", "accuracy", "coverage")},
         "params": expression(model),

@@ -9,10 +9,11 @@ from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
 from skfairdp._networks import DPStep, PrivateRows
+from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
-from skfairdp.gradient import FairDPSGDClassifier
-from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian
+from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
+from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian, largest_price
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
 from tests._tools.networks import dpsgd
@@ -280,6 +281,57 @@ def test_without_noise_any_constraint_is_met_on_the_training_counts(name):
     before, _ = trained_without_noise(asked, *rows, lam=0.0)
     after, _ = trained_without_noise(asked, *rows, lam=20.0)
     assert before > 0.08 and after < 0.03, (before, after)
+
+
+PARITY = "demographic_parity"
+MADE = {
+    "two groups": (PARITY, 6000, {"disparity": 0.3}),
+    "a group that features tell": (PARITY, 6000, {"disparity": 0.3, "group_sep": 3.0}),
+    "a small group": (PARITY, 6000, {"disparity": 0.2, "group_proportions": (0.8, 0.2), "base_rate": 0.25}),
+    "a rare class": (PARITY, 6000, {"disparity": 0.15, "base_rate": 0.12, "group_sep": 2.0}),
+    "three groups": (PARITY, 6000, {"disparity": 0.3, "group_proportions": (0.3, 0.3, 0.4)}),
+    "three classes": (PARITY, 6000, {"disparity": 0.3, "n_classes": 3}),
+    "equalized odds": ("equalized_odds", 12_000, {"disparity": 0.4, "group_sep": 2.0, "class_sep": 1.0}),
+}
+
+
+def gap_of_training_counts(asked, made, n, **given):
+    X, y, groups = make_biased_classification(n, random_state=0, **made)
+    names, classes = np.unique(groups).tolist(), np.unique(y).tolist()
+    model = FairDPSGDClassifier(
+        parity=SignedLoss(constraints=asked), classes=classes, groups=names, random_state=0, noise_seed=0, **given
+    ).fit(X, y, sensitive_features=groups)
+    rates = RateConstraints(read_rate_constraints(asked, "Test"), names, classes)
+    return rates.largest_violation(rates.tally(groups, y, model.predict(X)))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_defaults_close_the_gap_where_the_noise_of_the_rates_allows(name):
+    asked, n, made = MADE[name]
+    before, after = (gap_of_training_counts(asked, made, n, **lam) for lam in ({"lam": 0.0}, {}))
+    assert before > 0.09 and after < 0.05, (before, after)
+
+
+def test_the_usual_price_falls_and_the_usual_step_shortens_where_rates_are_noisier():
+    constraints = RateConstraints(read_rate_constraints("equalized_odds", "Test"), [0, 1, 2], [0, 1])
+    few, many = (DualPlan(40, 50.0).rate_noise(n, constraints) for n in (500, 50_000))
+    assert few == pytest.approx(np.sqrt(2 / 40) * 50 * 6 / 500) and many == pytest.approx(few / 100)
+    assert largest_price(2, many) == np.log(2) / 0.01 and largest_price(3, few) == np.log(3) / few
+    plan = DualPlan(40, 50.0)
+    assert plan.step(many) == 0.5 and plan.step(few) * 40 * few == pytest.approx(0.25)
+
+
+def test_noise_alone_does_not_make_a_model_unfair_or_wrong():
+    X, y, groups = make_biased_classification(4800, disparity=0.0, random_state=3)
+    given = {"classes": [0, 1], "groups": [0, 1], "epsilon": 0.5, "random_state": 0, "noise_seed": 1}
+    rest, found = slice(800, None), []
+    for lam in (0.0, None):
+        model = FairDPSGDClassifier(parity="signed_loss", lam=lam, **given)
+        predicted = model.fit(X[:800], y[:800], sensitive_features=groups[:800]).predict(X[rest])
+        rates = [predicted[groups[rest] == g].mean() for g in (0, 1)]
+        found.append((np.mean(predicted == y[rest]), abs(rates[0] - rates[1])))
+    (plain, _), (fair, gap) = found
+    assert fair > plain - 0.03 and gap < 0.08, found
 
 
 def test_equal_errors_are_reached_where_one_group_can_get_better_and_not_by_errors_where_none_can():
