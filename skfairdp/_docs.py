@@ -111,34 +111,50 @@ BudgetExceededError
 ValueError
     From ``fit``, on unusable input, before any budget is spent.""",
     # ---- parts of an ensemble and of a private training
-    "votes_to_plan": """\
-epsilon, delta : float
-    What the votes may cost.
-n_queries, n_teachers, n_classes : int
-    How many rows are asked about, how many vote, and how many answers there are.
+    "n_teachers": """\
+n_teachers : int or "auto", default="auto"
+    Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
+    of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
+    Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well.""",
+    "teacher": """\
+teacher : None, "logistic", "mlp", estimator or module, default=None
+    What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
+    batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
+    per part, a torch module is batched.""",
+    "max_queries": """\
+max_queries : int, default=None
+    Most public rows asked about. None: all for soft votes, at most 1000 otherwise.""",
+    "noise_of_votes": """\
 noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-    Noise on the counts.
-relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
-    Which data sets count as neighbours.
-beside : DpEvent, default=NoOpDpEvent()
-    Gaussian releases of the same fit, which ``epsilon`` has to cover as well.""",
-    "returns_vote_plan": """\
-plan : VotePlan
-    The releases, with their noise and their event.""",
-    "votes_to_release": """\
-plan : VotePlan
-    What may be released.
-noise : NoiseSource
-    Where the noise comes from.
-gate : FairnessGate or None, default=None
-    Consulted before each query where ``asks_gate`` says so; its counters are public.
-groups : ndarray of int of shape (n_queries,) or None, default=None
-    Public group codes, needed with a gate.
-verbose : int, default=0
-    Above 0, show a progress bar.""",
-    "returns_votes": """\
-released : ReleasedVotes
-    Labels, or noisy shares.""",
+    The discrete Gaussian is sampled exactly, in integer arithmetic.""",
+    "memory": """\
+memory : str or joblib.Memory, default=None
+    Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
+    like the data.""",
+    "processes": """\
+n_jobs : int, default=None
+    Processes that train scikit-learn teachers (through joblib, and so dask or ray).""",
+    "student_": """\
+student_ : estimator
+    Predicts class codes. Public: trained on released votes and public rows only.""",
+    "what_was_asked": """\
+n_teachers_, n_queries_, n_answered_ : int
+    ``n_answered_`` counts released labels (public).
+released_votes_ : ndarray
+    Noisy shares (n_queries, n_classes) for "soft", class codes (−1: none) otherwise. Differentially private.
+query_indices_ : ndarray of shape (n_queries,)
+    Public rows asked about, in order.""",
+    "no_better": """\
+UtilityWarning
+    By what was released nothing that was learned is better than the most frequent class, which is predicted then.""",
+    "X_or_source": """\
+X : array-like of shape (n_rows, n_features)
+    Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
+    columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
+    DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.""",
+    "X_public": """\
+X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+    Unlabelled public rows. Use :class:`PublicData` inside a search.""",
     "rows_read": """\
 lam : float or None
     Weight of the fairness term; None is the usual one.""",

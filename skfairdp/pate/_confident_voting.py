@@ -8,26 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
-from skfairdp.fairness import FairnessGate
-from skfairdp.pate._votes import (
-    NOISE_SCALE,
-    NOTHING,
-    UNANSWERED,
-    ReleasedVotes,
-    VotePlan,
-    allowed_mu,
-    nothing_asked,
-    within_budget,
-)
+from skfairdp.pate._votes import NOISE_SCALE, UNANSWERED, Asked, ReleasedVotes, VotePlan, Voting
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
     GDPFilter,
     GNMax,
-    NeighboringRelation,
     NoiseSource,
     NoisyThreshold,
     calibrate_noise,
@@ -42,7 +30,7 @@ __all__ = ["ConfidentVoting"]
 
 
 @shared_docs
-class ConfidentVoting(BaseEstimator):
+class ConfidentVoting(Voting):
     """Ask, with noise, whether the winner of a query has enough votes, and only then who it is.
 
     Confident-GNMax of Papernot et al. (2018). With a gate it is CF-GNMax+: the gate is asked first, on public counters,
@@ -83,7 +71,7 @@ class ConfidentVoting(BaseEstimator):
         "max_answers": [Interval(Integral, 1, None, closed="left"), None],
         "accounting": [StrOptions({"auto", "binary", "gdp"})],
     }
-    name, usual_queries, asks_gate = "confident", 1000, True
+    name, asks_gate = "confident", True
 
     def __init__(
         self,
@@ -100,50 +88,23 @@ class ConfidentVoting(BaseEstimator):
         self.max_answers = max_answers
         self.accounting = accounting
 
-    def plan(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        n_queries: int,
-        n_teachers: int,
-        n_classes: int,
-        noise: str = "gaussian",
-        relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
-        beside: DpEvent = NOTHING,
-    ) -> VotePlan:
-        """Choose the noise for a threshold per query, and for noisy maxima up to a count or a filter.
-
-        Parameters
-        ----------
-        {votes_to_plan}
-
-        Returns
-        -------
-        {returns_vote_plan}
-
-        Raises
-        ------
-        ValueError
-            A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
-        """
-        if n_classes < 2:
-            return nothing_asked(n_queries, n_teachers, relation)
-        votes: dict[str, Any] = {"noise": noise, "n_teachers": n_teachers, "relation": relation}
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
+    def _plan(self, asked: Asked) -> VotePlan:
+        """A threshold per query, and noisy maxima up to a count or a filter."""
+        n_queries, mu = asked.n_queries, asked.mu
+        votes = asked.of_mechanisms
         n_maxima = min(n_queries, self.max_answers or math.ceil(0.6 * n_queries))
 
         # Equal shares of the squared Gaussian cost for thresholds and maxima.
         def mechanisms(factor: float) -> tuple[NoisyThreshold, GNMax]:
             first = self.sigma_threshold or factor * math.sqrt(2 * n_queries) / mu
             second = self.sigma or factor * math.sqrt(4 * n_maxima) / mu
-            threshold = NoisyThreshold(first, threshold=self.threshold * n_teachers, **votes)
-            return threshold, GNMax(second, n_classes=n_classes, **votes)
+            threshold = NoisyThreshold(first, threshold=self.threshold * asked.n_teachers, **votes)
+            return threshold, GNMax(second, n_classes=asked.n_classes, **votes)
 
-        plan = partial(VotePlan, relation=relation, n_queries=n_queries, n_teachers=n_teachers)
-        if self._filters(n_classes, noise):
-            return self._filtered(plan, *mechanisms(1.0), n_queries, mu, epsilon, delta, beside)
-        return self._counted(plan, mechanisms, n_queries, n_maxima, epsilon, delta, beside)
+        plan = partial(VotePlan, relation=asked.relation, n_queries=n_queries, n_teachers=asked.n_teachers)
+        if self._filters(asked.n_classes, asked.noise):
+            return self._filtered(plan, *mechanisms(1.0), asked)
+        return self._counted(plan, mechanisms, n_maxima, asked)
 
     def _filters(self, n_classes: int, noise: str) -> bool:
         """Whether the adaptive Gaussian filter accounts for the transcript."""
@@ -154,26 +115,16 @@ class ConfidentVoting(BaseEstimator):
             )
         return self.accounting == "gdp" or (self.accounting == "auto" and n_classes > 2 and noise == "gaussian")
 
-    def _filtered(
-        self,
-        plan: Callable[..., VotePlan],
-        bit: NoisyThreshold,
-        maximum: GNMax,
-        n_queries: int,
-        mu: float,
-        epsilon: float,
-        delta: float,
-        beside: DpEvent,
-    ) -> VotePlan:
+    def _filtered(self, plan: Callable[..., VotePlan], bit: NoisyThreshold, maximum: GNMax, asked: Asked) -> VotePlan:
         step = bit.mu_squared + maximum.mu_squared
-        cap = min(mu, math.sqrt(n_queries * step))  # never certify more than the queries could ever use
-        while epsilon_of(compose(beside, GaussianDpEvent(1 / cap)), delta) > epsilon:
+        cap = min(asked.mu, math.sqrt(asked.n_queries * step))  # never certify more than the queries could ever use
+        while epsilon_of(compose(asked.beside, GaussianDpEvent(1 / cap)), asked.delta) > asked.epsilon:
             cap *= 1 - 1e-12  # 1/cap was rounded down
         filter_mu = cap * (1 - 1e-12)  # the filter stays below what the event states, whatever 1/cap rounded to
         if step > filter_mu**2:
             raise ValueError(
-                f"With the noise scales given to ConfidentVoting not even one query fits epsilon={epsilon:g}. Raise "
-                "'sigma_threshold' or 'sigma', or leave them None."
+                f"With the noise scales given to ConfidentVoting not even one query fits epsilon={asked.epsilon:g}. "
+                "Raise 'sigma_threshold' or 'sigma', or leave them None."
             )
         releases = (f"thresholds and noisy maxima until mu={filter_mu:.6g}",)
         return plan(event=GaussianDpEvent(1 / cap), releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu)
@@ -182,58 +133,35 @@ class ConfidentVoting(BaseEstimator):
         self,
         plan: Callable[..., VotePlan],
         mechanisms: Callable[[float], tuple[NoisyThreshold, GNMax]],
-        n_queries: int,
         n_maxima: int,
-        epsilon: float,
-        delta: float,
-        beside: DpEvent,
+        asked: Asked,
     ) -> VotePlan:
+        n_queries = asked.n_queries
+
         def declared(factor: float) -> DpEvent:
             bit, maximum = mechanisms(factor)
             return compose(repeat(bit.event, n_queries), repeat(maximum.event, n_maxima))
 
         def cost(factor: float) -> DpEvent:
-            return compose(beside, declared(factor))
+            return compose(asked.beside, declared(factor))
 
         factor = 1.0
         if self.sigma_threshold is None or self.sigma is None:
             try:
-                factor = calibrate_noise(cost, epsilon, delta, guess=0.85)
+                factor = calibrate_noise(cost, asked.epsilon, asked.delta, guess=0.85)
             except ValueError:
                 raise ValueError(
-                    f"The noise scale given to ConfidentVoting alone costs more than epsilon={epsilon:g}. Raise it, "
-                    "lower 'max_queries', or leave it None."
+                    f"The noise scale given to ConfidentVoting alone costs more than epsilon={asked.epsilon:g}. "
+                    "Raise it, lower 'max_queries', or leave it None."
                 ) from None
         bit, maximum = mechanisms(factor)
         releases = (f"{n_queries} thresholds", f"at most {n_maxima} noisy maxima")
-        counted = plan(event=declared(factor), releases=releases, bit=bit, maximum=maximum, n_maxima=n_maxima)
-        return within_budget(counted, self, epsilon, delta, beside)
+        return plan(event=declared(factor), releases=releases, bit=bit, maximum=maximum, n_maxima=n_maxima)
 
-    def release(
-        self,
-        votes: NDArray[Any],
-        plan: VotePlan,
-        noise: NoiseSource,
-        *,
-        gate: FairnessGate | None = None,
-        groups: NDArray[np.int64] | None = None,
-        verbose: int = 0,
+    def _release(
+        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
     ) -> ReleasedVotes:
-        """Ask query by query, as far as the plan pays.
-
-        Parameters
-        ----------
-        votes : ndarray of int of shape (n_queries, n_classes)
-            Private counts.
-        {votes_to_release}
-
-        Returns
-        -------
-        {returns_votes}
-        """
-        answer = plan.only_class(votes)
-        if answer is not None:
-            return answer
+        """Ask query by query, as far as the plan pays."""
         assert plan.bit is not None and plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         budget, everything = Budget(plan), np.ones(votes.shape[1], dtype=bool)

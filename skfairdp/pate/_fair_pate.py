@@ -34,7 +34,7 @@ from skfairdp.pate._learning import (
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._usefulness import no_worse
+from skfairdp.pate._usefulness import no_worse, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
@@ -80,14 +80,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         nothing is held to ``gamma``, and a FairnessWarning says where the student's gap on the public rows is larger.
     disparity : {"others", "overall", "between"}, default="others"
         Disparity of a group against all others, against everyone, or against the least favoured (paper, App. H.1).
-    n_teachers : int or "auto", default="auto"
-        Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
-        of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
-        Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well.
-    teacher : None, "logistic", "mlp", estimator or module, default=None
-        What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
-        batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
-        per part, a torch module is batched.
+    {n_teachers, teacher}
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
         rows by ``gate="votes"``. A :class:`ParityPenaltyStudent` learns from shares as well, with the demographic
@@ -98,23 +91,12 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         "confident" is CF-GNMax+: gate first, then a noisy threshold among the admissible classes, then an argmax only
         where more than one is admissible. The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
         :class:`ConfidentVoting` have the parameters of each.
-    max_queries : int, default=None
-        Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
-    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-        The discrete Gaussian is sampled exactly, in integer arithmetic.
-    {classes, public_groups, sensitive_columns, schema, rows_asked}
-    memory : str or joblib.Memory, default=None
-        Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
-        like the data.
-    n_jobs : int, default=None
-        Processes that train scikit-learn teachers (through joblib, and so dask or ray).
+    {max_queries, noise_of_votes, classes, public_groups, sensitive_columns, schema, rows_asked, memory, processes}
     {random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
-    student_ : estimator
-        Predicts class codes. Public: trained on released votes and public rows only.
-    {classes_}
+    {student_, classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups of the public rows (only where groups were used).
     {privacy_, epsilon_spent_}
@@ -125,12 +107,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         the private ones, estimated from noisy counts.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
-    n_teachers_, n_queries_, n_answered_ : int
-        ``n_answered_`` counts released labels (public).
-    released_votes_ : ndarray
-        Noisy shares (n_queries, n_classes) for "soft", class codes (−1: none) otherwise. Differentially private.
-    query_indices_ : ndarray of shape (n_queries,)
-        Public rows asked about, in order.
+    {what_was_asked}
     released_labels_ : ndarray of shape (n_queries,), dtype object
         Label of each query, None where there is none or the gate withdrew it.
     answered_mask_ : ndarray of bool of shape (n_queries,)
@@ -145,8 +122,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     FairnessWarning
         A group has fewer public rows than the gate's ``min_count``, the gate came to a state in which no label is
         admissible, or the student does not reach ``gamma`` on the public rows.
-    UtilityWarning
-        By what was released nothing that was learned is better than the most frequent class, which is predicted then.
+    {no_better}
 
     See Also
     --------
@@ -240,17 +216,11 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
-            columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
-            DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.
-        y : array-like of shape (n_rows,)
-            Private labels.
+        {X_or_source, y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups of the rows of X, read only where there are no public rows. Columns of a DataFrame form
             intersections.
-        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Unlabelled public rows. Use :class:`PublicData` inside a search.
+        {X_public}
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
 
@@ -318,16 +288,21 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
                 "parity afterwards. Fit it with sensitive_features_public."
             )
         labels = self._labels(lessons)
-        self.student_ = no_worse(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
+        student = self._teach(lessons, labels)
+        self.student_ = no_worse(student, lessons, self.classes_, type(self).__name__, self._teach)
         tell_answers(self, lessons, labels)
         if public.groups is not None:
             answered, groups = labels != UNANSWERED, public.groups[lessons.queries]
             counts = tally(groups[answered], labels[answered], (public.n_groups, n_classes))
             self.groups_ = public.domain
             self.released_gap_ = largest_disparity(counts, self.disparity)
-            self.student_gap_ = self._student_gap(public, counts.shape)
+            told = self.student_.gap_ if isinstance(self.student_, SoftLabelStudent) else None
+            if told is None:
+                predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
+                told = largest_disparity(predicted, self.disparity)
+            self.student_gap_ = told
             self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
-            self._warn_of_gaps(counts)
+            warn_of_gaps(self, self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck())
         return self
 
     # ------------------------------------------------------------------ parity
@@ -356,7 +331,10 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
         gate: VoteGate = self._parts()["gate"]
-        return gate.open(len(domain), n_classes, gamma=self.gamma, disparity=self.disparity, counts=counts)
+        return FairnessGate(
+            len(domain), n_classes, gamma=self.gamma, min_count=gate.min_count, disparity=self.disparity,
+            gate=gate.rule, counts=counts,
+        )  # fmt: skip
 
     def _labels(self, lessons: Lessons) -> NDArray[np.int64]:
         """The label of each query that has passed the gate, where there is one."""
@@ -366,9 +344,10 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         assert lessons.groups is not None
         return gate_labels(labels, lessons.groups, self._open_gate(lessons.public.domain, len(self.classes_)))
 
-    def _teach(self, lessons: Lessons) -> Any:
+    def _teach(self, lessons: Lessons, labels: NDArray[np.int64] | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
-        labels, gate = self._labels(lessons), self._parts()["gate"] if self._gated else None
+        labels = self._labels(lessons) if labels is None else labels
+        gate = self._parts()["gate"] if self._gated else None
         answered_only = isinstance(gate, LabelGate)
         if self._penalised:
             return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
@@ -380,11 +359,6 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             student = lessons.denoiser
         held = gate is not None and not answered_only and isinstance(student, SoftLabelStudent)
         return student.with_gamma(self.gamma) if held else student
-
-    def _student_gap(self, public: Any, shape: tuple[int, int]) -> float:
-        if isinstance(self.student_, SoftLabelStudent) and self.student_.gap_ is not None:
-            return self.student_.gap_
-        return largest_disparity(tally(public.groups, self.student_.predict(public.X), shape), self.disparity)
 
     def _check(self) -> None:
         self._validate_params()
@@ -400,9 +374,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
                 "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
         return frozenset(name for name, is_free in free.items() if is_free)
 
-    # ------------------------------------------------------------------ warnings
-
     def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int = 0) -> None:
+        """Where a gate knows too little of a group to hold anything."""
         if not self._gated or public.groups is None:
             return
         if n_within_noise:
@@ -419,31 +392,5 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
                 f"The smallest group has {smallest} public rows, fewer than min_count={min_count}: its labels "
                 "stay in the cold start, where the gate admits everything. Add public rows of that group, or lower "
                 "'min_count'.",
-                FairnessWarning,
-            )
-
-    def _warn_of_gaps(self, counts: NDArray[np.int64]) -> None:
-        """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it."""
-        owner, gate, gamma = type(self).__name__, self._parts()["gate"], self.gamma
-        if self._gated and self._open_gate(self._lessons.public.domain, len(self.classes_), counts).is_stuck():
-            warn_caller(
-                f"The gate of {owner} ended where every further label would raise the disparity, so some "
-                f"queries went unanswered (gamma={gamma}, min_count={gate.min_count}). Raise 'gamma' or "
-                "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
-                FairnessWarning,
-            )
-        if gamma is None or self.student_gap_ <= gamma:
-            return
-        if self._penalised or gate is None:
-            warn_caller(
-                f"The student of {owner} has a demographic disparity of {self.student_gap_:.3f} on the public rows, "
-                f"above gamma={gamma}, and no gate holds it there. Raise its 'penalty_weight' "
-                "(refit(student=ParityPenaltyStudent(penalty_weight=...)) is free), or use IDP3 at prediction.",
-                FairnessWarning,
-            )
-        elif self.student is None and not isinstance(gate, LabelGate):
-            warn_caller(
-                f"The smallest demographic disparity the student of {owner} reaches on the public rows "
-                f"is {self.student_gap_:.3f}, above gamma={gamma}. Add public rows, or use IDP3 at prediction.",
                 FairnessWarning,
             )

@@ -80,37 +80,6 @@ class VoteGate(BaseEstimator):
         self.min_count = min_count
         self.rule = rule
 
-    def open(
-        self, n_groups: int, n_classes: int, *, gamma: float | None, disparity: str, counts: Any = None
-    ) -> FairnessGate:
-        """A fresh gate, or one that has given the answers that ``counts`` holds.
-
-        Parameters
-        ----------
-        n_groups, n_classes : int
-            Shape of the gate's counters.
-        gamma : float or None
-            Largest disparity allowed. None: the gate lets everything through.
-        disparity : {"others", "overall", "between"}
-            What a group's rate is compared with.
-        counts : array-like of shape (n_groups, n_classes) or None, default=None
-            Answers given so far. None: none.
-
-        Returns
-        -------
-        gate : FairnessGate
-            With counters of its own.
-        """
-        return FairnessGate(
-            n_groups,
-            n_classes,
-            gamma=gamma,
-            min_count=self.min_count,
-            disparity=disparity,
-            gate=self.rule,
-            counts=counts,
-        )
-
 
 class LabelGate(VoteGate):
     """PATE-S_pre, a baseline of the paper: plain PATE, whose student sees only what passes the gate.

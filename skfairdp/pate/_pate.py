@@ -43,15 +43,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
-    {epsilon, delta}
-    n_teachers : int or "auto", default="auto"
-        Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
-        of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
-        Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well.
-    teacher : None, "logistic", "mlp", estimator or module, default=None
-        What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
-        batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
-        per part, a torch module is batched.
+    {epsilon, delta, n_teachers, teacher}
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias. Any classifier is trained on the
         released labels.
@@ -60,29 +52,12 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         "gnmax" releases the noisy winner of every query. "confident" first asks, with noise, whether the winner has
         enough votes (Confident-GNMax). The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
         :class:`ConfidentVoting` have the parameters of each.
-    max_queries : int, default=None
-        Most public rows asked about. None: all for soft votes, at most 1000 otherwise.
-    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-        The discrete Gaussian is sampled exactly, in integer arithmetic.
-    {classes, schema, rows_asked}
-    memory : str or joblib.Memory, default=None
-        Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
-        like the data.
-    n_jobs : int, default=None
-        Processes that train scikit-learn teachers (through joblib, and so dask or ray).
-    {random_state, noise_seed, ledger, verbose}
+    {max_queries, noise_of_votes, classes, schema, rows_asked, memory, processes, random_state, noise_seed, ledger}
+    {verbose}
 
     Attributes
     ----------
-    student_ : estimator
-        Predicts class codes. Public: trained on released votes and public rows only.
-    {classes_, privacy_, epsilon_spent_}
-    n_teachers_, n_queries_, n_answered_ : int
-        ``n_answered_`` counts released labels (public).
-    released_votes_ : ndarray
-        Noisy shares (n_queries, n_classes) for "soft", class codes (−1: none) otherwise. Differentially private.
-    query_indices_ : ndarray of shape (n_queries,)
-        Public rows asked about, in order.
+    {student_, classes_, privacy_, epsilon_spent_, what_was_asked}
     released_labels_ : ndarray of shape (n_queries,), dtype object
         Label of each query, None where there is none.
     answered_mask_ : ndarray of bool of shape (n_queries,)
@@ -92,8 +67,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     Warns
     -----
-    UtilityWarning
-        By what was released nothing that was learned is better than the most frequent class, which is predicted then.
+    {no_better}
 
     See Also
     --------
@@ -183,14 +157,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
-            columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
-            DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.
-        y : array-like of shape (n_rows,)
-            Private labels.
-        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Unlabelled public rows. Use :class:`PublicData` inside a search.
+        {X_or_source, y_private, X_public}
 
         Returns
         -------

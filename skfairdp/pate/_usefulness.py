@@ -1,4 +1,4 @@
-"""No worse than the most frequent class: counts that name it, and students that have to beat it on released votes."""
+"""What is told of a student: it beats the most frequent class on released votes, and it is as fair as was asked."""
 
 import math
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
-from skfairdp.exceptions import UtilityWarning
-from skfairdp.pate._learning import ConstantStudent, Lessons
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
+from skfairdp.pate._learning import ConstantStudent, LabelGate, Lessons
 from skfairdp.pate._votes import UNANSWERED
 from skfairdp.utils import warn_caller
 
-__all__ = ["no_worse"]
+__all__ = ["no_worse", "warn_of_gaps"]
 
 FOLDS = 3
 LEAST_QUERIES = 4 * FOLDS
@@ -116,3 +116,31 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
         f"the noise in the mean share of a class has a standard deviation of {forecast.noise:.2g}. "
         f"{' or '.join(ways).capitalize() or 'A larger delta'} would bring it to {target:.2g}."
     )
+
+
+# ---- fairness --------------------------------------------------------------------------------------------------
+def warn_of_gaps(model: Any, is_stuck: bool) -> None:
+    """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it."""
+    owner, gate, gamma = type(model).__name__, model._parts()["gate"], model.gamma
+    if is_stuck:
+        warn_caller(
+            f"The gate of {owner} ended where every further label would raise the disparity, so some "
+            f"queries went unanswered (gamma={gamma}, min_count={gate.min_count}). Raise 'gamma' or "
+            "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
+            FairnessWarning,
+        )
+    if gamma is None or model.student_gap_ <= gamma:
+        return
+    if model._penalised or gate is None:
+        warn_caller(
+            f"The student of {owner} has a demographic disparity of {model.student_gap_:.3f} on the public rows, "
+            f"above gamma={gamma}, and no gate holds it there. Raise its 'penalty_weight' "
+            "(refit(student=ParityPenaltyStudent(penalty_weight=...)) is free), or use IDP3 at prediction.",
+            FairnessWarning,
+        )
+    elif model.student is None and not isinstance(gate, LabelGate):
+        warn_caller(
+            f"The smallest demographic disparity the student of {owner} reaches on the public rows "
+            f"is {model.student_gap_:.3f}, above gamma={gamma}. Add public rows, or use IDP3 at prediction.",
+            FairnessWarning,
+        )

@@ -1,10 +1,11 @@
 """How teachers vote: what a vote is going to release, and parts that plan their releases and make them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,12 @@ __all__ = [
     "NOISE_SCALE",
     "NOTHING",
     "UNANSWERED",
+    "Asked",
     "GNMaxVoting",
     "ReleasedVotes",
     "SoftVoting",
     "VotePlan",
-    "allowed_mu",
-    "nothing_asked",
-    "within_budget",
+    "Voting",
 ]
 
 UNANSWERED = -1
@@ -99,20 +99,6 @@ class VotePlan:
         mechanism = self.histogram or self.maximum
         return 0.0 if mechanism is None else mechanism.sigma
 
-    def only_class(self, votes: NDArray[Any]) -> "ReleasedVotes | None":
-        """What a vote gives where there is one class, by which nothing private is asked; None where there are more.
-
-        Raises
-        ------
-        ValueError
-            More queries than the plan covers; nothing is released then.
-        """
-        if len(votes) > self.n_queries:
-            raise ValueError(
-                f"The plan pays for {self.n_queries} queries, but there are votes on {len(votes)}. Plan more."
-            )
-        return ReleasedVotes(np.zeros(len(votes), dtype=np.int64)) if isinstance(self.event, NoOpDpEvent) else None
-
 
 @dataclass(frozen=True)
 class ReleasedVotes:
@@ -147,11 +133,6 @@ class ReleasedVotes:
         return self.shares
 
 
-def nothing_asked(n_queries: int, n_teachers: int, relation: NeighboringRelation) -> VotePlan:
-    """A public domain of one class: nothing private is asked."""
-    return VotePlan(NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
-
-
 def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: DpEvent) -> float:
     """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
 
@@ -171,21 +152,153 @@ def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: s
     return mu
 
 
-def within_budget(plan: VotePlan, part: Any, epsilon: float, delta: float, beside: DpEvent) -> VotePlan:
-    """The plan, whose votes and what is released beside them cost at most ``epsilon``."""
-    cost = epsilon_of(compose(beside, plan.event), delta)
-    if cost > epsilon:
-        raise ValueError(
-            f"The noise scales given to {type(part).__name__} cost epsilon={cost:.4g} at delta={delta:g} for "
-            f"{plan.n_queries} queries, more than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', "
-            "or leave them None."
-        )
-    return plan
+@dataclass(frozen=True)
+class Asked:
+    """What votes are planned for: the arguments of :meth:`Voting.plan`, and the Gaussian cost μ that they may have."""
+
+    epsilon: float
+    delta: float
+    n_queries: int
+    n_teachers: int
+    n_classes: int
+    noise: str
+    relation: NeighboringRelation
+    beside: DpEvent
+    mu: float
+
+    @property
+    def of_mechanisms(self) -> dict[str, Any]:
+        """What every mechanism of votes is told."""
+        return {"noise": self.noise, "n_teachers": self.n_teachers, "relation": self.relation}
+
+
+def _calibrated(at: Callable[[float], Any], asked: Asked, guess: float) -> float:
+    """The least noise at which every query may be answered once."""
+    return calibrate_noise(
+        lambda sigma: compose(asked.beside, repeat(at(sigma).event, asked.n_queries)),
+        asked.epsilon,
+        asked.delta,
+        guess=guess,
+    )
 
 
 # ---- parts ---------------------------------------------------------------------------------------------------
 @shared_docs
-class SoftVoting(BaseEstimator):
+class Voting(BaseEstimator):
+    """How teachers vote: what is planned, and what is released as planned. Parts fill in ``_plan`` and ``_release``."""
+
+    #: The name a part goes by, and the most rows asked about unless told otherwise (None: all).
+    name: ClassVar[str]
+    usual_queries: ClassVar[int | None] = 1000
+    #: Whether the gate is consulted before each vote, instead of on labels that are released already.
+    asks_gate: ClassVar[bool] = False
+
+    def plan(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        n_queries: int,
+        n_teachers: int,
+        n_classes: int,
+        noise: str = "gaussian",
+        relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+        beside: DpEvent = NOTHING,
+    ) -> VotePlan:
+        """Choose the noise so that what is asked costs at most ``epsilon``.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the votes may cost.
+        n_queries, n_teachers, n_classes : int
+            How many rows are asked about, how many vote, and how many answers there are.
+        noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+            Noise on the counts.
+        relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
+            Which data sets count as neighbours.
+        beside : DpEvent, default=NoOpDpEvent()
+            Gaussian releases of the same fit, which ``epsilon`` has to cover as well.
+
+        Returns
+        -------
+        plan : VotePlan
+            The releases, with their noise and their event.
+
+        Raises
+        ------
+        ValueError
+            A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
+        """
+        if n_classes < 2:  # a public domain of one class: nothing private is asked
+            return VotePlan(NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
+        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
+        plan = self._plan(Asked(epsilon, delta, n_queries, n_teachers, n_classes, noise, relation, beside, mu))
+        cost = epsilon_of(compose(beside, plan.event), delta)
+        if cost > epsilon:
+            raise ValueError(
+                f"The noise scales given to {type(self).__name__} cost epsilon={cost:.4g} at delta={delta:g} for "
+                f"{n_queries} queries, more than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', "
+                "or leave them None."
+            )
+        return plan
+
+    def release(
+        self,
+        votes: NDArray[Any],
+        plan: VotePlan,
+        noise: NoiseSource,
+        *,
+        gate: FairnessGate | None = None,
+        groups: NDArray[np.int64] | None = None,
+        verbose: int = 0,
+    ) -> ReleasedVotes:
+        """Release as much of the votes as the plan pays for.
+
+        Parameters
+        ----------
+        votes : ndarray of shape (n_queries, n_classes)
+            Private. Counts; for soft votes also sums of what teachers split.
+        plan : VotePlan
+            What may be released.
+        noise : NoiseSource
+            Where the noise comes from.
+        gate : FairnessGate or None, default=None
+            Consulted before each query where ``asks_gate`` says so; its counters are public.
+        groups : ndarray of int of shape (n_queries,) or None, default=None
+            Public group codes, needed with a gate.
+        verbose : int, default=0
+            Above 0, show a progress bar.
+
+        Returns
+        -------
+        released : ReleasedVotes
+            Labels, or noisy shares.
+
+        Raises
+        ------
+        ValueError
+            More queries than the plan covers; nothing is released then.
+        """
+        if len(votes) > plan.n_queries:
+            raise ValueError(
+                f"The plan pays for {plan.n_queries} queries, but there are votes on {len(votes)}. Plan more."
+            )
+        if isinstance(plan.event, NoOpDpEvent):  # one class
+            return ReleasedVotes(np.zeros(len(votes), dtype=np.int64))
+        return self._release(votes, plan, noise, gate, groups, verbose)
+
+    def _plan(self, asked: Asked) -> VotePlan:
+        raise NotImplementedError
+
+    def _release(
+        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
+    ) -> ReleasedVotes:
+        raise NotImplementedError
+
+
+@shared_docs
+class SoftVoting(Voting):
     """Release the noisy share of the votes that each class of each query got.
 
     Labels, gates and students are then post-processing, so all of them can be changed for free. (Papernot et al.'s
@@ -214,81 +327,24 @@ class SoftVoting(BaseEstimator):
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
         "sigma": NOISE_SCALE,
     }
-    #: The name this part goes by, and the most rows asked about unless told otherwise (None: all).
     name, usual_queries = "soft", None
-    #: Whether the gate is consulted before each vote, instead of on labels that are released already.
-    asks_gate = False
 
     def __init__(self, *, threshold: float = 0.6, sigma: float | None = None) -> None:
         self.threshold = threshold
         self.sigma = sigma
 
-    def plan(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        n_queries: int,
-        n_teachers: int,
-        n_classes: int,
-        noise: str = "gaussian",
-        relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
-        beside: DpEvent = NOTHING,
-    ) -> VotePlan:
-        """Choose the noise so that releasing every query costs at most ``epsilon``.
+    def _plan(self, asked: Asked) -> VotePlan:
+        times = asked.n_queries
+        at: Callable[[float], NoisyVotes] = partial(NoisyVotes, n_classes=asked.n_classes, **asked.of_mechanisms)
+        guess = at(1.0).sensitivity * math.sqrt(times) / asked.mu
+        histogram = at(self.sigma or _calibrated(at, asked, guess))
+        event, releases = repeat(histogram.event, times), (f"{times} noisy vote histograms",)
+        return VotePlan(event, asked.relation, releases, times, asked.n_teachers, histogram=histogram)
 
-        Parameters
-        ----------
-        {votes_to_plan}
-
-        Returns
-        -------
-        {returns_vote_plan}
-
-        Raises
-        ------
-        ValueError
-            A given ``sigma`` costs more than ``epsilon``, or discrete noise would have to be too large.
-        """
-        if n_classes < 2:
-            return nothing_asked(n_queries, n_teachers, relation)
-        histogram = partial(NoisyVotes, n_classes=n_classes, noise=noise, n_teachers=n_teachers, relation=relation)
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
-        sigma = self.sigma or calibrate_noise(
-            lambda s: compose(beside, repeat(histogram(s).event, n_queries)),
-            epsilon,
-            delta,
-            guess=histogram(1.0).sensitivity * math.sqrt(n_queries) / mu,
-        )
-        event, releases = repeat(histogram(sigma).event, n_queries), (f"{n_queries} noisy vote histograms",)
-        plan = VotePlan(event, relation, releases, n_queries, n_teachers, histogram=histogram(sigma))
-        return within_budget(plan, self, epsilon, delta, beside)
-
-    def release(
-        self,
-        votes: NDArray[Any],
-        plan: VotePlan,
-        noise: NoiseSource,
-        *,
-        gate: FairnessGate | None = None,
-        groups: NDArray[np.int64] | None = None,
-        verbose: int = 0,
+    def _release(
+        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
     ) -> ReleasedVotes:
-        """Release all shares at once.
-
-        Parameters
-        ----------
-        votes : ndarray of shape (n_queries, n_classes)
-            Private. Counts, or sums of what teachers split.
-        {votes_to_release}
-
-        Returns
-        -------
-        {returns_votes}
-        """
-        answer = plan.only_class(votes)
-        if answer is not None:
-            return answer
+        """All shares at once."""
         assert plan.histogram is not None
         n_teachers = plan.histogram.n_teachers
         return ReleasedVotes(None, plan.histogram.release(votes, noise) / n_teachers, plan.sigma / n_teachers)
@@ -310,7 +366,7 @@ class SoftVoting(BaseEstimator):
 
 
 @shared_docs
-class GNMaxVoting(BaseEstimator):
+class GNMaxVoting(Voting):
     """Release the noisy winner of every query: GNMax of Papernot et al. (2018).
 
     Parameters
@@ -331,77 +387,22 @@ class GNMaxVoting(BaseEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {"sigma": NOISE_SCALE}
-    name, usual_queries, asks_gate = "gnmax", 1000, False
+    name = "gnmax"
 
     def __init__(self, *, sigma: float | None = None) -> None:
         self.sigma = sigma
 
-    def plan(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        n_queries: int,
-        n_teachers: int,
-        n_classes: int,
-        noise: str = "gaussian",
-        relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
-        beside: DpEvent = NOTHING,
-    ) -> VotePlan:
-        """Choose the noise for one noisy maximum per query, at most at the cost of ``epsilon``.
+    def _plan(self, asked: Asked) -> VotePlan:
+        times = asked.n_queries
+        at: Callable[[float], GNMax] = partial(GNMax, n_classes=asked.n_classes, **asked.of_mechanisms)
+        maximum = at(self.sigma or _calibrated(at, asked, math.sqrt(2 * times) / asked.mu))
+        event, releases = repeat(maximum.event, times), (f"{times} noisy maxima",)
+        return VotePlan(event, asked.relation, releases, times, asked.n_teachers, maximum=maximum, n_maxima=times)
 
-        Parameters
-        ----------
-        {votes_to_plan}
-
-        Returns
-        -------
-        {returns_vote_plan}
-
-        Raises
-        ------
-        ValueError
-            A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
-        """
-        if n_classes < 2:
-            return nothing_asked(n_queries, n_teachers, relation)
-        maximum = partial(GNMax, n_classes=n_classes, noise=noise, n_teachers=n_teachers, relation=relation)
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
-        sigma = self.sigma or calibrate_noise(
-            lambda s: compose(beside, repeat(maximum(s).event, n_queries)),
-            epsilon,
-            delta,
-            guess=math.sqrt(2 * n_queries) / mu,
-        )
-        event, releases = repeat(maximum(sigma).event, n_queries), (f"{n_queries} noisy maxima",)
-        plan = VotePlan(event, relation, releases, n_queries, n_teachers, maximum=maximum(sigma), n_maxima=n_queries)
-        return within_budget(plan, self, epsilon, delta, beside)
-
-    def release(
-        self,
-        votes: NDArray[Any],
-        plan: VotePlan,
-        noise: NoiseSource,
-        *,
-        gate: FairnessGate | None = None,
-        groups: NDArray[np.int64] | None = None,
-        verbose: int = 0,
+    def _release(
+        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
     ) -> ReleasedVotes:
-        """Release the winners one by one.
-
-        Parameters
-        ----------
-        votes : ndarray of int of shape (n_queries, n_classes)
-            Private counts.
-        {votes_to_release}
-
-        Returns
-        -------
-        {returns_votes}
-        """
-        answer = plan.only_class(votes)
-        if answer is not None:
-            return answer
+        """The winners one by one."""
         assert plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         for i in progress_bar(range(len(votes)), desc="voting", verbose=verbose):
