@@ -17,7 +17,7 @@ from skfairdp._rows import KeyedRows, RowSource, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
-from skfairdp.schema import SAID_BY_SCHEMA, RawTable, schema_of
+from skfairdp.schema import SAID_BY_SCHEMA, RawTable, kept_rows, schema_of
 from skfairdp.utils import (
     PublicData,
     as_dense,
@@ -47,6 +47,7 @@ __all__ = [
     "read_features",
     "read_labels",
     "read_private_groups",
+    "read_source",
     "read_table",
     "read_training",
     "read_unprotected",
@@ -106,7 +107,7 @@ class TrainingData:
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or KeptRows of shape (n_rows, n_features)
         Private, unless only the group is protected.
     y : ndarray of int of shape (n_rows,)
         Class codes, as private as X.
@@ -205,7 +206,7 @@ def read_training(
 
 
 def read_any_training(
-    estimator: BaseEstimator, X: Any, y: Any, *, sensitive_features: Any = None, **arguments: Any
+    estimator: BaseEstimator, X: Any, y: Any, *, sensitive_features: Any = None, by_key: bool = True, **arguments: Any
 ) -> TrainingData:
     """Read everything a fit needs, where private rows may be such as do not fit into memory.
 
@@ -214,38 +215,67 @@ def read_any_training(
     estimator : BaseEstimator
     X, y, sensitive_features
         The arguments of ``fit``. X may be what :func:`skfairdp._rows.opened` opens; the others are then columns of it.
+    by_key : bool, default=True
+        Whether rows are dealt to teachers by their keys, who are asked about public rows; else rows are read in their
+        order.
     **arguments
         Of :func:`read_training`.
 
     Returns
     -------
     TrainingData
-        With a ``source``, and blank X and y of its shape, where X does not lie in memory.
+        With a ``source``, and blank X, y and groups of its shape, where X does not lie in memory.
     """
     source = None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
-    _check_source(estimator, source, y, sensitive_features)
+    _check_source(estimator, source, y, sensitive_features, by_key)
     if isinstance(X, KeyedRows) and opened(X.rows) is None:  # a DataFrame
         X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
         refuse_private_as_public(X.rows, X_public, owner=_name(estimator))
     # One row in the columns of the source, from which all that is public follows as from any other.
     made_up = pd.DataFrame({name: [None] for name in source.columns})
     data = read_training(estimator, made_up, None, **arguments)
-    if data.public is None:
+    if data.public is None and by_key:
         raise ValueError(
             f"{_name(estimator)} needs public rows where X is read in chunks: pass X_public to fit, or set "
             "'public_data'."
         )
     data.reads.note_number_of_rows(source.n_rows)
-    key = "their file and row number" if source.key is None else f"column {source.key!r}"
-    data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
+    if by_key:
+        key = "their file and row number" if source.key is None else f"column {source.key!r}"
+        data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
     shape = source.n_rows, data.X.shape[1]
     blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])
-    return replace(data, X=blank[0], y=blank[1], source=source)
+    return replace(data, X=blank[0], y=blank[1], groups=None if data.groups is None else blank[1], source=source)
 
 
-def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any) -> None:
+def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
+    """Read the rows of a source once, in their order, for fits that come back to single rows.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    data : TrainingData
+        As :func:`read_any_training` returns it.
+
+    Returns
+    -------
+    TrainingData
+        Whose X is a matrix of which only the rows are made that are asked for; y and groups are arrays.
+    """
+    if data.source is None:
+        return data
+    schema: Any = schema_of(estimator)
+    data.source.verbose = getattr(estimator, "verbose", 0)
+    X: Any
+    X, y, groups = kept_rows(
+        data.source, schema, owner=_name(estimator), n_features=data.X.shape[1], groups=data.groups is not None
+    )
+    return replace(data, X=X, y=y, groups=groups)
+
+
+def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, by_key: bool) -> None:
     """Refuse rows out of memory where they cannot be read, before one is."""
     owner = _name(estimator)
     if schema_of(estimator) is None:
@@ -259,7 +289,7 @@ def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: A
         )
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
-    if source.key is None and not source.knows_places:
+    if by_key and source.key is None and not source.knows_places:
         raise ValueError(
             f"{owner} needs public ids of rows that have no place, such as Spark's. Name their column: "
             "KeyedRows(X, key=...)."

@@ -17,6 +17,7 @@ from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp.privacy import NoiseSource
+from skfairdp.schema import KeptRows
 from skfairdp.utils import progress_bar
 
 __all__ = [
@@ -38,23 +39,26 @@ class PrivateRows:
 
     Parameters
     ----------
-    X : Tensor
+    X : Tensor or RowsOnDemand
     targets : Tensor of int of shape (n_places,) or (n_places, 2)
         Classes, and groups where they are needed.
     present : Tensor of bool of shape (n_places,) or None
         Which places hold a row. None: all.
     """
 
-    X: Tensor
+    X: Any
     targets: Tensor
     present: Tensor | None
 
     @classmethod
-    def laid(cls, X: Tensor, y: Tensor, groups: Tensor | None, step: DPStep) -> "PrivateRows":
+    def laid(cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: DPStep) -> "PrivateRows":
         """Lay the rows at secret places where their number is not public."""
         places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
         targets = y if groups is None else torch.stack([y, groups], dim=1)
         present = None if places.present is None else places.present.to(X.device)
+        if isinstance(X, RowsOnDemand):
+            assert step.relation.number_is_public  # so that row i lies at place i
+            return cls(X, targets, None)
         return cls(places.lay(X), places.lay(targets), present)
 
     def drawn(self, batch: NDArray[np.int64]) -> "PrivateRows":
@@ -85,7 +89,7 @@ class PublicTerm(Protocol):
 
 def train_privately(
     module: nn.Module,
-    X: Tensor,
+    X: "Tensor | RowsOnDemand",
     y: Tensor,
     step: DPStep,
     source: NoiseSource,
@@ -110,7 +114,7 @@ def train_privately(
     module : nn.Module
         Maps rows to logits.
     X, y : Tensor
-        Private rows and class codes.
+        Private rows and class codes. The rows may be made on demand.
     step : DPStep
     source : NoiseSource
     optimizer : torch.optim.Optimizer
@@ -233,13 +237,17 @@ class Network:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
 
+    def rows(self, X: Array | KeptRows) -> "Tensor | RowsOnDemand":
+        """The same of an array; of rows that are kept elsewhere, what makes such copies of those that are asked for."""
+        return RowsOnDemand(X, self) if isinstance(X, KeptRows) else self.tensor(X)
+
     def codes(self, codes: NDArray[np.int64]) -> Tensor:
         """Codes of classes or groups, at the place of the parameters; a copy."""
         return _copied(codes).to(self.device)
 
     def trained(
         self,
-        X: Array,
+        X: Array | KeptRows,
         y: NDArray[np.int64],
         step: DPStep,
         source: NoiseSource,
@@ -256,7 +264,7 @@ class Network:
         module = deepcopy(self.module).to(self.device)
         train_privately(
             module,
-            self.tensor(X),
+            self.rows(X),
             self.codes(y),
             step,
             source,
@@ -270,6 +278,27 @@ class Network:
         result = deepcopy(self.module)
         result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
         return result.eval()
+
+
+class RowsOnDemand:
+    """Private rows of which only those are made that a step asks for.
+
+    Parameters
+    ----------
+    X : KeptRows
+    network : Network
+        Says in which precision, and where.
+    """
+
+    def __init__(self, X: KeptRows, network: Network) -> None:
+        self._X, self._network = X, network
+        self.device = network.device
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __getitem__(self, index: slice | Tensor) -> Tensor:
+        return self._network.tensor(self._X[index.cpu().numpy() if isinstance(index, Tensor) else index])
 
 
 def prepare_network(net: Net, n_features: int, n_classes: int, *, seed: int, owner: str) -> Network:

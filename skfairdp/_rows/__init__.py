@@ -2,6 +2,6 @@
 
 from skfairdp._rows._keyed import KeyedRows, row_hashes
 from skfairdp._rows._source import Chunk, RowSource, opened
-from skfairdp._rows._spill import Spill, check_free_disk
+from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
 
-__all__ = ["Chunk", "KeyedRows", "RowSource", "Spill", "check_free_disk", "opened", "row_hashes"]
+__all__ = ["HELD", "Chunk", "KeyedRows", "RowSource", "Spill", "check_free_disk", "opened", "row_hashes", "stored"]

@@ -2,8 +2,9 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -72,7 +73,7 @@ class RowSource(ABC):
         """All rows, chunk by chunk."""
 
     def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
-        """What a function makes of each chunk, once for every chunk however often it is tried, in any order.
+        """What a function makes of each chunk, once for every chunk however often it is tried, in their order.
 
         Parameters
         ----------
@@ -130,17 +131,17 @@ class RowSource(ABC):
 
 
 def made_by_threads(tasks: Iterator[Any], function: Callable[[Any], Made]) -> Iterator[Made]:
-    """What a function makes of tasks, a few of them at a time. An error of one ends all."""
+    """What a function makes of tasks, in their order, a few of them at a time. An error of one ends all."""
     n_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    running: set[Future[Made]] = set()
+    running: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         try:
             for task in tasks:
-                running.add(pool.submit(function, task))
-                if len(running) > n_threads:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in done)
-            yield from (future.result() for future in running)
+                running.append(pool.submit(function, task))
+                if len(running) > n_threads + 1:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
         finally:
             for future in running:
                 future.cancel()

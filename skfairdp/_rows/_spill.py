@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import say
 
-__all__ = ["Spill", "check_free_disk"]
+__all__ = ["HELD", "Spill", "check_free_disk", "stored"]
 
-_HELD = 2**26  # bytes that wait in memory, so that small tables never reach the disk
+HELD = 2**26  # bytes that wait in memory, so that small tables never reach the disk
 
 
 class Spill:
@@ -29,7 +30,7 @@ class Spill:
         Bytes that wait in memory before they are written.
     """
 
-    def __init__(self, n_parts: int, held: int = _HELD) -> None:
+    def __init__(self, n_parts: int, held: int = HELD) -> None:
         self.n_parts = n_parts
         self.held = held
         self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
@@ -99,6 +100,36 @@ class Spill:
         return np.concatenate([written, *(rows[parts == part] for rows, parts in self._waiting)])
 
 
+def stored(pieces: Iterable[NDArray[Any]], n_rows: int, dtype: np.dtype[Any], held: int = HELD) -> NDArray[Any]:
+    """One array of all pieces, in their order: in memory up to 64 MiB, else mapped from a file without a name.
+
+    **Private**, as :class:`Spill`; the file is gone with the array.
+
+    Parameters
+    ----------
+    pieces : iterable of ndarray
+        Structured rows.
+    n_rows : int
+        How many are expected.
+    dtype : dtype
+        Of the rows.
+    held : int, default=64 MiB
+        Larger arrays lie in a file.
+
+    Returns
+    -------
+    ndarray
+        Of as many rows as there were.
+    """
+    if n_rows * dtype.itemsize <= held:
+        return np.concatenate([np.empty(0, dtype), *pieces])
+    with tempfile.TemporaryFile() as file:
+        for piece in pieces:
+            file.write(piece.view(np.uint8).data)
+        file.flush()
+        return np.memmap(file, dtype=dtype, mode="r", shape=(file.tell() // dtype.itemsize,))
+
+
 def check_free_disk(n_bytes: int, owner: str, *, verbose: int = 0) -> None:
     """Refuse a table whose encoded rows the temporary folder cannot hold, before one is read.
 
@@ -111,7 +142,7 @@ def check_free_disk(n_bytes: int, owner: str, *, verbose: int = 0) -> None:
     verbose : int, default=0
         Above 0: says how much disk is going to be used, if any is.
     """
-    if n_bytes <= _HELD:
+    if n_bytes <= HELD:
         return
     folder = tempfile.gettempdir()
     wanted = f"{owner} keeps the encoded rows of X on disk while it learns: {n_bytes / 1e9:.2f} GB in {folder!r}"

@@ -8,14 +8,15 @@ import numpy as np
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_training
+from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._rows import check_free_disk
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
 from skfairdp.gradient._second_look import SecondLook
 from skfairdp.privacy import PrivacyLedger, epsilon_of, relation_for
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, bytes_kept
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval
 
@@ -180,8 +181,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Private rows.
+        X : array-like of shape (n_rows, n_features), or a table that does not fit into memory
+            Private rows. With a schema also a path of Parquet files, a Polars LazyFrame, a dask or Spark DataFrame, or
+            a function without arguments that returns an iterable of DataFrames; label and groups are columns of it.
         {y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Groups of the rows of X; read only for a signed loss.
@@ -204,6 +206,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             sensitive_features_public=sensitive_features_public,
         )
         plan = self._plan(data)
+        data = read_source(self, data)
         network, terms = self._network(data, plan)
 
         with self._spend(plan, data.reads) as noise:
@@ -237,15 +240,30 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
         parity = as_parity(self.parity, type(self).__name__, has_public_rows=given)
         self._check_public_rows(parity, given)
-        return read_training(
+        data = read_any_training(
             self,
             X,
             y,
+            by_key=False,
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
             **parity.rows_read(self.lam),
         )
+        if data.source is not None:
+            self._check_room(data)
+        return data
+
+    def _check_room(self, data: TrainingData) -> None:
+        """Refuse rows in chunks where their number, which files and bars show, is to stay private; or without disk."""
+        owner = type(self).__name__
+        if self.public_n_rows is not None:
+            raise ValueError(
+                f"{owner} reads X in chunks only where the number of its rows is public: files, progress and memory "
+                "show it. Leave 'public_n_rows' None, or pass the rows as a DataFrame."
+            )
+        assert self.schema is not None
+        check_free_disk(bytes_kept(self.schema, len(data.X)), owner, verbose=self.verbose)
 
     def _plan(self, data: TrainingData) -> DPSGDPlan:
         from skfairdp._networks import DPStep, as_net

@@ -22,6 +22,7 @@ from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
+from skfairdp.schema import kept_rows
 from tests.mutants.harness import mutant, replace_everywhere
 
 CLIP = 0.7  # the bound of the test that notices
@@ -297,3 +298,27 @@ def weights_without_a_cap(patch):
     patch.setattr(
         WeightsByGroup, "balancing", staticmethod(lambda sizes, max_weight: sizes.sum() / (len(sizes) * sizes))
     )
+
+
+@mutant
+def chunks_of_a_private_number_of_rows(patch):
+    """Rows are read in chunks although only a declared number of them is public: files and bars show the true one.
+
+    Right: refused before anything is read.
+    """
+    patch.setattr(_fair_dpsgd.FairDPSGDClassifier, "_check_room", lambda self, data: None)
+
+
+@mutant
+def rows_of_chunks_sorted_by_their_cells(patch):
+    """Rows that are kept on the disk are sorted by what they hold: one that changes moves the places of others.
+
+    Right: row i lies at place i, whatever the rows hold.
+    """
+
+    def planted(*args, **kwargs):
+        X, y, groups = kept_rows(*args, **kwargs)
+        order = np.lexsort([y, X.rows["column0"]])
+        return type(X)(X.compact, X.rows[order], X.n_features), y[order], None if groups is None else groups[order]
+
+    replace_everywhere(patch, kept_rows, planted)

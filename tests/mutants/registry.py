@@ -60,6 +60,7 @@ RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
 RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
+STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
 STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
@@ -427,6 +428,13 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.the_most_frequent_class_from_exact_counts": trap(
         45, SECOND_LOOK("test_given_the_releases_the_network_does_not_hang_on_the_rows")
+    ),
+    "gradient.chunks_of_a_private_number_of_rows": also(
+        STREAMED_DPSGD("test_a_private_number_of_rows_is_not_read_off_files")
+    ),
+    "gradient.rows_of_chunks_sorted_by_their_cells": also(
+        STREAMED_DPSGD("test_the_network_is_that_of_a_fit_in_memory_bit_for_bit", way="plain"),
+        STREAMED_DPSGD("test_any_row_comes_back_from_memory_and_from_the_disk", held=1),
     ),
     "gradient.weighted_sampler_accounted_as_uniform": trap(
         31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")

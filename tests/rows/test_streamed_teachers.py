@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import FairDPSGDClassifier, FairPATEClassifier, KeyedRows, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PFLDClassifier, PrivacyLedger, PublicData
 from skfairdp._rows import opened, row_hashes
 from skfairdp._rows._chunks import FrameRows
 from skfairdp._rows._source import Chunk
@@ -232,7 +232,7 @@ def test_private_rows_are_not_taken_for_public_ones():
 
 def test_estimators_that_learn_in_memory_say_so():
     with pytest.raises(ValueError, match="must be a DataFrame"):
-        FairDPSGDClassifier(schema=SCHEMA, public_data=PublicData(PUBLIC)).fit(chunked(table()))
+        PFLDClassifier(schema=SCHEMA, public_data=PublicData(PUBLIC)).fit(chunked(table()))
 
 
 @pytest.mark.dask

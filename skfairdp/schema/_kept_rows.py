@@ -1,0 +1,106 @@
+"""Rows of a source, kept where any of them can be read again: encoded, in memory or on the disk."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp._rows import HELD, Chunk, RowSource, stored
+from skfairdp.schema._compact import CompactRows
+from skfairdp.schema._raw_table import RawTable
+from skfairdp.schema._schema import Schema
+
+__all__ = ["KeptRows", "bytes_kept", "kept_rows"]
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """The features of a table as a matrix, of which only the rows that are asked for are ever made.
+
+    **Private.** Row *i* is row *i* of the source, bit for bit what a DataFrame in memory would give.
+
+    Parameters
+    ----------
+    compact : CompactRows
+    rows : ndarray of shape (n_rows,)
+        Encoded, in memory or in a file without a name.
+    n_features : int
+        Columns of the matrix.
+    """
+
+    compact: CompactRows
+    rows: NDArray[Any]
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return len(self.rows), self.n_features
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+        """The features of some rows, of shape (n_some, n_features)."""
+        return np.ascontiguousarray(self.compact.table(self.rows[index]).features)
+
+
+def bytes_kept(schema: Schema, n_rows: int) -> int:
+    """How much disk :func:`kept_rows` takes: public.
+
+    Parameters
+    ----------
+    schema : Schema
+    n_rows : int
+
+    Returns
+    -------
+    int
+    """
+    return n_rows * np.dtype(CompactRows(schema, "", schema.features).fields).itemsize
+
+
+def kept_rows(
+    source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD
+) -> tuple[KeptRows, NDArray[np.int64], NDArray[np.int64] | None]:
+    """Read a source once.
+
+    Parameters
+    ----------
+    source : RowSource
+    schema : Schema
+    owner : str
+        Class name for error messages.
+    n_features : int
+        Of the encoded table.
+    groups : bool
+        Whether to read them.
+    held : int, default=64 MiB
+        Larger tables lie on the disk.
+
+    Returns
+    -------
+    X : KeptRows
+    y : ndarray of int of shape (n_rows,)
+    groups : ndarray of int of shape (n_rows,) or None
+    """
+    compact = CompactRows(schema, owner, schema.features)
+    codes: list[list[NDArray[np.int64]]] = []
+
+    def encoded(chunk: Chunk) -> tuple[NDArray[Any], list[NDArray[np.int64]]]:
+        raw = RawTable.read(schema, chunk.table, owner=owner)
+        rows = np.empty(raw.n_rows, dtype=compact.fields)
+        compact.fill(rows, raw.numbers)
+        return rows, [raw.labels(), *([raw.groups()] if groups else [])]
+
+    def rows_only() -> Any:
+        for rows, some in source.each(encoded):
+            codes.append(some)
+            yield rows
+
+    rows = stored(rows_only(), source.n_rows, np.dtype(compact.fields), held)
+    if len(rows) != source.n_rows:
+        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+    y, *others = (np.concatenate(column) for column in zip(*codes, strict=True))
+    return KeptRows(compact, rows, n_features), y, others[0] if others else None
