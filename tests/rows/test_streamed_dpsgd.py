@@ -47,9 +47,9 @@ def test_the_network_is_that_of_a_fit_in_memory_bit_for_bit(way):
     assert_same(trained(chunked(table()), way=way), trained(table(), way=way))
 
 
-def test_one_record_moves_the_network():
+def test_other_rows_give_another_network():
     """So that the equalities of this page say something."""
-    assert not np.array_equal(trained(chunked(table()))[0], trained(chunked(spoiled()))[0])
+    assert not np.array_equal(trained(chunked(table()))[0], trained(chunked(table(seed=5)))[0])
 
 
 @pytest.mark.parametrize("engine", ["polars chunks", "parquet", "dataset", "lazy", "dask"])
