@@ -19,7 +19,7 @@ import numpy as np
 SETS = ("adult", "adult-race", "bank", "credit")
 GAMMAS = (0.02, 0.05, 0.1)
 PENALTIES = (1.0, 10.0)
-THRESHOLDS = (0.5, 0.6, 0.7)
+THRESHOLDS = (0.55, 0.65, 0.75)
 EPSILONS = (0.5, 1.0, 3.0)
 DELTA = 1e-5
 FIGURES = ("accuracy", "disparity", "answered", "released_gap", "shifted_accuracy", "shifted_disparity")
