@@ -198,7 +198,9 @@ def read_training(
         return TrainingData(table.X, codes, classes, *read, None, reads, own)
     if X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, None, None, None, reads, own)
-    _refuse_groups_twice(estimator, sensitive_features, sensitive_features_public)
+    groups_given = sensitive_features is not None or sensitive_features_public is not None
+    if groups_given and _parameter(estimator, "sensitive_columns") is not None:
+        raise _groups_twice(owner)
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
     _refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
@@ -503,7 +505,8 @@ def read_classes(
         classes, codes = raw.classes, raw.labels(y, public=public)
         reads.note("classes", "given", classes)
         return classes, codes
-    owner, given, labels = _name(estimator), _parameter(estimator, "classes"), read_labels(estimator, y, n_rows)
+    owner, given = _name(estimator), _parameter(estimator, "classes")
+    labels = as_labels(y, n_rows, owner=owner, check_kind=given is None)
     if given is not None:
         classes = _declared_classes(given, owner)
         reads.note("classes", "given", classes)
@@ -594,11 +597,6 @@ def read_private_groups(
         )
         reads.note("names of the groups", "read", domain, "from the private rows, outside the guarantee")
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
-
-
-def _refuse_groups_twice(estimator: BaseEstimator, *given: Any) -> None:
-    if _parameter(estimator, "sensitive_columns") is not None and any(groups is not None for groups in given):
-        raise _groups_twice(_name(estimator))
 
 
 def _groups_twice(owner: str) -> ValueError:
