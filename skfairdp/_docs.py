@@ -24,7 +24,9 @@ _Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
 _PLACE = re.compile(r"^(?P<indent>[ ]*)\{(?P<names>\w+(, \w+)*)\}$", re.MULTILINE)
 
-#: By name. ``{default}`` is the value in the signature of the class or function.
+_DEFAULT = re.compile(r"\{default ?(\w*)\}")
+
+#: By name. ``{default}`` is the value in the signature of the class or function, ``{default x}`` that of a parameter x.
 SHARED_TEXTS: dict[str, str] = {
     # ---- constructor parameters
     "epsilon": """\
@@ -187,6 +189,21 @@ layout : Layout
     "returns_plan": """\
 plan : BackendPlan
     The releases, with their event at every scale of noise.""",
+    "discriminators": """\
+n_teachers : int, default=100
+    Discriminators on disjoint parts, dealt by position.
+sampling, normalization, teacher_loss : str
+    As for :class:`GSWGANBackend`.""",
+    "teacher_steps": """\
+teacher_steps : int, default={default}
+    Steps of all discriminators before each release.""",
+    "networks_of_gan": """\
+hidden : tuple of int, default=(64, 64)
+    Widths of the hidden layers, of the generator and of the discriminators.
+latent : int, default={default latent}
+    Random numbers that a generated row starts from.
+lr, teacher_lr : float, default={default lr}, {default teacher_lr}
+    Learning rates of the generator and of the discriminators.""",
     # ---- loaders of data
     "include_sensitive": """\
 include_sensitive : bool, default=False
@@ -390,7 +407,6 @@ def _filled(doc: str | None, owner: Callable[..., Any]) -> str | None:
     def text(name: str) -> str:
         if name not in SHARED_TEXTS:
             raise KeyError(f"{owner.__qualname__}: no shared text {name!r}. Write it out, or add it to SHARED_TEXTS.")
-        entry = SHARED_TEXTS[name]
-        return entry.replace("{default}", repr(parameters[name].default)) if "{default}" in entry else entry
+        return _DEFAULT.sub(lambda of: repr(parameters[of[1] or name].default), SHARED_TEXTS[name])
 
     return _PLACE.sub(lambda at: indent("\n".join(map(text, at["names"].split(", "))), at["indent"]), doc)

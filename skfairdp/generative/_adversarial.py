@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp._tables import BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
 from skfairdp.privacy import NoiseSource
@@ -18,6 +19,7 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 __all__ = ["AdversarialBackend", "AdversarialPlan", "NetworkModel"]
 
 
+@shared_docs
 class AdversarialBackend(GeneratorBackend):
     """Base of the backends whose teachers are discriminators. Its parameters are those that all of them have.
 
@@ -71,6 +73,23 @@ class AdversarialBackend(GeneratorBackend):
         self.teacher_lr = teacher_lr
         self.device = device
         self.verbose = verbose
+
+    #: What this backend releases in a step.
+    _plan_of: ClassVar[type["AdversarialPlan"]]
+
+    def plan(self, layout: Layout) -> "AdversarialPlan":
+        """Declare the number of releases.
+
+        Parameters
+        ----------
+        {layout}
+
+        Returns
+        -------
+        {returns_plan}
+        """
+        self._checked(layout)
+        return self._plan_of(self, layout)
 
     def _checked(self, layout: Layout) -> None:
         """Refuse what no fit on a table of this shape can do, before anything is spent."""

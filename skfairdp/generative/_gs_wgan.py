@@ -23,138 +23,6 @@ _LARGEST = 4.0  # bound of a group, over C
 _QUANTILE, _START = 0.1, 2.0  # share of gradients above Z that is steered towards, and the first Z
 
 
-@shared_docs
-class GSWGANBackend(AdversarialBackend):
-    """In each step discriminators show the generator clipped gradients by its rows, with noise.
-
-    **Guarantee.** Differential privacy for one replaced record. A step is one release of a whole batch of B rows, whose
-    gradients have norm C = 1.
-
-    * ``answers="all"``: the mean over all discriminators. One record changes one of them: the mean moves by at most
-      2C√B / n_teachers, a Gaussian release composed over ``n_steps``.
-    * ``answers="one"``, as published: one discriminator, drawn in secret, with D = 2C√B; the draw is shared by all B
-      rows. It is accounted as a replaced contribution to a sample with probability 1/n_teachers and c = D, composed
-      over ``n_steps``. The published accounting counts B independent draws a step; at its setting ε is above 300
-      where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in what a
-      later one answers.
-
-    ``clipping="dpsgd_f"`` and ``"global_adapt"`` are baselines of the paper (its Table 3), with the sensitivity they
-    have: the noisy counts by which bounds move are releases too, and one record moves them by every row of one
-    discriminator.
-
-    Discriminators that have to train anyway may as well answer: with 100 of them and 400 steps the mean has 5.0 times
-    less noise at ε = 10 and 1.6 times less at ε = 1; with 1,000 and the published 20,000 steps, 6.6 and 1.8 times.
-
-    Chen, Orekondy & Fritz (2020), with fair batches of PFGuard (Kim et al. 2024).
-
-    Parameters
-    ----------
-    answers : {"all", "one"}, default="all"
-        Who answers in a step.
-    clipping : {"unit", "dpsgd_f", "global_adapt"}, default="unit"
-        ``"unit"``: every gradient has norm C. ``"dpsgd_f"``: a bound for each group of the generated rows, larger where
-        more of its gradients exceed C (Xu, Du & Wu 2020). ``"global_adapt"``: gradients are scaled by C/Z and clipped
-        above Z (Esipova et al. 2022). Both with ``answers="all"``.
-    n_teachers : int, default=100
-        Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
-        minority's size would be a release.
-    sampling : {"importance", "stratified", "weights"} or None, default=None
-        How a teacher balances groups and labels: by resampling its part (SIR), by fixed numbers of each group and label
-        in a batch, or by weights in its loss. None: "importance", where the generator balances at all.
-    normalization : {"N1", "N2"} or None, default=None
-        Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised. None: "N1", where anything is balanced.
-    teacher_loss : {"plain", "gold"}, default="plain"
-        ``"gold"`` weighs rows inside a teacher by the ratio of densities it estimates itself.
-    n_steps, batch_size : int, default=400, 32
-        Steps of the generator, and rows in each.
-    teacher_steps : int, default=3
-        Steps of all discriminators before each release, with a gradient penalty.
-    hidden : tuple of int, default=(64, 64)
-        Widths of the hidden layers, of the generator and of the discriminators.
-    latent : int, default=8
-        Random numbers that a generated row starts from.
-    lr, teacher_lr : float, default=1e-3, 1e-3
-        Learning rates of the generator and of the discriminators.
-    device : str, default="cpu"
-        A torch device.
-    verbose : int, default=0
-        Above 0 shows a bar over the releases.
-
-    Examples
-    --------
-    >>> from skfairdp.generative import GSWGANBackend
-    >>> GSWGANBackend(n_teachers=1000, n_steps=100)
-    GSWGANBackend(n_steps=100, n_teachers=1000)
-    """
-
-    _parameter_constraints: dict[str, Any] = {
-        **AdversarialBackend._parameter_constraints,
-        "answers": [StrOptions({"all", "one"})],
-        "clipping": [StrOptions({"unit", "dpsgd_f", "global_adapt"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        answers: str = "all",
-        clipping: str = "unit",
-        n_teachers: int = 100,
-        sampling: str | None = None,
-        normalization: str | None = None,
-        teacher_loss: str = "plain",
-        n_steps: int = 400,
-        batch_size: int = 32,
-        teacher_steps: int = 3,
-        hidden: Sequence[int] = (64, 64),
-        latent: int = 8,
-        lr: float = 1e-3,
-        teacher_lr: float = 1e-3,
-        device: str = "cpu",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_teachers=n_teachers,
-            sampling=sampling,
-            normalization=normalization,
-            teacher_loss=teacher_loss,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            teacher_steps=teacher_steps,
-            hidden=hidden,
-            latent=latent,
-            lr=lr,
-            teacher_lr=teacher_lr,
-            device=device,
-            verbose=verbose,
-        )
-        self.answers = answers
-        self.clipping = clipping
-
-    def plan(self, layout: Layout) -> "GSWGANPlan":
-        """Declare the number of steps.
-
-        Parameters
-        ----------
-        {layout}
-
-        Returns
-        -------
-        {returns_plan}
-        """
-        self._checked(layout)
-        if self.clipping != "unit" and self.answers != "all":
-            raise ValueError(
-                f"GSWGANBackend(clipping={self.clipping!r}) counts the gradients of all discriminators and needs "
-                "answers='all'."
-            )
-        if self.clipping == "dpsgd_f" and layout.n_groups < 2:
-            raise ValueError(
-                "GSWGANBackend(clipping='dpsgd_f') has a bound for each group of PFGuardGenerator: pass "
-                "sensitive_features to fit, or use 'global_adapt', which reads no groups."
-            )
-        return GSWGANPlan(self, layout)
-
-
 @dataclass(frozen=True)
 class GSWGANPlan(AdversarialPlan):
     """In each step gradients of all discriminators or of one; where bounds move, noisy counts of long ones as well."""
@@ -238,3 +106,116 @@ class GSWGANPlan(AdversarialPlan):
             batch_size=self.backend.n_teachers * self.backend.batch_size,
             count_share=_COUNTS_SHARE,
         )
+
+
+@shared_docs
+class GSWGANBackend(AdversarialBackend):
+    """In each step discriminators show the generator clipped gradients by its rows, with noise.
+
+    **Guarantee.** Differential privacy for one replaced record. A step is one release of a whole batch of B rows, whose
+    gradients have norm C = 1.
+
+    * ``answers="all"``: the mean over all discriminators. One record changes one of them: the mean moves by at most
+      2C√B / n_teachers, a Gaussian release composed over ``n_steps``.
+    * ``answers="one"``, as published: one discriminator, drawn in secret, with D = 2C√B; the draw is shared by all B
+      rows. It is accounted as a replaced contribution to a sample with probability 1/n_teachers and c = D, composed
+      over ``n_steps``. The published accounting counts B independent draws a step; at its setting ε is above 300
+      where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in what a
+      later one answers.
+
+    ``clipping="dpsgd_f"`` and ``"global_adapt"`` are baselines of the paper (its Table 3), with the sensitivity they
+    have: the noisy counts by which bounds move are releases too, and one record moves them by every row of one
+    discriminator.
+
+    Discriminators that have to train anyway may as well answer: with 100 of them and 400 steps the mean has 5.0 times
+    less noise at ε = 10 and 1.6 times less at ε = 1; with 1,000 and the published 20,000 steps, 6.6 and 1.8 times.
+
+    Chen, Orekondy & Fritz (2020), with fair batches of PFGuard (Kim et al. 2024).
+
+    Parameters
+    ----------
+    answers : {"all", "one"}, default="all"
+        Who answers in a step.
+    clipping : {"unit", "dpsgd_f", "global_adapt"}, default="unit"
+        ``"unit"``: every gradient has norm C. ``"dpsgd_f"``: a bound for each group of the generated rows, larger where
+        more of its gradients exceed C (Xu, Du & Wu 2020). ``"global_adapt"``: gradients are scaled by C/Z and clipped
+        above Z (Esipova et al. 2022). Both with ``answers="all"``.
+    n_teachers : int, default=100
+        Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
+        minority's size would be a release.
+    sampling : {"importance", "stratified", "weights"} or None, default=None
+        How a teacher balances groups and labels: by resampling its part (SIR), by fixed numbers of each group and label
+        in a batch, or by weights in its loss. None: "importance", where the generator balances at all.
+    normalization : {"N1", "N2"} or None, default=None
+        Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised. None: "N1", where anything is balanced.
+    teacher_loss : {"plain", "gold"}, default="plain"
+        ``"gold"`` weighs rows inside a teacher by the ratio of densities it estimates itself.
+    n_steps, batch_size : int, default=400, 32
+        Steps of the generator, and rows in each.
+    teacher_steps : int, default=3
+        Steps of all discriminators before each release, with a gradient penalty.
+    {networks_of_gan, device, verbose}
+
+    Examples
+    --------
+    >>> from skfairdp.generative import GSWGANBackend
+    >>> GSWGANBackend(n_teachers=1000, n_steps=100)
+    GSWGANBackend(n_steps=100, n_teachers=1000)
+    """
+
+    _plan_of = GSWGANPlan
+    _parameter_constraints: dict[str, Any] = {
+        **AdversarialBackend._parameter_constraints,
+        "answers": [StrOptions({"all", "one"})],
+        "clipping": [StrOptions({"unit", "dpsgd_f", "global_adapt"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        answers: str = "all",
+        clipping: str = "unit",
+        n_teachers: int = 100,
+        sampling: str | None = None,
+        normalization: str | None = None,
+        teacher_loss: str = "plain",
+        n_steps: int = 400,
+        batch_size: int = 32,
+        teacher_steps: int = 3,
+        hidden: Sequence[int] = (64, 64),
+        latent: int = 8,
+        lr: float = 1e-3,
+        teacher_lr: float = 1e-3,
+        device: str = "cpu",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_teachers=n_teachers,
+            sampling=sampling,
+            normalization=normalization,
+            teacher_loss=teacher_loss,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            teacher_steps=teacher_steps,
+            hidden=hidden,
+            latent=latent,
+            lr=lr,
+            teacher_lr=teacher_lr,
+            device=device,
+            verbose=verbose,
+        )
+        self.answers = answers
+        self.clipping = clipping
+
+    def _checked(self, layout: Layout) -> None:
+        super()._checked(layout)
+        if self.clipping != "unit" and self.answers != "all":
+            raise ValueError(
+                f"GSWGANBackend(clipping={self.clipping!r}) counts the gradients of all discriminators and needs "
+                "answers='all'."
+            )
+        if self.clipping == "dpsgd_f" and layout.n_groups < 2:
+            raise ValueError(
+                "GSWGANBackend(clipping='dpsgd_f') has a bound for each group of PFGuardGenerator: pass "
+                "sensitive_features to fit, or use 'global_adapt', which reads no groups."
+            )

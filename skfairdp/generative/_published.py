@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from skfairdp._docs import shared_docs
-from skfairdp._tables import Layout
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
 from skfairdp.generative._releases import BinnedGradients, MajorityBits, TopSigns
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
@@ -21,6 +20,36 @@ __all__ = ["DataLensBackend", "GPATEBackend", "PATEGANBackend"]
 
 _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about those that the generator makes now
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
+
+
+class PATEGANPlan(AdversarialPlan):
+    @property
+    def n_bits(self) -> int:
+        return self.backend.n_steps * self.backend.batch_size
+
+    def bits_at(self, scale: float) -> MajorityBits:
+        return MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5)
+
+    def event_at(self, scale: float) -> DpEvent:
+        return repeat(self.bits_at(scale).event, self.n_bits)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return (f"{self.n_bits} noisy majorities of {self.backend.n_teachers} discriminators",)
+
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+        bits_at, asked, answers = self.bits_at(scale), [], []
+        for _ in self.steps():
+            training.teach()
+            _, shown = training.fakes(self.backend.batch_size)
+            asked.append(shown.detach())
+            answers.append(bits_at.release(training.votes(shown), noise))
+            training.follow_student(
+                asked[-_REMEMBERED:],
+                np.concatenate(answers[-_REMEMBERED:]),
+                student_steps=self.backend.student_steps,
+                generator_steps=self.backend.generator_steps,
+            )
 
 
 @shared_docs
@@ -37,23 +66,14 @@ class PATEGANBackend(AdversarialBackend):
 
     Parameters
     ----------
-    n_teachers : int, default=100
-        Discriminators on disjoint parts, dealt by position.
-    sampling, normalization, teacher_loss : str
-        As for :class:`GSWGANBackend`.
+    {discriminators}
     n_steps, batch_size : int, default=40, 16
         Rounds of queries, and bits in each.
     teacher_steps : int, default=2
         Steps of all teachers before each round.
     student_steps, generator_steps : int, default=10, 10
         Steps after each round, on the bits of the last ten rounds: post-processing.
-    hidden : tuple of int, default=(64, 64)
-        Widths of the hidden layers.
-    latent : int, default=16
-        Random numbers that a generated row starts from.
-    lr, teacher_lr : float, default=1e-3, 5e-4
-        Learning rates of the generator and of the discriminators.
-    {device, verbose}
+    {networks_of_gan, device, verbose}
 
     Examples
     --------
@@ -62,6 +82,7 @@ class PATEGANBackend(AdversarialBackend):
     PATEGANBackend(n_steps=10)
     """
 
+    _plan_of = PATEGANPlan
     _parameter_constraints: dict[str, Any] = {
         **AdversarialBackend._parameter_constraints,
         "student_steps": [Interval(Integral, 1, None, closed="left")],
@@ -105,49 +126,43 @@ class PATEGANBackend(AdversarialBackend):
         self.student_steps = student_steps
         self.generator_steps = generator_steps
 
-    def plan(self, layout: Layout) -> "PATEGANPlan":
-        """Declare the number of bits.
 
-        Parameters
-        ----------
-        {layout}
-
-        Returns
-        -------
-        {returns_plan}
-        """
-        self._checked(layout)
-        return PATEGANPlan(self, layout)
-
-
-class PATEGANPlan(AdversarialPlan):
+class GPATEPlan(AdversarialPlan):
     @property
-    def n_bits(self) -> int:
-        return self.backend.n_steps * self.backend.batch_size
+    def n_gradients(self) -> int:
+        return int(self.backend.n_steps * self.backend.batch_size)
 
-    def bits_at(self, scale: float) -> MajorityBits:
-        return MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5)
+    def bins_at(self, scale: float) -> BinnedGradients:
+        votes = scale * math.sqrt(self.n_gradients * self.backend.n_coordinates)
+        return BinnedGradients(
+            self.backend.n_coordinates,
+            sigma_threshold=votes / math.sqrt(_THRESHOLD_SHARE),
+            sigma=votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE)),
+        )
 
     def event_at(self, scale: float) -> DpEvent:
-        return repeat(self.bits_at(scale).event, self.n_bits)
+        return repeat(self.bins_at(scale).event, self.n_gradients)
 
     @property
     def releases(self) -> tuple[str, ...]:
-        return (f"{self.n_bits} noisy majorities of {self.backend.n_teachers} discriminators",)
+        n = self.n_gradients * self.backend.n_coordinates
+        return (f"{n} noisy thresholds", f"{n} noisy argmaxes over {self.backend.n_bins} bins")
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
-        bits_at, asked, answers = self.bits_at(scale), [], []
+        mechanism, backend = self.bins_at(scale), self.backend
+        shape = (training.width, backend.n_coordinates)
+        projection = rng.normal(size=shape)
+        width = 4.0 / backend.n_bins
         for _ in self.steps():
             training.teach()
-            _, shown = training.fakes(self.backend.batch_size)
-            asked.append(shown.detach())
-            answers.append(bits_at.release(training.votes(shown), noise))
-            training.follow_student(
-                asked[-_REMEMBERED:],
-                np.concatenate(answers[-_REMEMBERED:]),
-                student_steps=self.backend.student_steps,
-                generator_steps=self.backend.generator_steps,
-            )
+            values, shown = training.fakes(backend.batch_size)
+            private = np.nan_to_num(training.directions(shown).astype(np.float64))
+            private /= np.maximum(np.linalg.norm(private, axis=2, keepdims=True), 1e-12)
+            bins = np.clip(np.floor((private @ projection + 2.0) / width), 0, backend.n_bins - 1).astype(np.int64)
+            histograms = (bins[..., None] == np.arange(backend.n_bins)).sum(axis=0)
+            winners, answered = mechanism.release(histograms, noise, threshold=backend.threshold * backend.n_teachers)
+            centres = np.where(answered, (winners + 0.5) * width - 2.0, 0.0)
+            training.follow(values, centres @ projection.T / backend.n_coordinates)
 
 
 @shared_docs
@@ -162,27 +177,17 @@ class GPATEBackend(AdversarialBackend):
 
     Parameters
     ----------
-    n_teachers : int, default=100
-        Discriminators on disjoint parts, dealt by position.
-    sampling, normalization, teacher_loss : str
-        As for :class:`GSWGANBackend`.
+    {discriminators}
     n_steps, batch_size : int, default=10, 16
         Steps of the generator, and rows (aggregated gradients) in each.
-    teacher_steps : int, default=2
-        Steps of all discriminators before each release.
+    {teacher_steps}
     n_coordinates : int, default=10
         Random directions, public and fixed for the fit.
     n_bins : int, default=5
         Cells of a coordinate between −2 and 2, of gradients of norm one.
     threshold : float, default=0.4
         Share of the teachers that must agree on a bin.
-    hidden : tuple of int, default=(64, 64)
-        Widths of the hidden layers.
-    latent : int, default=16
-        Random numbers that a generated row starts from.
-    lr, teacher_lr : float, default=1e-3, 5e-4
-        Learning rates of the generator and of the discriminators.
-    {device, verbose}
+    {networks_of_gan, device, verbose}
 
     Examples
     --------
@@ -191,6 +196,7 @@ class GPATEBackend(AdversarialBackend):
     GPATEBackend(n_coordinates=5)
     """
 
+    _plan_of = GPATEPlan
     _parameter_constraints: dict[str, Any] = {
         **AdversarialBackend._parameter_constraints,
         "n_coordinates": [Interval(Integral, 1, None, closed="left")],
@@ -237,57 +243,33 @@ class GPATEBackend(AdversarialBackend):
         self.n_bins = n_bins
         self.threshold = threshold
 
-    def plan(self, layout: Layout) -> "GPATEPlan":
-        """Declare the number of gradients.
 
-        Parameters
-        ----------
-        {layout}
-
-        Returns
-        -------
-        {returns_plan}
-        """
-        self._checked(layout)
-        return GPATEPlan(self, layout)
-
-
-class GPATEPlan(AdversarialPlan):
+class DataLensPlan(AdversarialPlan):
     @property
     def n_gradients(self) -> int:
         return int(self.backend.n_steps * self.backend.batch_size)
 
-    def bins_at(self, scale: float) -> BinnedGradients:
-        votes = scale * math.sqrt(self.n_gradients * self.backend.n_coordinates)
-        return BinnedGradients(
-            self.backend.n_coordinates,
-            sigma_threshold=votes / math.sqrt(_THRESHOLD_SHARE),
-            sigma=votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE)),
-        )
+    def signs_at(self, scale: float) -> TopSigns:
+        return TopSigns(self.backend.k, scale * 2 * math.sqrt(self.backend.k * self.n_gradients))
 
     def event_at(self, scale: float) -> DpEvent:
-        return repeat(self.bins_at(scale).event, self.n_gradients)
+        return repeat(self.signs_at(scale).event, self.n_gradients)
 
     @property
     def releases(self) -> tuple[str, ...]:
-        n = self.n_gradients * self.backend.n_coordinates
-        return (f"{n} noisy thresholds", f"{n} noisy argmaxes over {self.backend.n_bins} bins")
+        return (f"{self.n_gradients} sums of top-{self.backend.k} signs",)
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
-        mechanism, backend = self.bins_at(scale), self.backend
-        shape = (training.width, backend.n_coordinates)
-        projection = rng.normal(size=shape)
-        width = 4.0 / backend.n_bins
+        mechanism = self.signs_at(scale)
         for _ in self.steps():
             training.teach()
-            values, shown = training.fakes(backend.batch_size)
-            private = np.nan_to_num(training.directions(shown).astype(np.float64))
-            private /= np.maximum(np.linalg.norm(private, axis=2, keepdims=True), 1e-12)
-            bins = np.clip(np.floor((private @ projection + 2.0) / width), 0, backend.n_bins - 1).astype(np.int64)
-            histograms = (bins[..., None] == np.arange(backend.n_bins)).sum(axis=0)
-            winners, answered = mechanism.release(histograms, noise, threshold=backend.threshold * backend.n_teachers)
-            centres = np.where(answered, (winners + 0.5) * width - 2.0, 0.0)
-            training.follow(values, centres @ projection.T / backend.n_coordinates)
+            values, shown = training.fakes(self.backend.batch_size)
+            private = training.directions(shown)
+            released = [
+                mechanism.release(mechanism.votes(private[:, row]), noise, least=self.backend.least * mechanism.sigma)
+                for row in range(self.backend.batch_size)
+            ]
+            training.follow(values, np.stack(released))
 
 
 @shared_docs
@@ -302,25 +284,15 @@ class DataLensBackend(AdversarialBackend):
 
     Parameters
     ----------
-    n_teachers : int, default=100
-        Discriminators on disjoint parts, dealt by position.
-    sampling, normalization, teacher_loss : str
-        As for :class:`GSWGANBackend`.
+    {discriminators}
     n_steps, batch_size : int, default=10, 32
         Steps of the generator, and rows (aggregated gradients) in each.
-    teacher_steps : int, default=2
-        Steps of all discriminators before each release.
+    {teacher_steps}
     k : int, default=20
         Coordinates that a teacher votes on.
     least : float, default=1.0
         Votes below this many standard deviations of the noise count as none.
-    hidden : tuple of int, default=(64, 64)
-        Widths of the hidden layers.
-    latent : int, default=16
-        Random numbers that a generated row starts from.
-    lr, teacher_lr : float, default=1e-3, 5e-4
-        Learning rates of the generator and of the discriminators.
-    {device, verbose}
+    {networks_of_gan, device, verbose}
 
     Examples
     --------
@@ -329,6 +301,7 @@ class DataLensBackend(AdversarialBackend):
     DataLensBackend(k=50)
     """
 
+    _plan_of = DataLensPlan
     _parameter_constraints: dict[str, Any] = {
         **AdversarialBackend._parameter_constraints,
         "k": [Interval(Integral, 1, None, closed="left")],
@@ -371,45 +344,3 @@ class DataLensBackend(AdversarialBackend):
         )
         self.k = k
         self.least = least
-
-    def plan(self, layout: Layout) -> "DataLensPlan":
-        """Declare the number of aggregated gradients.
-
-        Parameters
-        ----------
-        {layout}
-
-        Returns
-        -------
-        {returns_plan}
-        """
-        self._checked(layout)
-        return DataLensPlan(self, layout)
-
-
-class DataLensPlan(AdversarialPlan):
-    @property
-    def n_gradients(self) -> int:
-        return int(self.backend.n_steps * self.backend.batch_size)
-
-    def signs_at(self, scale: float) -> TopSigns:
-        return TopSigns(self.backend.k, scale * 2 * math.sqrt(self.backend.k * self.n_gradients))
-
-    def event_at(self, scale: float) -> DpEvent:
-        return repeat(self.signs_at(scale).event, self.n_gradients)
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        return (f"{self.n_gradients} sums of top-{self.backend.k} signs",)
-
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
-        mechanism = self.signs_at(scale)
-        for _ in self.steps():
-            training.teach()
-            values, shown = training.fakes(self.backend.batch_size)
-            private = training.directions(shown)
-            released = [
-                mechanism.release(mechanism.votes(private[:, row]), noise, least=self.backend.least * mechanism.sigma)
-                for row in range(self.backend.batch_size)
-            ]
-            training.follow(values, np.stack(released))
