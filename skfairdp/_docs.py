@@ -204,6 +204,12 @@ latent : int, default={default latent}
     Random numbers that a generated row starts from.
 lr, teacher_lr : float, default={default lr}, {default teacher_lr}
     Learning rates of the generator and of the discriminators.""",
+    # ---- columns of a schema
+    "column_values": """\
+Parameters
+----------
+values : Series or array-like of shape (n_rows,)
+    Anything at all.""",
     # ---- loaders of data
     "include_sensitive": """\
 include_sensitive : bool, default=False

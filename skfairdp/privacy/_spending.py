@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from skfairdp.privacy import _noise
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
+from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
 __all__ = ["Obtained", "Plan", "PublicFact", "PublicReads", "ReleasePlan", "Spending", "public_facts"]
@@ -154,21 +155,6 @@ def _plain(value: Any) -> Any:
 _MOST_KINDS = 64
 
 
-class _Charges(Protocol):
-    """What a ledger has to offer."""
-
-    def charge(
-        self,
-        event: DpEvent,
-        *,
-        label: str,
-        protects: str,
-        neighboring_relation: str,
-        releases: tuple[str, ...] = (),
-        dry_run: bool = False,
-    ) -> object: ...
-
-
 class Spending:
     """The only thing that hands out noise, and the thing that charges for it.
 
@@ -224,7 +210,7 @@ class Spending:
         relation: NeighboringRelation,
         *,
         label: str,
-        ledger: _Charges | None = None,
+        ledger: PrivacyLedger | None = None,
         noise_seed: int | None = None,
         releases: Iterable[str] = (),
         public: Iterable[str] = (),

@@ -12,12 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
+
 __all__ = ["Boolean", "Category", "Column", "Date", "Number", "column_from_dict", "remembered", "spells_number"]
 
 _EPOCH = date(1970, 1, 1)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal)
 
 
+@shared_docs
 class Column(ABC):
     """What is public about one column.
 
@@ -31,10 +34,7 @@ class Column(ABC):
     def read(self, values: Any) -> NDArray[np.float64]:
         """Read a column as numbers: the value, or the position among the declared ones.
 
-        Parameters
-        ----------
-        values : Series or array-like of shape (n_rows,)
-            Anything at all.
+        {column_values}
 
         Returns
         -------
@@ -46,10 +46,7 @@ class Column(ABC):
     def fits(self, values: Any) -> NDArray[np.bool_]:
         """Tell which cells are what the declaration allows. The answer is as private as the cells.
 
-        Parameters
-        ----------
-        values : Series or array-like of shape (n_rows,)
-            Anything at all.
+        {column_values}
 
         Returns
         -------

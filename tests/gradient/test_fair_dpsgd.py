@@ -24,6 +24,7 @@ from skfairdp.privacy import (
     PoissonSampledDpEvent,
     epsilon_of,
 )
+from tests._tools.formulas import plain_formula
 from tests._tools.networks import clipping, dpsgd
 from tests._tools.problems import make_rows
 from tests._tools.sources import ChosenNoise, installed, recording_noise
@@ -424,23 +425,6 @@ def test_the_fairness_gradient_is_added_whole_beside_the_private_one():
         torch.testing.assert_close(
             (fair.gradients[t] - plain.gradients[t]).float(), gradient, rtol=1e-3, atol=1e-3 * float(gradient.norm())
         )
-
-
-def plain_formula(logits, groups, n_groups, temperature, maximum):
-    """DPFR as written in the paper (equation 1), one group and one class at a time."""
-    soft = torch.softmax(logits / temperature, dim=1)
-    gaps = []
-    for z in range(n_groups):
-        mine, others = soft[groups == z], soft[groups != z]
-        if len(mine) and len(others):
-            gaps += [mine[:, k].mean() - others[:, k].mean() for k in range(logits.shape[1])]
-    if not gaps:
-        return soft.sum() * 0
-    gaps = torch.stack(gaps)
-    if maximum == "hard":
-        return gaps.max()
-    weight = torch.exp(gaps / temperature - (gaps / temperature).max().detach())
-    return (weight / weight.sum() * gaps).sum()
 
 
 def test_fairness_term_lowers_the_gap():

@@ -13,8 +13,8 @@ import pytest
 
 from skfairdp import PFGuardGenerator
 from skfairdp.generative import MarginalsBackend, TableCodec
-from skfairdp.privacy import NoiseSource, compose, epsilon_of
-from tests._tools.sources import installed, recording_noise
+from skfairdp.privacy import compose, epsilon_of
+from tests._tools.sources import FixedAnswers, installed, recording_noise
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
@@ -55,21 +55,6 @@ def replaced(position, stranger):
         X.loc[position, name] = value
     y[position], s[position] = label, group
     return X, y, s
-
-
-class FixedAnswers(NoiseSource):
-    """Records what every release adds noise to; what is let out is one answer that no row had a part in."""
-
-    def __init__(self):
-        super().__init__()
-        self.log = []
-
-    def release(self, mechanism, *private, **public):
-        self._check(mechanism)
-        values = np.asarray(private[0], dtype=float)
-        self.log.append((mechanism, values.copy()))
-        rng = np.random.default_rng(len(self.log))
-        return 1e6 * rng.random(values.shape)  # so large that every pair is worth its table
 
 
 def fit(table, **settings):
