@@ -1,6 +1,6 @@
 """P_pre: leave out the training rows whose labels would break demographic parity."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from skfairdp._docs import shared_docs
+from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
 from skfairdp.schema import RawTable, Schema, schema_of
@@ -195,10 +196,7 @@ class DemographicParityFilter(NamedEstimator):
         labels, groups = self._read(X, y, sensitive_features)
         n_rows = len(labels)
         order = public_generator(self.random_state).permutation(n_rows) if self.shuffle else np.arange(n_rows)
-        gate = FairnessGate(
-            len(self.groups_), len(self.classes_),
-            gamma=self.gamma, min_count=self.min_count, disparity=self.disparity, gate=self.gate,
-        )  # fmt: skip
+        gate = self._gate()
         kept = np.zeros(n_rows, dtype=bool)
         kept[order] = gate.run(groups[order], labels[order])
 
@@ -209,6 +207,78 @@ class DemographicParityFilter(NamedEstimator):
         self._warn(gate)
         y = self.classes_[labels] if y is None else y
         return _rows_of(X, self.sample_indices_), _rows_of(y, self.sample_indices_)
+
+    def resample_chunks(self, X: Any) -> Iterator[tuple[pd.DataFrame, NDArray[Any]]]:
+        """Hand out the rows that are kept chunk by chunk, where they do not all fit into memory.
+
+        The decisions are those of :meth:`fit_resample`: counts are carried from chunk to chunk. ``sample_indices_`` is
+        left out; the other attributes are there once the last chunk was handed out.
+
+        Parameters
+        ----------
+        X : str, Path, LazyFrame, dask or Spark DataFrame, or function
+            A path of Parquet files, or what else reads in chunks: a function without arguments returns an iterable of
+            DataFrames. Label and groups are columns of it, which ``schema`` names.
+
+        Yields
+        ------
+        X_kept : DataFrame
+            The rows of a chunk that are kept, with all their columns.
+        y_kept : ndarray of shape (n_kept,)
+            Their labels.
+
+        Raises
+        ------
+        ValueError
+            There is no schema; X lies in memory; ``shuffle=True``; otherwise as for :meth:`fit_resample`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from skfairdp import DemographicParityFilter
+        >>> from skfairdp.schema import Category, Number, Schema
+        >>> schema = Schema({"age": Number(0, 99), "sex": Category(["f", "m"]), "rich": Category([0, 1])},
+        ...                 label="rich", groups="sex")
+        >>> rng = np.random.default_rng(0)
+        >>> table = pd.DataFrame({"age": rng.integers(18, 80, 2000), "sex": rng.choice(["f", "m"], 2000)})
+        >>> table["rich"] = (rng.random(2000) < np.where(table["sex"] == "f", 0.2, 0.4)).astype(int)
+        >>> parity = DemographicParityFilter(schema=schema)
+        >>> [len(kept) for kept, _ in parity.resample_chunks(lambda: [table[:900], table[900:]])]
+        [767, 917]
+        """
+        source = self._source(X)
+        gate, seen = None, np.zeros(0, dtype=np.int64)
+        for chunk in source.chunks():
+            labels, groups = self._read(chunk.table, None, None)
+            if gate is None:
+                gate, seen = self._gate(), np.zeros(len(self.groups_), dtype=np.int64)
+            kept = np.flatnonzero(gate.run(groups, labels))
+            seen += np.bincount(groups, minlength=len(self.groups_))
+            yield chunk.table.iloc[kept], self.classes_[labels[kept]]
+        if gate is None:
+            raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {OWNER}.")
+        self.counts_ = gate.counts
+        self.kept_gap_ = largest_disparity(self.counts_, self.disparity)
+        with np.errstate(invalid="ignore"):
+            refused = 1 - self.counts_.sum(axis=1) / seen
+        self.rejection_rate_by_group_ = dict(zip(self.groups_.tolist(), refused.tolist(), strict=True))
+        self._warn(gate)
+
+    def _source(self, X: Any) -> RowSource:
+        source = opened(X)
+        if self.schema is None or self.shuffle or source is None:
+            raise ValueError(
+                f"resample_chunks of {OWNER} needs a 'schema', shuffle=False (rows are taken as they come) and an X "
+                "that is read in chunks. For a table in memory call fit_resample."
+            )
+        return source
+
+    def _gate(self) -> FairnessGate:
+        return FairnessGate(
+            len(self.groups_), len(self.classes_),
+            gamma=self.gamma, min_count=self.min_count, disparity=self.disparity, gate=self.gate,
+        )  # fmt: skip
 
     def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Class and group of every row as codes, of the domains in ``classes_`` and ``groups_``."""
