@@ -55,6 +55,32 @@ def _optional(number: float | None) -> str:
     return "–" if number is None else f"{number:g}"
 
 
+def part_of(record: Record, part: str, words: dict[str, str], figures: dict[str, str]) -> str:
+    """The rows of one part of a result: columns of words, then of figures; ``worst x`` is the largest x of a seed."""
+    rows = []
+    for row in record["rows"]:
+        if row["part"] != part:
+            continue
+        named = [row[key] for key in words.values()]
+        cells = [TITLES.get(cell, cell) if isinstance(cell, str) else _optional(cell) for cell in named]
+        for key in figures.values():
+            name = key.removeprefix("worst ")
+            cells.append(value(row[name]) if name == key else short(max(row["by_seed"][name])))
+        rows.append(cells)
+    return table([*words, *figures], rows, words=len(words))
+
+
+def over_parameter(record: Record, over: str, parameter: str, what: str) -> str:
+    """A curve of the analysis of PATE on each data set, hard / soft labels."""
+    rows = []
+    for row in record["rows"]:
+        curve = row[f"over_{over}"]
+        pairs = zip(curve[what], curve[f"{what}_soft"], strict=True)
+        rows.append([TITLES[row["data"]], *(f"{short(hard)} / {short(soft)}" for hard, soft in pairs)])
+    numbers = record["rows"][0]["lams" if over == "lam" else "teachers"]
+    return table(["data", *(f"{parameter} = {number:g}" for number in numbers)], rows)
+
+
 # ---------------------------------------------------------------- private and fair models
 
 
