@@ -70,6 +70,31 @@ def part_of(record: Record, part: str, words: dict[str, str], figures: dict[str,
     return table([*words, *figures], rows, words=len(words))
 
 
+def kept_without_privacy(record: Record, part: str) -> str:
+    """A sentence: in how many cells PF-LD does what its method does without privacy, and closes half of the gap."""
+    cells: dict[tuple[str, str], dict[str, Record]] = {}
+    for row in record["rows"]:
+        if row["part"] == part:
+            cells.setdefault((row["data"], row["notion"]), {})[row["method"]] = row
+
+    def mean(cell: dict[str, Record], method: str, name: str) -> float:
+        return float(cell[method][name]["mean"])
+
+    near = [
+        abs(mean(cell, "PF-LD", name) - mean(cell, "F-LD, no privacy", name)) <= bound
+        for cell in cells.values()
+        for name, bound in (("accuracy", 0.01), ("gap", 0.02))
+    ]
+    both = sum(accuracy and gap for accuracy, gap in zip(near[::2], near[1::2], strict=True))
+    wide = [cell for cell in cells.values() if mean(cell, "no constraint, no privacy", "gap") > 0.05]
+    half = sum(mean(cell, "PF-LD", "gap") <= mean(cell, "no constraint, no privacy", "gap") / 2 for cell in wide)
+    return (
+        f"In {both} of {len(cells)} cells PF-LD is within .01 in accuracy and .02 in gap of the same method without "
+        f"privacy. Where the gap without a constraint is above .05, it closes half of it or more in {half} of "
+        f"{len(wide)}."
+    )
+
+
 def over_parameter(record: Record, over: str, parameter: str, what: str) -> str:
     """A curve of the analysis of PATE on each data set, hard / soft labels."""
     rows = []
