@@ -21,6 +21,7 @@ __all__ = ["NO_CLASS", "check_rows_alone", "known_row_wise", "predict_with_group
 NO_CLASS = object()
 
 _KNOWN = ("sklearn", "skfairdp")
+_KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at; a draw of theirs is public randomness
 _VALUES = ("builtins", "numpy", "pandas", "scipy", "datetime", "joblib", *_KNOWN)
 _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that only fit reads
 
@@ -187,6 +188,8 @@ def _is_known(part: Any) -> bool:
         return said is True
     if isinstance(part, type):
         return part.__module__ in ("builtins", "numpy")  # a dtype
+    if type(part).__module__.startswith(_KNOWN_REDUCTIONS):
+        return True
     home = type(part).__module__.split(".")[0]
     if callable(part) or hasattr(part, "predict"):
         return home in _KNOWN and not isinstance(part, FunctionTransformer)

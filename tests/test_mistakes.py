@@ -98,6 +98,12 @@ def sf_pate(ledger, **given):
     return SFPATEClassifier(**{"groups": [0, 1], "n_teachers": 5, "ledger": ledger, **given})
 
 
+def searched(**options):
+    """A search that came to an end, and was paid for."""
+    search = ParetoSearchCV(pate(PrivacyLedger()), {"epsilon": [1.0]}, scoring="accuracy", **options)
+    return search.fit(R.X, R.y, X_public=R.X_public, validation=R.validation)
+
+
 def generator(ledger, **given):
     return PFGuardGenerator(**{"groups": [0, 1], "bounds": (-6.0, 6.0), "classes": [0, 1], "ledger": ledger, **given})
 
@@ -598,6 +604,25 @@ USE = [
         "calibrating what is not fitted",
         lambda ledger: FairnessCalibrator(LogisticRegression()).fit(R.X, sensitive_features=R.groups),
         "FairnessCalibrator", "LogisticRegression is not", "Fit it first", kind=NotFittedError,
+    ),
+    mistake(
+        "a search before the fit", lambda ledger: ParetoSearchCV(pate(ledger), {"epsilon": [1.0]}).predict(R.X),
+        "ParetoSearchCV", "Call 'fit'", kind=NotFittedError,
+    ),
+    mistake(
+        "a search whose bounds nobody meets",
+        lambda ledger: searched(bounds={"accuracy": ">= 1.5"}).predict(R.X),
+        "ParetoSearchCV has no best estimator", r"bounds \{'accuracy': '>= 1.5'\}", "Loosen them", "pareto_table_",
+        kind=NotFittedError,
+    ),
+    mistake(
+        "a search without a refit", lambda ledger: searched(refit=False).predict(R.X),
+        "ParetoSearchCV has no best estimator", "'refit' is False", "refit=True", kind=NotFittedError,
+    ),
+    mistake(
+        "a search over a generator",
+        lambda ledger: ParetoSearchCV(generator(ledger), {"epsilon": [1.0]}).fit(R.X, R.y, sensitive_features=R.groups),
+        "ParetoSearchCV scores predictions, and PFGuardGenerator makes none", r"SyntheticDataClassifier\(learner",
     ),
 ]  # fmt: skip
 

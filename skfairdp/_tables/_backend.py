@@ -181,6 +181,10 @@ class GeneratorPlan:
         Groups times classes. Their counts are released where there is more than one.
     backend : BackendPlan
         Gets what is left.
+    counts_share : float
+        Share of the squared cost for those counts.
+    gain : GaussianMechanism or None
+        For the number of rows by which a learner is ahead of the most frequent class, where it has to show it.
     """
 
     epsilon: float
@@ -188,6 +192,8 @@ class GeneratorPlan:
     bins_sensitivity: float
     n_cells: int
     backend: BackendPlan
+    counts_share: float = _COUNTS_SHARE
+    gain: GaussianMechanism | None = None
     relation: ClassVar[NeighboringRelation] = RELATION
 
     @property
@@ -198,7 +204,7 @@ class GeneratorPlan:
     @property
     def counts(self) -> GaussianMechanism | None:
         """For the counts of groups by labels: a replaced row moves two of them by one."""
-        return self._of(_COUNTS_SHARE, math.sqrt(2.0)) if self.n_cells > 1 else None
+        return self._of(self.counts_share, math.sqrt(2.0)) if self.n_cells > 1 else None
 
     def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
         mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
@@ -211,7 +217,7 @@ class GeneratorPlan:
 
     def event_at(self, scale: float) -> DpEvent:
         """Everything, with this noise scale of the backend."""
-        extras = [mechanism.event for mechanism in (self.bins, self.counts) if mechanism is not None]
+        extras = [mechanism.event for mechanism in (self.bins, self.counts, self.gain) if mechanism is not None]
         return compose(*extras, self.backend.event_at(scale))
 
     @property
@@ -224,7 +230,8 @@ class GeneratorPlan:
         """The kinds of release, in words, for the ledger."""
         words = ["fine histograms of numbers"] if self.bins else []
         words += ["counts of groups and labels"] if self.counts else []
-        return (*words, *self.backend.releases)
+        gain = ["by how many rows the learner is ahead of the largest class"] if self.gain else []
+        return (*words, *self.backend.releases, *gain)
 
     def learn(self, rows: Rows, noise: NoiseSource, rng: np.random.Generator) -> Model:
         """Make the backend's releases."""

@@ -1,6 +1,7 @@
 """PFGuardGenerator: synthetic rows that are differentially private, balanced between groups and labels."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +24,7 @@ from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGA
 from skfairdp.generative._samplers import restricted
 from skfairdp.generative._schema_columns import raw_features, raw_table
 from skfairdp.generative._table_codec import TableCodec
+from skfairdp.generative._usefulness import TableForecast
 from skfairdp.generative._vector_codec import UnitCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import Schema
@@ -134,8 +136,8 @@ class PFGuardGenerator(PrivateEstimator):
     ((1000, 10), True, 500)
     """
 
-    #: Whether rows without labels are refused; set by whoever trains on what is sampled.
-    _needs_labels: bool = False
+    #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
+    _for_learner: bool = False
 
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
@@ -227,11 +229,16 @@ class PFGuardGenerator(PrivateEstimator):
         data = self._read(X, y, sensitive_features=sensitive_features, X_public=X_public)
         plan = self._plan(data)
         with self._spend(plan, data.reads) as noise:
-            encoder = data.encoder.settle(data.fine_counts, plan.bins, noise)
-            observed = self._release_rates(data, plan, noise)
-            rates = target_rates(observed, data.balance, data.label_rates)
-            rng = public_generator(self.random_state)
-            model = plan.learn(data.encoded(encoder, observed, rates), noise, rng)
+            self._release(data, plan, noise)
+        return self
+
+    def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> None:
+        """Release everything that is sampled from."""
+        encoder = data.encoder.settle(data.fine_counts, plan.bins, noise)
+        observed = self._release_rates(data, plan, noise)
+        rates = target_rates(observed, data.balance, data.label_rates)
+        rng = public_generator(self.random_state)
+        model = plan.learn(data.encoded(encoder, observed, rates), noise, rng)
         # Released values only from here on.
         self.model_: Model = model
         if self.label_rates == "fair" and data.balance == "group_and_label":
@@ -239,7 +246,6 @@ class PFGuardGenerator(PrivateEstimator):
         self.observed_rates_, self.rates_ = observed, rates
         self._codec, self._form, self._schema = encoder, data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
-        return self
 
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, X_public: Any = None) -> GeneratorData:
         self._validate_params()
@@ -247,9 +253,14 @@ class PFGuardGenerator(PrivateEstimator):
 
     def _plan(self, data: GeneratorData) -> GeneratorPlan:
         backend = BACKENDS[self.backend]() if isinstance(self.backend, str) else clone(self.backend)
-        return GeneratorPlan(
+        plan = GeneratorPlan(
             self.epsilon, self.delta, data.encoder.sensitivity, data.layout.n_cells, backend.plan(data.layout)
         )
+        if not self._for_learner:
+            return plan
+        forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        looks = len(data.cells) > 0  # not at rows that are read in chunks
+        return replace(plan, counts_share=forecast.counts_share, gain=forecast.gain if looks else None)
 
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> NDArray[np.float64]:
         """Shares of groups and labels from their noisy counts."""

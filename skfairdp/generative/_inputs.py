@@ -357,7 +357,7 @@ def _read_labels(
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None, Form | None]:
     """Codes of the private labels, the classes, and how labels are handed out."""
     n_rows, raw = len(features.rows), features.raw
-    if raw is not None and (y is not None or raw.schema.label in raw.numbers or estimator._needs_labels):
+    if raw is not None and (y is not None or raw.schema.label in raw.numbers or estimator._for_learner):
         classes, codes = read_classes(estimator, y, n_rows, reads, raw=raw)
         return codes, classes, Form("series", (raw.schema.label,))
     if y is None:

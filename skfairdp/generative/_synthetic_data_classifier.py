@@ -1,9 +1,9 @@
 """Private rows in, any learner out: a classifier trained on synthetic rows."""
 
 import inspect
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,20 +18,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
+from skfairdp._row_wise import row_wise_predictions
 from skfairdp._tables import GeneratorBackend
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._inputs import read_container
+from skfairdp.generative._inputs import GeneratorData, read_container
+from skfairdp.generative._table_codec import TableCodec
+from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import Plan, PrivacyLedger
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils import RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["SyntheticDataClassifier"]
 
 #: Fewer synthetic rows add noise of their own; more only take time.
 LEAST_SAMPLES = 20_000
+
+#: Synthetic rows on which a learner is asked whether it predicts one class only.
+_SHOWN = 2000
+
+#: What a refit keeps.
+_KEPT = (
+    "privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_default", "_forecast",
+    "_is_behind",
+)  # fmt: skip
 
 #: Stands for an argument that is left out, where None means something.
 UNCHANGED: Any = object()
@@ -48,7 +61,10 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     **Guarantee.** (ε, δ)-differential privacy for one *record*: its features, label and group. All of ε goes to the
     generator (:class:`PFGuardGenerator`); the learner sees synthetic rows only, so its fit, its constraint and its
-    parameters cost nothing more and may be searched over freely. No public rows are needed.
+    parameters cost nothing more and may be searched over freely. No public rows are needed. Where public numbers leave
+    it in doubt whether so few rows, at so small an ε, carry anything, a quarter of the squared cost of the same fit
+    buys one noisy number: by how many private rows the learner is ahead of the most frequent class. If that shows
+    nothing the most frequent class is predicted, and a UtilityWarning says what would do.
 
     Parameters
     ----------
@@ -61,6 +77,11 @@ class SyntheticDataClassifier(PrivateClassifier):
     {delta}
     backend : str or GeneratorBackend, default="marginals"
         Of the generator.
+    balance, label_rates : default=None
+        Of the generator: what it balances between groups. None is as in the private rows, for fairness is the learner's
+        part here.
+    codec : str or TableCodec, default="auto"
+        Of the generator: how columns are cut into bins.
     n_samples : int, default=None
         Synthetic rows to train on. None is as many as X has, and at least 20,000.
     bounds : dict of column to (low, high), or one pair for all, default=None
@@ -87,6 +108,11 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     {fit_raises}
 
+    Warns
+    -----
+    UtilityWarning
+        One class is predicted for every row.
+
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
@@ -108,8 +134,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         **{
             name: PFGuardGenerator._parameter_constraints[name]
             for name in (
-                "epsilon", "delta", "backend", "bounds", "categories", "dtypes", "classes", "groups",
-                "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
+                "epsilon", "delta", "backend", "balance", "label_rates", "codec", "bounds", "categories", "dtypes",
+                "classes", "groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
             )
         },
     }  # fmt: skip
@@ -126,6 +152,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         backend: str | GeneratorBackend = "marginals",
+        balance: str | None = None,
+        label_rates: str | Mapping[Any, Any] | None = None,
+        codec: str | TableCodec = "auto",
         n_samples: int | None = None,
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
@@ -142,6 +171,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.backend = backend
+        self.balance = balance
+        self.label_rates = label_rates
+        self.codec = codec
         self.n_samples = n_samples
         self.bounds = bounds
         self.categories = categories
@@ -180,16 +212,29 @@ class SyntheticDataClassifier(PrivateClassifier):
         schema_of(self)
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        learner, takes_groups = self._learner()
-        generator = self._generator().fit(X, y, sensitive_features=sensitive_features)
-        assert generator.classes_ is not None
-        self.privacy_, self.generator_, self.classes_ = generator.privacy_, generator, generator.classes_
-        self.n_features_in_ = generator.n_features_in_
-        if hasattr(generator, "feature_names_in_"):
-            self.feature_names_in_ = generator.feature_names_in_
+        learner = self._learner()
+        generator, problem = self._generator(), None
+        data = generator._read(X, y, sensitive_features=sensitive_features)
+        plan = generator._plan(data)
+        self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        self._is_behind = self._forecast.is_hopeless
+        with generator._spend(plan, data.reads) as noise:
+            generator._release(data, plan, noise)
+            self._adopt(generator, data)
+            try:
+                self._learn(*learner)  # synthetic rows only
+            except Exception as error:
+                problem = error
+            if plan.gain is not None:
+                ahead = 0 if problem is not None else self._rows_ahead(X, data.cells % data.layout.n_classes)
+                gain = float(plan.gain.release([float(ahead)], noise)[0])
+                self._is_behind = not self._forecast.is_ahead(gain)
         # Released values only from here on.
-        self._n_default = max(len(cast(Sized, X) if y is None else np.asarray(y)), LEAST_SAMPLES)
-        return self._learn(learner, takes_groups)
+        self.privacy_ = generator.privacy_
+        if problem is not None:
+            problem.add_note("The generator is released and paid for: train another learner on rows of generator_.")
+            raise problem
+        return self._give_way()
 
     def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> "SyntheticDataClassifier":
         """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
@@ -222,10 +267,19 @@ class SyntheticDataClassifier(PrivateClassifier):
         if estimator is not UNCHANGED:
             other.set_params(estimator=estimator)
         other.set_params(**changes)._validate_params()
-        for name in ("privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_default"):
+        for name in _KEPT:
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
-        return other._learn(*other._learner())
+        return other._learn(*other._learner())._give_way()
+
+    def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
+        """Keep a generator that is released, and what it knows of the columns."""
+        assert generator.classes_ is not None
+        self.generator_, self.classes_ = generator, generator.classes_
+        self.n_features_in_ = generator.n_features_in_
+        if hasattr(generator, "feature_names_in_"):
+            self.feature_names_in_ = generator.feature_names_in_
+        self._n_default = max(data.layout.n_rows, LEAST_SAMPLES)
 
     def _learn(self, learner: Any, takes_groups: bool) -> "SyntheticDataClassifier":
         """Train a learner on rows drawn from the generator."""
@@ -236,13 +290,31 @@ class SyntheticDataClassifier(PrivateClassifier):
         self.encoder_ = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=n_samples))
         given = {"sensitive_features": groups[0]} if takes_groups else {}
         codes = np.searchsorted(self.classes_, np.asarray(labels))  # fairlearn's reductions read 0 and 1 only
+        features = self.encoder_.transform(table)
+        released, every = generator.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
+        constant = DummyClassifier(strategy="prior").fit(every[:, None], every, sample_weight=released)
         if len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
-            learner, given = DummyClassifier(strategy="most_frequent"), {}
-        try:
-            self.estimator_ = learner.fit(self.encoder_.transform(table), codes, **given)
-        except Exception as error:
-            error.add_note("The generator is released and paid for: train another learner on rows of generator_.")
-            raise
+            learner, given = constant, {}
+        self.estimator_ = learner.fit(features, codes, **given)
+        self._constant, self._shown = constant, features[:_SHOWN]
+        return self
+
+    def _rows_ahead(self, X: Any, codes: NDArray[np.int64]) -> int:
+        """Private: by how many rows the learner is ahead of the most frequent class, each row judged by itself."""
+        predicted = row_wise_predictions(self, X, None, at_once=True)
+        position = {label: code for code, label in enumerate(self.classes_.tolist())}
+        right = np.array([position.get(label, -1) for label in predicted.tolist()]) == codes
+        usual = int(self.generator_.observed_rates_.sum(axis=0).argmax())
+        return int(np.count_nonzero(right)) - int(np.count_nonzero(codes == usual))
+
+    def _give_way(self) -> "SyntheticDataClassifier":
+        """Answer the most frequent class where the learner is not ahead of it, and say so wherever one class is all."""
+        if self._is_behind:
+            self.estimator_ = self._constant
+        answered = np.unique(self._codes(self._shown))
+        if len(answered) == 1 and len(self.classes_) > 1:
+            warn_caller(self._forecast.words(self.classes_[answered[0]], type(self).__name__), UtilityWarning)
+        del self._constant, self._shown
         return self
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:
@@ -251,11 +323,13 @@ class SyntheticDataClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "estimator_")
+        return np.asarray(self.classes_[self._codes(self._encoded(X))])
+
+    def _codes(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
         options: dict[str, Any] = {}
         if "random_state" in inspect.signature(self.estimator_.predict).parameters:  # a reduction of fairlearn
             options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
-        codes = np.asarray(self.estimator_.predict(self._encoded(X), **options)).astype(np.int64)
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.estimator_.predict(features, **options)).astype(np.int64)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
@@ -280,9 +354,8 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def _generator(self) -> PFGuardGenerator:
         shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
-        # As in the private rows: fairness is the learner's part here.
-        generator = PFGuardGenerator(**{name: getattr(self, name) for name in shared}, balance=None, label_rates=None)
-        generator._spends_as, generator._needs_labels = type(self).__name__, True
+        generator = PFGuardGenerator(**{name: getattr(self, name) for name in shared})
+        generator._spends_as, generator._for_learner = type(self).__name__, True
         return generator
 
     def _learner(self) -> tuple[Any, bool]:

@@ -1,6 +1,7 @@
 """What the two searches share after their fit: predictions, scores and attributes of the winner."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp.generative import PFGuardGenerator
 from skfairdp.privacy import PrivacySpent, StatesPrivacy
 from skfairdp.utils import NamedEstimator
 
@@ -31,6 +33,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     """Hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
 
     estimator: Any
+    bounds: Mapping[str, str] | None
     privacy_: PrivacySpent
     __metadata_request__fit = {
         "sensitive_features": True,
@@ -40,6 +43,15 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     }
     __metadata_request__score = {"sensitive_features": True}
 
+    def _validate_params(self) -> None:
+        if isinstance(self.estimator, PFGuardGenerator):
+            raise ValueError(
+                f"{type(self).__name__} scores predictions, and PFGuardGenerator makes none. Search "
+                "SyntheticDataClassifier(learner, ...), which takes the generator's parameters, trains the learner on "
+                "its rows and keeps it as best_estimator_.generator_."
+            )
+        super()._validate_params()
+
     def _forget(self) -> None:
         """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
@@ -48,11 +60,24 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     def _winner(self) -> Any:
         winner = getattr(self, "best_estimator_", None)
         if winner is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has no best estimator: it is not fitted, 'refit' is False, or no "
-                "candidate came out of the search."
-            )
+            raise NotFittedError(f"This {type(self).__name__} {self._lacks_winner()}")
         return winner
+
+    def _lacks_winner(self) -> str:
+        """Why there is none, and what to do."""
+        if not hasattr(self, "privacy_"):
+            return "instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
+        if getattr(self, "refit", True) is False:
+            return "has no best estimator, for 'refit' is False. Set refit=True and fit again."
+        if getattr(self, "best_index_", None) is None and self.bounds:
+            return (
+                f"has no best estimator: no candidate meets the bounds {dict(self.bounds)}. Loosen them, or take the "
+                "parameters of a point of pareto_table_ and fit them."
+            )
+        return (
+            "has no best estimator: no trial was made, no score is known, or the ledger could not pay for the refit. "
+            "Look at privacy_ and, of ParetoSearchCV, at cv_results_['status']."
+        )
 
     @property
     def epsilon_spent_(self) -> float:

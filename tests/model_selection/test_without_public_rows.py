@@ -8,7 +8,9 @@ from skfairdp import (
     FairDPSGDClassifier,
     FairPATEClassifier,
     ParetoSearchCV,
+    PFGuardGenerator,
     PrivacyLedger,
+    PrivateSearchCV,
     SyntheticDataClassifier,
     frontier,
 )
@@ -68,3 +70,20 @@ def test_refit_changes_what_is_free_and_nothing_else():
     assert other.privacy_ is model.privacy_ and len(ledger.entries) == 1
     with pytest.raises(ValueError, match="Got 'epsilon': fit again"):
         model.refit(epsilon=3.0)
+
+
+def test_a_search_over_a_generator_is_one_over_learners_of_its_rows():
+    """What the refusal of a bare generator names: its own parameters and downstream scores, with one ledger."""
+    ledger = PrivacyLedger()
+    grid = {"balance": [None, "group_and_label"], "estimator__C": [0.01, 1.0]}
+    search = ParetoSearchCV(synthetic(ledger=ledger), grid, cv=2, score_epsilon=2.0, scoring=("accuracy", "disparity"))
+    search.fit(SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features)
+    # Two generators, each of which serves both learners in every fold; then the winner's.
+    assert [entry.releases[0] for entry in ledger.entries] == ["2 fits, 2 candidates"] * 2 + ["refit of the winner"]
+    assert np.isfinite(search.pareto_table_[["accuracy", "disparity"]].to_numpy(float)).all()
+    generator = search.best_estimator_.generator_
+    assert generator.balance == search.best_params_["balance"] and len(generator.sample(7)) == 7
+    assert search.privacy_.epsilon > search.best_estimator_.privacy_.epsilon
+    for cls in (ParetoSearchCV, PrivateSearchCV):
+        with pytest.raises(ValueError, match=r"makes none. Search SyntheticDataClassifier\(learner, ...\)"):
+            cls(PFGuardGenerator(ledger=PrivacyLedger()), {"epsilon": [1.0]}).fit(SPLIT.X, SPLIT.y)

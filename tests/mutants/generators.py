@@ -11,7 +11,7 @@ from skfairdp._tables._backend import GeneratorPlan
 from skfairdp._tables._dataframes import as_numbers
 from skfairdp._tables._declared import Form
 from skfairdp._tables._marginals import MarginalsPlan
-from skfairdp.generative import PFGuardGenerator, _inputs
+from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _inputs
 from skfairdp.generative import _adversarial as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative import _table_codec as _codec
@@ -19,6 +19,7 @@ from skfairdp.generative._published import PATEGANPlan
 from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._streamed import StreamedTable
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
+from skfairdp.generative._usefulness import TableForecast
 from skfairdp.metrics import _synthetic
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
 from tests.mutants.harness import mutant, replace_everywhere
@@ -445,3 +446,35 @@ def chunks_that_count_twice_unnoticed(patch):
         return counts(Blind(**vars(self)), function, sizes)
 
     patch.setattr(StreamedTable, "_counts", planted)
+
+
+@mutant
+def the_gain_of_the_learner_is_not_charged(patch):
+    """Planted: a fit states tables and counts. Right: the look at how far the learner got costs as well."""
+    honest = GeneratorPlan.event_at
+    patch.setattr(GeneratorPlan, "event_at", lambda self, scale: honest(replace(self, gain=None), scale))
+
+
+@mutant
+def the_gain_of_the_learner_moves_by_one(patch):
+    """Planted: sensitivity one, as of a count. Right: two, where a row that was right becomes one that is wrong."""
+    honest = TableForecast.gain.fget
+
+    def gain(self):
+        found = honest(self)
+        return found and replace(found, sigma=found.sigma / 2, sensitivity=1.0)
+
+    patch.setattr(TableForecast, "gain", property(gain))
+
+
+@mutant
+def the_learner_gives_way_by_its_exact_gain(patch):
+    """Planted: the true number of rows it is ahead decides. Right: the released one."""
+    honest = SyntheticDataClassifier._rows_ahead
+
+    def rows_ahead(self, X, codes):
+        found = honest(self, X, codes)
+        patch.setattr(TableForecast, "is_ahead", lambda forecast, gain: found > 0)
+        return found
+
+    patch.setattr(SyntheticDataClassifier, "_rows_ahead", rows_ahead)

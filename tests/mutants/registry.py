@@ -29,6 +29,7 @@ RANDOMIZED_RESPONSE = tests_in("baselines.test_randomized_response")
 FAIR_BATCHES = tests_in("generative.test_fair_batches")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
+SYNTHETIC_USE = tests_in("generative.test_usefulness")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
@@ -391,6 +392,15 @@ NOTICED: dict[str, Noticed] = {
     ),
     "generators.gaps_downstream_of_two_groups_alone": also(
         METRICS_SYNTHETIC("test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three")
+    ),
+    "generators.the_gain_of_the_learner_is_not_charged": also(
+        SYNTHETIC_USE("test_tables_counts_and_the_look_together_cost_at_most_epsilon", n=400, epsilon=1.0)
+    ),
+    "generators.the_gain_of_the_learner_moves_by_one": also(
+        SYNTHETIC_USE("test_one_replaced_record_moves_the_gain_by_at_most_two")
+    ),
+    "generators.the_learner_gives_way_by_its_exact_gain": also(
+        SYNTHETIC_USE("test_given_the_releases_what_is_predicted_does_not_hang_on_the_rows")
     ),
     # ---- gradient.py --------------------------------------------------------------------------------------------
     "gradient.public_batch_through_the_per_sample_path": trap(

@@ -1,0 +1,128 @@
+"""What a learner can hope for from noisy tables, told from public numbers; and one noisy look at how far it got."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skfairdp._forecast import smallest
+from skfairdp._tables import RELATION, Layout
+from skfairdp.privacy import GaussianMechanism, gdp_mu
+
+__all__ = ["TableForecast"]
+
+#: Noise in the tables: from the first on a learner may end below the most frequent class, from the second on tables
+#: carry nothing. Of logistic tables with known rates (tests/test_never_useless.py).
+DOUBTFUL, HOPELESS = 0.01, 0.15
+COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
+USUAL_FOR_COUNTS, MOST_FOR_COUNTS, ALL_BUT = 0.02, 0.5, 0.85  # of the squared cost of the fit
+FOR_GAIN = 0.25
+EVIDENCE = 1.5  # standard deviations by which a learner has to be ahead
+
+
+@dataclass(frozen=True)
+class TableForecast:
+    """What tables of counts are going to tell a learner, by public numbers alone.
+
+    A replaced row moves the tables of d columns by ``√(2d)``, so the share of rows that have a value is off by
+    ``√(2d) / (μ n)``, and a rule that adds up d columns by √d of that.
+
+    Parameters
+    ----------
+    n_rows, n_columns, n_groups, n_classes : int
+    epsilon, delta : float
+        Of the fit.
+
+    Examples
+    --------
+    >>> from skfairdp.generative._usefulness import TableForecast
+    >>> forecast = TableForecast(1000, 8, 2, 2, epsilon=1.0, delta=1e-5)
+    >>> round(forecast.noise, 3), forecast.is_doubtful, forecast.is_hopeless
+    (0.042, True, False)
+    >>> forecast.enough_rows, forecast.enough_epsilon
+    (4300, 5.1)
+    """
+
+    n_rows: int
+    n_columns: int
+    n_groups: int
+    n_classes: int
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, layout: Layout, epsilon: float, delta: float) -> "TableForecast":
+        """For the public shape of a table."""
+        return cls(layout.n_rows, layout.n_columns, layout.n_groups, layout.n_classes, epsilon, delta)
+
+    @property
+    def _mu(self) -> float:
+        return gdp_mu(self.epsilon, self.delta)
+
+    @property
+    def noise(self) -> float:
+        """Noise beside what all columns together may tell."""
+        return math.sqrt(2.0) * self.n_columns / (self._mu * self.n_rows)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no learner is worth a look."""
+        return self.n_classes > 1 and self.noise > HOPELESS
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a learner has to show that it is ahead of the most frequent class."""
+        return self.n_classes > 1 and DOUBTFUL < self.noise <= HOPELESS
+
+    @property
+    def counts_share(self) -> float:
+        """Share of the squared cost for the counts of groups and labels, which have to name the most frequent class.
+
+        The noise in the share of a class adds up over the groups.
+        """
+        wanted = 2 * self.n_groups / (self.n_rows * COUNT_NOISE * self._mu) ** 2
+        most = ALL_BUT if self.is_hopeless else MOST_FOR_COUNTS
+        return max(USUAL_FOR_COUNTS, min(wanted, most)) if self.n_classes > 1 else USUAL_FOR_COUNTS
+
+    @property
+    def gain(self) -> GaussianMechanism | None:
+        """For the number of rows by which the learner is ahead: replacing a row moves it by two."""
+        if not self.is_doubtful:
+            return None
+        return GaussianMechanism(2 / (math.sqrt(FOR_GAIN) * self._mu), sensitivity=2.0, relation=RELATION)
+
+    def is_ahead(self, gain: float) -> bool:
+        """Whether a released gain is no luck of the noise."""
+        assert self.gain is not None
+        return gain > EVIDENCE * self.gain.sigma
+
+    @property
+    def enough_rows(self) -> int | None:
+        """Rows from which no look is needed, to two digits; None where they are too many."""
+        found = smallest(lambda n: replace(self, n_rows=int(n)).noise <= DOUBTFUL, float(self.n_rows), 1e8)
+        return None if found is None else int(found)
+
+    @property
+    def enough_epsilon(self) -> float | None:
+        """The ε from which no look is needed, to two digits; None where it is too large."""
+        return smallest(lambda epsilon: replace(self, epsilon=epsilon).noise <= DOUBTFUL, self.epsilon, 1e3)
+
+    def words(self, predicted: Any, owner: str) -> str:
+        """Return the warning, for the class that is predicted for every row."""
+        opening = f"{owner} predicts the class {predicted} for every row"
+        if not (self.is_doubtful or self.is_hopeless):
+            return (
+                f"{opening}: on the rows that its generator makes the learner found nothing better. Take another "
+                f"'estimator', or raise 'epsilon' ({self.epsilon:g})."
+            )
+        ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
+        ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
+        why = (
+            "no learner is worth a look"
+            if self.is_hopeless
+            else "by a released count nothing clearly better was learned"
+        )
+        return (
+            f"{opening}: {why}. {self.n_columns} columns, {self.n_rows:,} private rows and epsilon={self.epsilon:g} "
+            f"leave the tables with {self.noise:.2g} of noise, and above {DOUBTFUL:g} they often carry nothing. "
+            f"{' or '.join(ways) or 'A larger delta'} would do."
+        )

@@ -1,0 +1,157 @@
+"""Rows that carry nothing: the learner gives way to the most frequent class by released numbers alone, and says so."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from skfairdp import PFGuardGenerator, SyntheticDataClassifier
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.generative._usefulness import DOUBTFUL, HOPELESS, TableForecast
+from skfairdp.privacy import GaussianMechanism, compose, epsilon_of
+from tests._tools.sources import recording_noise
+
+GIVEN = {"bounds": (-6.0, 6.0), "groups": ["f", "m"], "n_samples": 500, "random_state": 0}
+
+
+def noise_table(n, n_features=4, n_classes=2, seed=0):
+    """Features that say nothing about the classes; the last class is the most frequent."""
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1.0, n_classes + 1) ** 2
+    y = rng.choice(n_classes, size=n, p=shares / shares.sum())
+    return rng.normal(size=(n, n_features)), y, np.where(rng.random(n) < 0.5, "f", "m")
+
+
+def clear_table(n, seed=0):
+    X, _, groups = noise_table(n, seed=seed)
+    return X, (X[:, 0] > 0.5).astype(int), groups
+
+
+def forecast(n=600, n_columns=4, n_classes=2, epsilon=1.0):
+    return TableForecast(n, n_columns, 2, n_classes, epsilon, 1e-5)
+
+
+def classifier(learner=None, **given):
+    return SyntheticDataClassifier(learner or LogisticRegression(), **{**GIVEN, "classes": [0, 1], **given})
+
+
+def planned(model, table):
+    X, y, groups = table
+    return model._plan(model._read(X, y, sensitive_features=groups))
+
+
+def fitted(model, table, **recording):
+    X, y, groups = table
+    with recording_noise(**recording) as record, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        return model.fit(X, y, sensitive_features=groups), record
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("n", [60, 400, 1200])
+def test_tables_counts_and_the_look_together_cost_at_most_epsilon(n, epsilon):
+    plan = planned(classifier(epsilon=epsilon), noise_table(n))
+    parts = [m.event for m in (plan.bins, plan.counts, plan.gain) if m is not None]
+    together = compose(*parts, plan.backend.event_at(plan.scale))
+    assert 0.98 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
+    _, record = fitted(classifier(epsilon=epsilon), noise_table(n), entropy=0)
+    released = [r.mechanism for r in record.of(GaussianMechanism)]
+    assert (plan.gain in released) == (plan.gain is not None) and plan.counts in released
+    assert epsilon_of(compose(*(m.event for m in released)), 1e-5) <= epsilon
+
+
+def test_public_numbers_alone_decide_whether_there_is_a_look():
+    assert forecast().is_doubtful and forecast().gain is not None
+    assert forecast(n=60, epsilon=0.5).is_hopeless and forecast(n=60, epsilon=0.5).gain is None
+    clear = forecast(n=20_000)
+    assert not (clear.is_doubtful or clear.is_hopeless) and clear.gain is None and clear.counts_share == 0.02
+    assert not (forecast(n_classes=1).is_doubtful or forecast(n=9, n_classes=1).is_hopeless)
+    for table in (noise_table(600), clear_table(600)):
+        plan = planned(classifier(), table)
+        assert plan.gain == forecast().gain and plan.counts_share == forecast().counts_share
+    alone = PFGuardGenerator(**{k: v for k, v in GIVEN.items() if k != "n_samples"}, classes=[0, 1], balance=None)
+    assert planned(alone, noise_table(600)).gain is None  # a generator has no learner
+
+
+def test_one_replaced_record_moves_the_gain_by_at_most_two():
+    X, y, groups = clear_table(300)
+    given = {"n": 300, "epsilon": 4.0}
+    _, record = fitted(classifier(epsilon=4.0), (X, y, groups), entropy=0)
+    moved = []
+    for i in [*np.argsort(-X[:, 0])[:6], *range(6)]:  # where the rarer class is predicted, and anywhere
+        other = X, y.copy(), groups
+        other[1][i] = 1 - y[i]
+        _, theirs = fitted(classifier(epsilon=4.0), other, entropy=0, replay=record)
+        mine, found = (np.asarray(r.releases[-1].private[0], dtype=float) for r in (record, theirs))
+        moved.append(np.abs(mine - found).max())
+    assert record.releases[-1].mechanism == forecast(**given).gain and forecast(**given).gain.sensitivity == 2
+    assert max(moved) == 2  # a row that only the learner gets right, and then only the most frequent class
+
+
+@pytest.mark.parametrize("n", [60, 500])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n, n_classes):
+    names = np.array(["few", "more", "most"][3 - n_classes :])
+    X, y, groups = noise_table(n, n_classes=n_classes)
+    model = SyntheticDataClassifier(DecisionTreeClassifier(), classes=names, **GIVEN)
+    would_do = r"the class most for every row.*[\d,]+ private rows or epsilon=[\d.]+ would do"
+    with pytest.warns(UtilityWarning, match=would_do), recording_noise(entropy=3):
+        model.fit(X, names[y], sensitive_features=groups)
+    assert set(model.predict(X)) == {"most"}
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    with pytest.warns(UtilityWarning, match="the class most for every row"):
+        other = model.refit(LogisticRegression())
+    assert set(other.predict(X)) == {"most"}
+
+
+def test_a_learner_that_is_clearly_ahead_is_kept_without_a_word():
+    X, y, groups = clear_table(1200)
+    model = classifier(epsilon=1.5)
+    assert planned(model, (X, y, groups)).gain is not None
+    with recording_noise(entropy=0), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, sensitive_features=groups)
+    assert isinstance(model.estimator_, LogisticRegression) and model.score(X, y) > 0.8
+    assert isinstance(model.refit(estimator__C=0.1).estimator_, LogisticRegression)
+
+
+def test_given_the_releases_what_is_predicted_does_not_hang_on_the_rows():
+    X, y, groups = clear_table(1200)
+    model, record = fitted(classifier(epsilon=1.5), (X, y, groups), entropy=0)
+    other, _ = fitted(classifier(epsilon=1.5), (X[::-1], 0 * y, groups), entropy=0, replay=record)
+    assert len(np.unique(model.predict(X))) == 2
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+
+
+def test_the_rows_and_epsilon_told_are_enough_and_no_more_than_needed():
+    for one in (forecast(), forecast(n=60, epsilon=0.5)):
+        assert forecast(n=one.enough_rows, epsilon=one.epsilon).noise <= DOUBTFUL
+        assert forecast(n=int(0.9 * one.enough_rows), epsilon=one.epsilon).noise > DOUBTFUL
+        assert forecast(n=one.n_rows, epsilon=one.enough_epsilon).noise <= DOUBTFUL < HOPELESS
+
+
+def test_a_constraint_of_fairlearn_is_looked_at_in_one_call():
+    from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+
+    fair = ExponentiatedGradient(LogisticRegression(), DemographicParity(), max_iter=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fairlearn's own, about pandas
+        model, record = fitted(classifier(fair, epsilon=1.5), clear_table(1200), entropy=0)
+    assert record.releases[-1].mechanism == forecast(n=1200, epsilon=1.5).gain
+    assert set(model.predict(clear_table(50)[0])) <= {0, 1}
+
+
+class Fails(LogisticRegression):
+    def fit(self, X, y):
+        raise ArithmeticError("of synthetic rows")
+
+
+def test_a_learner_that_fails_costs_and_releases_what_any_other_does():
+    X, y, groups = clear_table(600)
+    model = classifier(Fails())
+    with recording_noise(entropy=0) as record, pytest.raises(ArithmeticError, match="of synthetic rows") as told:
+        model.fit(X, y, sensitive_features=groups)
+    assert record.releases[-1].mechanism == forecast().gain and model.privacy_.epsilon <= 1.0
+    assert "train another learner" in told.value.__notes__[0] and len(model.generator_.sample(5)) == 5
