@@ -108,11 +108,13 @@ class MatrixColumn:
 
     # ------------------------------------------------------------------ post-processing of released counts
 
-    def settled(self, noisy: NDArray[np.float64], evidence: float, n_bins: int) -> "MatrixColumn":
+    def settled(self, noisy: NDArray[np.float64], evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
         """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
 
         Single values that hold much are bins of their own. Where there are no bounds, the first and the last bin whose
-        count is above ``evidence``, which noise alone hardly reaches, are taken for them.
+        count is above ``evidence``, which noise alone hardly reaches, are taken for them. If less than half of the rows
+        are between those, the others are where the noise hides them, and as likely nearer to 0 or on its other side:
+        the bins are then equally wide, as far as the furthest of these on both sides.
         """
         grid = self.grid
         occupied = np.flatnonzero(noisy > evidence)
@@ -126,6 +128,9 @@ class MatrixColumn:
             low, high = grid[occupied[0]], ends[occupied[-1]]
             if ends[occupied[-1]] <= np.nextafter(grid[occupied[-1]], np.inf):  # a single value
                 high = grid[occupied[-1]]
+            if masses.sum() < n_rows / 2:
+                reach = max(abs(float(low)), abs(float(high)))
+                return self._with_starts(np.linspace(-reach, reach, n_bins + 1)[:-1], reach)
         found = np.unique(np.concatenate([[low], *starts]))
         return self._with_starts(found[(found >= low) & (found <= high)], high)
 

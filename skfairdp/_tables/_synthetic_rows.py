@@ -278,7 +278,7 @@ class SyntheticRowsPlan:
         # taken for occupied would stretch a whole column.
         evidence = float(norm.isf(1e-4 / sum(map(len, counts)))) * self.bins.sigma
         for j, line in zip(self.numbers, noisy, strict=True):
-            columns[j] = columns[j].settled(line, evidence, self.usual_bins)
+            columns[j] = columns[j].settled(line, evidence, self.usual_bins, self.layout.n_rows)
         return columns
 
     def _observed(self, cells: NDArray[np.int64], noise: NoiseSource) -> tuple[NDArray[np.float64], int]:

@@ -73,9 +73,9 @@ def ranges_read_from_the_private_rows(patch):
         kept.append(self.entries(X))
         return honest_counts(self, X)
 
-    def settled(self, noisy, evidence, n_bins):
+    def settled(self, noisy, evidence, n_bins, n_rows):
         values = kept.pop(0)
-        return honest_settled(self, noisy, evidence, n_bins)._with_starts(
+        return honest_settled(self, noisy, evidence, n_bins, n_rows)._with_starts(
             np.linspace(values.min(), values.max(), n_bins + 1)[:-1], float(values.max())
         )
 

@@ -202,3 +202,18 @@ def test_dp_sgd_takes_parity_from_the_private_rows_where_there_are_no_public_one
     assert plans[0].event == plans[1].event
     with pytest.raises(ValueError, match="needs public rows"):
         model.set_params(parity="public_penalty").planned_privacy(X, y, sensitive_features=groups)
+
+
+def test_rows_are_sampled_on_both_sides_where_noise_hides_one():
+    """Where only [1, 2) shows above the noise, a column of numbers around 0 is not taken to lie in [1, 2) alone."""
+    from skfairdp._tables._matrix import number_column
+
+    column, rng = number_column((0,), None, None), np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1))
+    counts = column.counts(X)
+    shown = np.where(np.arange(len(column.grid)) == np.searchsorted(column.grid, 1.5) - 1, 700.0, 0.0)
+    hidden = column.settled(shown, evidence=600.0, n_bins=8, n_rows=4000)
+    np.testing.assert_allclose(hidden.coding.starts, np.linspace(-2, 2, 9)[:-1])
+    clear = column.settled(counts.astype(float), evidence=20.0, n_bins=8, n_rows=4000)
+    few = column.settled(shown, evidence=600.0, n_bins=8, n_rows=1000)  # most rows are seen, and they are there
+    assert clear.coding.starts.min() < -2 and few.coding.starts.min() >= 1.0
