@@ -1,0 +1,155 @@
+"""Workers and drivers that are killed: the ledger holds what was drawn, nothing else was let out, no fit is half done.
+
+The rule: a fit is charged when its first noise is drawn. What dies before has cost nothing, what dies after costs all.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skfairdp import KeyedRows, PrivacyLedger
+from tests._tools.sources import recording_noise
+from tests.rows.test_streamed_generator import generator, table
+from tests.rows.test_streamed_teachers import fair_pate, votes
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
+]
+
+DRIVER = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+from skfairdp import PrivacyLedger
+from skfairdp._rows._chunks import FrameRows
+from tests.rows.test_streamed_dpsgd import model
+from tests.rows.test_streamed_generator import generator, table
+from tests.rows.test_streamed_teachers import fair_pate
+from skfairdp.privacy import NoiseSource
+
+path, who, when = sys.argv[1:]
+release, passes = NoiseSource.release, []
+
+def dies_after(*args, **kwargs):
+    release(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Rows(FrameRows):
+    def each(self, function):
+        if when == "reading":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().each(function)
+
+if when == "the first noise":
+    NoiseSource.release = dies_after
+ledger = PrivacyLedger(9.0, delta=1e-3, path=path)
+made = {"generator": generator, "teachers": fair_pate, "gradients": model}[who](ledger=ledger)
+print("begun", flush=True)
+made.fit(Rows(table(), 500))
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("who", ["generator", "teachers", "gradients"])
+@pytest.mark.parametrize(("when", "charged"), [("reading", 0), ("the first noise", 1)])
+def test_a_driver_that_is_killed_has_paid_if_and_only_if_noise_was_drawn(who, when, charged, tmp_path):
+    path, place = tmp_path / "ledger.jsonl", tmp_path / "temporary"
+    place.mkdir()
+    PrivacyLedger(9.0, delta=1e-3, path=path)
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(path), who, when],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+        env={**os.environ, "TMPDIR": str(place), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL and done.stdout == "begun\n", done.stderr
+    assert len(PrivacyLedger(9.0, delta=1e-3, path=path).entries) == charged
+    assert not [file for file in place.rglob("*") if file.is_file()]
+
+
+class Deadly(DecisionTreeClassifier):
+    """Kills the process in which it is fitted, unless that is the driver or as many have died as should."""
+
+    def __init__(self, folder="", driver=0, deaths=0, max_depth=3, random_state=0):
+        super().__init__(max_depth=max_depth, random_state=random_state)
+        self.folder, self.driver, self.deaths = folder, driver, deaths
+
+    def fit(self, X, y):
+        died = len(list(Path(self.folder).iterdir()))
+        if os.getpid() != self.driver and died < self.deaths:
+            (Path(self.folder) / f"{died}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(X, y)
+
+
+def deadly_partition(j, folder, driver, reads):
+    """The rows of a partition; a worker that reads one for the last time allowed dies, again and again."""
+    seen = Path(folder) / f"{j}"
+    with seen.open("a") as file:
+        file.write(".")
+    if os.getpid() != driver and seen.stat().st_size > reads:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return table().iloc[j::3]
+
+
+@pytest.fixture
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="needs dask and distributed")
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        distributed.Client(workers),
+    ):
+        yield distributed
+
+
+@pytest.mark.dask
+def test_a_worker_that_is_killed_in_training_is_replaced_and_its_teachers_vote_once(cluster, tmp_path):
+    import dask.dataframe as frames
+
+    folder = tmp_path / "deaths"
+    folder.mkdir()
+    expected = votes(KeyedRows(table(), key="id"), teacher=Deadly(str(folder), os.getpid()))
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-3)
+    found = votes(
+        KeyedRows(frames.from_pandas(table(), npartitions=3), key="id"),
+        teacher=Deadly(str(folder), os.getpid(), deaths=1), ledger=ledger,
+    )  # fmt: skip
+    assert len(list(folder.iterdir())) == 1 and len(ledger.entries) == 1
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.dask
+def test_workers_that_all_die_in_training_end_the_fit_before_anything_is_released_or_spent(cluster, tmp_path):
+    import dask.dataframe as frames
+
+    folder = tmp_path / "deaths"
+    folder.mkdir()
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-3)
+    model = fair_pate(teacher=Deadly(str(folder), os.getpid(), deaths=99), ledger=ledger)
+    with recording_noise() as record, pytest.raises(cluster.KilledWorker):
+        model.fit(KeyedRows(frames.from_pandas(table(), npartitions=3), key="id"))
+    assert not record.releases and not ledger.entries and not hasattr(model, "student_")
+
+
+@pytest.mark.dask
+def test_workers_that_die_after_the_first_noise_leave_the_ledger_charged_and_no_half_fit(cluster, tmp_path):
+    import dask.dataframe as frames
+
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-3)
+    model = generator(ledger=ledger)
+    # Read to count rows, for the ranges of numbers, and (after noise) for the tables.
+    frame = frames.from_map(deadly_partition, range(3), folder=str(tmp_path), driver=os.getpid(), reads=2,
+                            meta=table().iloc[:0])  # fmt: skip
+    with recording_noise() as record, pytest.raises(cluster.KilledWorker):
+        model.fit(frame)
+    assert record.releases and len(ledger.entries) == 1
+    assert not hasattr(model, "model_") and not hasattr(model, "rates_")
