@@ -679,3 +679,103 @@ def audited_one_run(record: Record) -> str:
         for row in record["one_run"]
     ]
     return table(["canaries", "ε certified", "at least", "ratio", "at least, alone", "right guesses"], rows)
+
+
+# ---------------------------------------------------------------- the arena
+
+ROWS = {"none": "no public rows", "public": "unlabelled public rows"}
+SEES = {"blind": "blind to groups", "aware": "sees groups"}
+
+
+def arena(record: Record) -> str:
+    """One row a competition: the best of ours, the best glue, and by how much the first is ahead."""
+    lines = []
+    for one in record["competitions"]:
+        best = {kind: next(r for r in one["ranking"] if r["kind"] == kind) for kind in ("ours", "glue")}
+        lines.append(
+            [
+                TITLES.get(one["data"], one["data"]),
+                f"{ROWS[one['rows']]}, {SEES[one['sees']]}",
+                f"{one['epsilon']:g}",
+                *(f"{row['method']}, {value(row['hypervolume'], 1)}" for row in best.values()),
+                signed(one["ahead_by"]),
+            ]
+        )
+    return table(["data", "competition", "ε", "best of ours", "best glue", "ahead by"], lines, words=5)
+
+
+def arena_single(record: Record) -> str:
+    """One row an estimator of ours: how often it is level or ahead, and where it is furthest behind."""
+    lines = []
+    for row in record["single"]:
+        where = row["worst_where"]
+        place = f"{TITLES.get(where['data'], where['data'])}, ε = {where['epsilon']:g}, {ROWS[where['rows']]}"
+        place += f", {SEES[where['sees']]}"
+        lines.append(
+            [
+                row["method"],
+                f"{row['not_below']} of {row['competitions']}",
+                signed(row["worst"]),
+                place,
+            ]
+        )
+    return table(["estimator", "level or ahead", "furthest behind", "where"], lines)
+
+
+def arena_goals(record: Record) -> str:
+    """One row a goal and place, those that are missed first."""
+    lines = [
+        [
+            row["goal"],
+            f"{TITLES.get(row['data'], row['data'])}, ε = {row['epsilon']:g}, {ROWS[row['rows']]}",
+            "–" if row["reached"] is None else short(row["reached"]),
+            short(row["asked"]),
+            "met"
+            if row["met"]
+            else "no setting that fair"
+            if row["missing"] is None
+            else f"missed by {short(row['missing'])}",
+        ]
+        for row in sorted(record["goals"], key=lambda row: row["met"])
+    ]
+    return table(["goal", "where", "reached", "asked", ""], lines, words=2)
+
+
+def arena_verdict(record: Record) -> str:
+    """Who is ahead, in words."""
+    found = record["competitions"]
+    seeds = len(record["seeds"])
+    ahead = [one for one in found if one["ahead_by"]["mean"] > 0]
+    words = [f"In {len(ahead)} of {len(found)} competitions the best of ours has the larger hypervolume."]
+    behind = sorted((one for one in found if one not in ahead), key=lambda one: one["ahead_by"]["mean"])
+    if behind:
+        worst = behind[0]
+        words.append(
+            f"The furthest behind is {worst['ours']} on {TITLES.get(worst['data'], worst['data'])} "
+            f"({ROWS[worst['rows']]}, {SEES[worst['sees']]}, ε = {worst['epsilon']:g}): "
+            f"{abs(worst['ahead_by']['mean']):.1f} behind {worst['theirs']}."
+        )
+    single = record["single"][0]
+    level = f"{single['not_below']} of {single['competitions']}"
+    words.append(
+        f"No single estimator is level everywhere: the nearest to it is {single['method']}, level or ahead in {level}."
+        if single["not_below"] < single["competitions"]
+        else f"{single['method']} alone is level or ahead in all of them."
+    )
+    missed = [row for row in record["goals"] if not row["met"]]
+    words.append(f"Of {len(record['goals'])} checks of accuracy and AUROC, {len(missed)} are missed.")
+    if seeds == 1:
+        words.append("With one seed there are no standard errors: differences of a few units may be chance.")
+    return " ".join(words)
+
+
+def arena_left_out(record: Record) -> str:
+    """Work that failed, in words."""
+    lines = [f"* {row['unit']} on {row['data']}, ε = {row['epsilon']:g}: {row['failed']}" for row in record["failed"]]
+    return "\n".join(lines) or "* nothing"
+
+
+def signed(entry: Record) -> str:
+    """A difference with its sign, in units of 10⁻⁴."""
+    error = entry["standard_error"]
+    return f"{entry['mean']:+.1f}" + ("" if error is None else f" ± {error:.1f}")

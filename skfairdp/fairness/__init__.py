@@ -3,7 +3,7 @@
 from skfairdp.fairness._constraints import NOTIONS, ConstraintColumn, FairnessConstraints, read_constraints
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity, rejection_rates, tally
 from skfairdp.fairness._gate import FairnessGate
-from skfairdp.fairness._rate_bounds import rate_bounds, violation_bounds
+from skfairdp.fairness._rate_bounds import parity_bound, rate_bounds, violation_bounds
 from skfairdp.fairness._rates import (
     RATE_NOTIONS,
     RATES,
@@ -26,6 +26,7 @@ __all__ = [
     "RateParity",
     "disparities",
     "largest_disparity",
+    "parity_bound",
     "rate_bounds",
     "read_constraints",
     "read_rate_constraints",

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-from skfairdp.fairness._rates import RateConstraints
+from skfairdp.fairness._rates import RateConstraints, RateParity
 
-__all__ = ["rate_bounds", "violation_bounds"]
+__all__ = ["parity_bound", "rate_bounds", "violation_bounds"]
 
 Array = NDArray[np.float64]
 
@@ -48,6 +48,35 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
         step = half_step[groups, rates].min()
         found[j] = np.quantile(left, level) + step - constraints.bounds[j]
     return found
+
+
+def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> float:
+    """Upper confidence bound on the largest difference between two groups' rates of being given a class.
+
+    Parameters
+    ----------
+    counts : array-like of shape (n_groups, n_classes)
+        Answers to independent rows that the answers do not follow from.
+    level : float, default=0.95
+    noise : float, default=0.0
+        Standard deviation of the Gaussian noise that each count has.
+
+    Returns
+    -------
+    float
+        NaN where there are fewer than two groups.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import parity_bound
+    >>> round(parity_bound([[300, 100], [350, 50]]), 2), round(parity_bound([[300, 100], [350, 50]], noise=20.0), 2)
+    (0.17, 0.26)
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    if len(table) < 2:
+        return float("nan")
+    constraints = RateConstraints((RateParity("selection_rate", 0.0),), range(len(table)), range(table.shape[1]))
+    return float(violation_bounds(constraints, table[:, None, :], level=level, noise=noise).max())
 
 
 def rate_bounds(

@@ -11,6 +11,7 @@ import pandas as pd
 from skfairdp._docs import shared_docs
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 from skfairdp.inspection._frontier_surface import draw_surface
+from skfairdp.inspection._frontier_whiskers import draw_whiskers, has_whiskers
 from skfairdp.inspection._html import write_frontier_page
 from skfairdp.model_selection import join_frontiers, measure_estimators
 
@@ -274,6 +275,7 @@ class ParetoFrontierDisplay:
         (x_label, x_less), (y_label, y_less) = _AXES[self.x], _AXES[self.y]
         for level, color in zip(part.levels, level_colors(len(part.levels), "light"), strict=True):
             rows = part.rows[part.rows["epsilon"] == level]
+            draw_whiskers(ax, rows, self.x, self.y, color)
             how = rows.apply(refusal_kind, axis=1)
             for kind, (marker, area, _) in _KINDS.items():
                 mine = rows[how == kind]
@@ -301,6 +303,8 @@ class ParetoFrontierDisplay:
                 ax.scatter([], [], s=0.8 * area, marker=marker, facecolor=face, edgecolor=soft, label=label)
         if not part.rows["non_dominated"].astype(bool).all():
             ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
+        if has_whiskers(part.rows, self.x, self.y):
+            ax.plot([], [], color=soft, linewidth=1.0, alpha=0.6, label="gap at most, 95 % confidence")
         for one in part.references:
             self._compare(ax, one, ink, soft)
         if legend:

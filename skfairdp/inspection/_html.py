@@ -122,6 +122,7 @@ def _point(j: int, row: Mapping[Any, Any], part: Part) -> dict[str, Any]:
         "idp3": bool(row["idp3"]),
         "kind": refusal_kind(row),
         "gap": _finite(row["disparity"]),
+        "bound": _finite(row.get("gap_bound", math.nan)),
         "accuracy": _finite(row["accuracy"]),
         "coverage": float(row["coverage"]),
         "best": bool(row["non_dominated"]),

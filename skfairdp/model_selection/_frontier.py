@@ -105,8 +105,10 @@ def frontier(
         ``student_gamma`` (what the student was held to), ``lam`` (NaN where γ was swept), ``idp3``, ``disparity``
         (demographic, each group against all others, over the answered rows), ``accuracy`` (of the answered rows),
         ``coverage`` (share of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the
-        same guarantee) and
-        ``params``. ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
+        same guarantee), ``params`` and ``gap_bound``, which the difference between any two groups exceeds in the
+        population with a chance of 5 % only, if the test rows are independent draws that no model has seen (NaN where
+        answers are refused).
+        ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
         ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one kind only,
         ``attrs`` has these five as well. ``attrs["references"]`` has accuracy and gap of marks to compare with: the
         commonest class of the test rows for everybody, and ``reference``.
@@ -168,7 +170,7 @@ def _public_rows(X_public: Any, groups: Any) -> PublicData | None:
 def _as_frame(
     rows: list[dict[str, Any]], guarantees: list[dict[str, Any]], n_test: int, references: list[dict[str, Any]]
 ) -> pd.DataFrame:
-    frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
     frame["non_dominated"] = mark_non_dominated(frame)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs.update(n_test=n_test, references=references)

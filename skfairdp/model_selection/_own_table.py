@@ -11,7 +11,7 @@ from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp.fairness import largest_disparity
+from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated
 from skfairdp.privacy import (
@@ -45,7 +45,8 @@ class OwnFrontier:
     Parameters
     ----------
     frame : DataFrame
-        As of ``frontier``; all figures are noisy.
+        As of ``frontier``; all figures are noisy. ``gap_bound`` takes the noise into account, and is of the groups that
+        the noise does not hide, as many as ``groups_seen``.
     schema : Schema
     privacy : PrivacySpent
         Of everything: rows that models learned from, and rows that they were measured on.
@@ -237,7 +238,8 @@ class _Figures:
         n_groups, n_classes = len(self.schema.group_values), len(place)
         counts = np.zeros((n_groups, n_classes, n_classes))
         np.add.at(counts, (groups, labels, predicted), 1.0)
-        noisy = np.maximum(self.mechanism.release(counts, noise), 0.0)
+        released = self.mechanism.release(counts, noise)
+        noisy = np.maximum(released, 0.0)
         seen = noisy.sum(axis=(1, 2)) > 20 * self.mechanism.sigma * n_classes
         total = max(float(noisy.sum()), 1.0)
         by_class = noisy.sum(axis=(0, 2))
@@ -246,6 +248,7 @@ class _Figures:
             "disparity": largest_disparity(np.rint(noisy.sum(axis=1)[seen]).astype(np.int64))
             if seen.sum() > 1
             else 0.0,
+            "gap_bound": parity_bound(released.sum(axis=1)[seen], noise=self.mechanism.sigma * math.sqrt(n_classes)),
             "coverage": 1.0,
             "majority": float(by_class.max()) / total,
             "groups_seen": int(seen.sum()),
@@ -293,7 +296,7 @@ def _result(
         event, delta, protects=_RELATION.protects, neighboring_relation=_RELATION,
         public=public_facts(reads, _RELATION),
     )  # fmt: skip
-    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "groups_seen"])
+    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound", "groups_seen"])
     frame["non_dominated"] = mark_non_dominated(frame)
     record = guarantee_record(_RELATION.protects, _RELATION, delta, privacy.epsilon, n_fits)
     common = {

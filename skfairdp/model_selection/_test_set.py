@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp.fairness import largest_disparity, tally
+from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection._frame import as_gamma, guarantee_record, mark_non_dominated
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import PrivacySpent
@@ -65,12 +65,14 @@ class EvaluationSet:
         classes = list(known_classes)
         answered = np.isin(predicted, classes)
         if not answered.any():
-            return {"accuracy": math.nan, "disparity": math.nan, "coverage": 0.0}
+            return {"accuracy": math.nan, "disparity": math.nan, "gap_bound": math.nan, "coverage": 0.0}
         columns = np.array([classes.index(label) for label in predicted[answered].tolist()])
         counts = tally(self.codes[answered], columns, (int(self.codes.max()) + 1, len(classes)))
         return {
             "accuracy": float(np.mean(predicted[answered] == self.y[answered])),
             "disparity": largest_disparity(counts),
+            # what is refused follows from the rows before it: these answers are no independent draws
+            "gap_bound": parity_bound(counts) if answered.all() else math.nan,
             "coverage": float(answered.mean()),
         }
 

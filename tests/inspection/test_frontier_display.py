@@ -357,3 +357,18 @@ def test_page_says_where_figures_of_a_search_come_from():
     page = frontier_page(frame)
     assert "public rows with labels, not covered by ε" in page and "share one" in page
     assert "test rows" in frontier_page(make_frame())
+
+
+def test_a_whisker_leads_from_each_gap_to_its_bound_and_stretches_no_axis():
+    from matplotlib.collections import LineCollection
+
+    frame = make_frame()
+    bounded = frame.assign(gap_bound=frame["disparity"] + 0.5)
+    plain, ax = (ParetoFrontierDisplay.from_frame(one).ax_ for one in (frame, bounded))
+    lines = [path.vertices for c in ax.collections if isinstance(c, LineCollection) for path in c.get_paths()]
+    assert len(lines) == len(frame)
+    np.testing.assert_allclose(sorted(line[1, 0] - line[0, 0] for line in lines), 0.5)
+    assert "gap at most, 95 % confidence" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert ax.get_xlim() == plain.get_xlim() and not any(isinstance(c, LineCollection) for c in plain.collections)
+    other = ParetoFrontierDisplay.from_frame(bounded, x="epsilon", y="accuracy").ax_
+    assert not any(isinstance(c, LineCollection) for c in other.collections)

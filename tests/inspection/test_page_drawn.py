@@ -172,3 +172,18 @@ def test_figures_on_the_axis_are_the_places_of_the_ticks():
     ax.figure.canvas.draw()
     for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
         assert float(label.get_text().replace("\N{MINUS SIGN}", "-")) == pytest.approx(place, abs=1e-9)
+
+
+@needs_node
+def test_a_whisker_leads_from_a_gap_to_its_bound_and_ends_at_the_edge(tmp_path):
+    frame = make_frame()
+    frame["gap_bound"] = frame["disparity"] + np.where(np.arange(len(frame)) % 2, 0.01, 0.9)
+    frame.loc[0, "gap_bound"] = math.nan
+    page = drawn(tmp_path, frame)
+    svg = next(node for node in nodes(page) if node["tag"] == "svg")
+    lines = of_class(svg, "whisker")
+    wide = float(svg["viewBox"].split()[2])
+    assert len(lines) == len(frame) - 1
+    assert all(float(line["x1"]) < float(line["x2"]) <= wide and line["y1"] == line["y2"] for line in lines)
+    assert "95 % confidence" in json.dumps(page, ensure_ascii=False)
+    assert not of_class(drawn(tmp_path, make_frame()), "whisker")

@@ -9,6 +9,7 @@ from skfairdp.fairness import (
     RateBound,
     RateConstraints,
     RateParity,
+    parity_bound,
     rate_bounds,
     read_rate_constraints,
     violation_bounds,
@@ -166,3 +167,11 @@ def test_what_cannot_be_bounded_is_refused():
         gap_bound(None, [1, 1], sensitive_features=["f", "m"])
     with pytest.raises(ValueError, match="one group"):
         gap_bound(None, [0, 1], sensitive_features=["f", "f"])
+
+
+def test_the_bound_of_counts_is_that_of_the_rows_they_count():
+    _, predicted, groups = rows()
+    counts = [[int(np.sum((groups == g) & (predicted == k))) for k in (0, 1)] for g in ("f", "m")]
+    assert parity_bound(counts) == gap_bound(None, predicted, sensitive_features=groups)
+    assert parity_bound(counts, noise=20.0) > parity_bound(counts)
+    assert math.isnan(parity_bound(counts[:1]))

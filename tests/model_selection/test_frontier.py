@@ -133,7 +133,10 @@ def test_every_row_carries_the_certified_figure_of_its_release(split):
         "coverage",
         "non_dominated",
         "params",
+        "gap_bound",
     ]
+    whole = table[table["coverage"] == 1.0]
+    assert (whole["gap_bound"] > whole["disparity"]).all()
 
 
 def test_total_is_the_composition_of_all_releases_and_not_of_all_rows(split):

@@ -132,3 +132,8 @@ def test_the_code_on_the_page_makes_the_model_again(tmp_path, monkeypatch):
         names = {"table": TABLE, "new_table": TABLE.drop(columns=["rich", "sex"])}
         exec(point["code"], names)
         assert names["model"].predict(names["new_table"]).shape == (len(TABLE),)
+
+
+def test_a_gap_comes_with_a_bound_that_knows_the_noise():
+    frame = swept(TABLE, schema=SCHEMA, epsilons=[1.0, 9.0], gaps=[None]).frame
+    assert (frame["gap_bound"] > frame["disparity"]).all() and (frame["gap_bound"] <= 1.0).all()

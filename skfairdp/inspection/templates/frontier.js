@@ -264,6 +264,7 @@
     this.data.references.forEach(function (one) { self.reference(one, px, py, width, m); });
     var visible = this.visible().filter(function (p) { return p[self.x] !== null && p[self.y] !== null; });
     this.steps(visible, px, py);
+    this.whiskers(visible, px, py, width - m.right, m.top);
     var order = visible.slice().sort(function (a, b) { return a.best - b.best || a.coverage - b.coverage; });
     this.marks = [];
     order.forEach(function (p) {
@@ -336,6 +337,20 @@
     });
   };
 
+  // From a gap to what it is at most in the population, with 95 % confidence; cut off at the edge of the plot.
+  Panel.prototype.whiskers = function (visible, px, py, right, top) {
+    var self = this, along = this.x === "gap";
+    if (!along && this.y !== "gap") return;
+    visible.forEach(function (p) {
+      if (p.bound === null || p.bound <= p.gap) return;
+      var x = px(p[self.x]), y = py(p[self.y]);
+      self.svg.append(shape("line", {
+        class: "whisker", x1: x, y1: y, stroke: self.color(p),
+        x2: along ? Math.min(px(p.bound), right) : x, y2: along ? y : Math.max(py(p.bound), top)
+      }));
+    });
+  };
+
   Panel.prototype.key_ = function () {
     var self = this, colors = this.data.colors[dark() ? "dark" : "light"];
     this.legend.replaceChildren(el("b", { text: "ε protecting one " + this.data.protects }));
@@ -348,6 +363,7 @@
       return self.points.some(function (p) { return p.kind === kind; });
     }).map(function (kind) { return [" " + kind, KINDS[kind]]; });
     if (!this.points.every(function (p) { return p.best; })) kinds.push([" pale", "beaten by another model"]);
+    if (this.points.some(function (p) { return p.bound !== null; })) kinds.push([" whisker", "line: the gap is at most, 95 % confidence"]);
     if (this.data.references.length) kinds.push([" cross", "to compare with: no model of this page"]);
     kinds.forEach(function (kind) {
       var mark = el("i", { class: "dot" + kind[0] });
@@ -362,9 +378,9 @@
   };
 
   Panel.prototype.facts = function (p) {
-    return el("dl", {}, [["Fairness gap", decimal(p.gap)], ["Accuracy", percent(p.accuracy)], ["Coverage", percent(p.coverage)],
+    return el("dl", {}, [["Fairness gap", decimal(p.gap)]].concat(p.bound === null ? [] : [["at most (95 % confidence)", decimal(p.bound)]], [["Accuracy", percent(p.accuracy)], ["Coverage", percent(p.coverage)],
       ["γ (gap let through)", gammaText(p)], ["Answers", p.kind === "no" ? "everyone" : p.kind === "top" ? "IDP3 on top" : "IDP3 alone"],
-      ["Not beaten by another", p.best ? "yes" : "no"]].reduce(function (all, pair) {
+      ["Not beaten by another", p.best ? "yes" : "no"]]).reduce(function (all, pair) {
       return all.concat([el("dt", { text: pair[0] }), el("dd", { text: pair[1] })]);
     }, []));
   };
