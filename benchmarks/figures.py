@@ -197,6 +197,45 @@ def no_public_rows(results: Results) -> Any:
 
 KINDS = {"public": "FairPATE, 5 % public rows, ε = 1", "none": "FairPATE, no public rows, ε = 1"}
 
+
+def sfpate(results: Results) -> Any:
+    """SF-PATE beside its peers at ε = 1: one point each."""
+
+    def draw(ax: Any, record: dict[str, Any]) -> None:
+        for (method, label), colour in zip(PRIVATE_GROUP.items(), COLOURS, strict=False):
+            wanted = (method, None if method == "F-LD" else 1.0, "demographic_parity")
+            rows = [row for row in record["rows"] if (row["method"], row["epsilon"], row["constraint"]) == wanted]
+            curve(ax, rows, label, colour)
+        ax.set(xlabel="gap between groups", ylabel="accuracy")
+
+    return panels(results.of("sfpate"), draw)
+
+
+PRIVATE_GROUP = {
+    "SFS": "SF-PATE, fair student",
+    "SFT": "SF-PATE, fair teachers",
+    "PF-LD": "PF-LD",
+    "M, debiased": "randomised response, debiased",
+    "F-LD": "no privacy",
+}
+
+
+def calibrator(results: Results) -> Any:
+    """What the calibrator does to two finished models."""
+    rows = results["calibrator"]["rows"]
+    figure, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
+    for model, marker in zip(dict.fromkeys(row["model"] for row in rows), "os", strict=False):
+        mine = [row for row in rows if row["model"] == model]
+        for kind, colour in zip((None, "fine_tune", "threshold"), ("0.4", *COLOURS), strict=False):
+            some = [row for row in mine if row["calibration"] == kind]
+            x, y = ([row[name]["mean"] for row in some] for name in ("disparity", "accuracy"))
+            ax.plot(x, y, marker, color=colour, label=f"{model}, {kind or 'as it is'}" if some else None)
+    ax.set(xlabel="gap between groups", ylabel="accuracy", title=_tables.TITLES[results["calibrator"]["data"]])
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
 #: Of the benchmark pages, and (``guide_``) of the guide.
 FIGURES: dict[str, Callable[[Results], Any]] = {
     "bench_private_models": private_models,
@@ -208,6 +247,8 @@ FIGURES: dict[str, Callable[[Results], Any]] = {
     "guide_tuning": tuning,
     "guide_large_tables": large_tables,
     "guide_no_public_rows": no_public_rows,
+    "guide_sfpate": sfpate,
+    "guide_calibrator": calibrator,
 }
 
 if __name__ == "__main__":

@@ -46,3 +46,26 @@ def test_a_link_to_another_page_leads_to_it(page):
 def test_a_page_has_no_private_slang(page):
     text = page.read_text("utf-8")
     assert [word for word in NOT_SAID if word in text] == []
+
+
+#: What each page about a method has, whatever its order. "Covers" has no one heading: the words have to be there.
+TEMPLATE = {
+    "an example that runs": r"```python\n>>> ",
+    "a figure": r"!\[[^\]]+\]\(\.\./images/\w+\.png\)",
+    "when to use it, and when not": r"(?m)^## When to use",
+    "what ε covers": r"What (the )?ε covers",
+    "how it differs from the paper": r"(?m)^## (Differences from|What differs from|How it differs from)",
+    "a link to read on": r"https://(arxiv|doi)\.org|\{doc\}",
+}
+METHODS = [
+    *("pate", "dpsgd", "pfld", "sfpate", "randomized_response", "generators", "post_processing"),
+    *("raw_tables", "large_tables", "frontier", "tuning", "accounting", "audits"),
+]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_page_about_a_method_has_every_part_of_the_template(name):
+    text = (DOCS / "guide" / f"{name}.md").read_text("utf-8")
+    assert [part for part, pattern in TEMPLATE.items() if not re.search(pattern, text, flags=re.IGNORECASE)] == []
+    pictures = re.findall(r"!\[[^\]]+\]\(\.\./(images/\w+\.png)\)", text)
+    assert all((DOCS / picture).exists() for picture in pictures)
