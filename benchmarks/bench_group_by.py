@@ -128,10 +128,7 @@ def main() -> None:
     figures = ("seconds", "cpu_seconds", "ratio", "cpu_ratio")
     common.print_table(
         ["engine", "seconds", "CPU seconds", "seconds over ours", "CPU over ours"],
-        [
-            [row["engine"], *(f"{row[key]:.2f}" for key in ("seconds", "cpu_seconds", "ratio", "cpu_ratio"))]
-            for row in rows
-        ],
+        [[row["engine"], *(f"{row[key]:.2f}" for key in figures)] for row in rows],
     )
 
 
