@@ -119,6 +119,54 @@ def test_lines_of_code_are_counted_without_docstring_comments_and_blank_lines():
     assert code_lines(ast.parse(source).body[0], source) == 3
 
 
+# ---- blocks --------------------------------------------------------------------------------------------------
+#: Lines of code that two functions may have in common, one after the other, before it is one piece of code in two.
+MAY_STAND_TWICE = 4
+
+
+def statements(node):
+    """Every block of a function, as the list of its statements, without its docstring and the functions in it."""
+    documented = ast.get_docstring(node, clean=False) is not None
+    waiting = [node.body[1:] if documented else node.body]
+    while waiting:
+        yield (block := waiting.pop())
+        for inner in block:
+            if not isinstance(inner, ast.FunctionDef | ast.ClassDef):
+                parts = [inner, *getattr(inner, "handlers", []), *getattr(inner, "cases", [])]
+                waiting += [getattr(part, name, []) for part in parts for name in ("body", "orelse", "finalbody")]
+
+
+def repeated_blocks(sources):
+    """(where, where) of runs of statements that two functions share to the letter; constructors are not looked at."""
+    first: dict[str, str] = {}
+    for where, source in sources:
+        for name, node in functions(ast.parse(source)):
+            for block in statements(node) if name.split(".")[-1] != "__init__" else ():
+                for start in range(len(block)):
+                    text = ""
+                    for statement in block[start:]:
+                        text += ast.unparse(statement) + "\n"
+                        if text.count("\n") > MAY_STAND_TWICE:
+                            break
+                    place = f"{where}: {name}:{block[start].lineno}"
+                    if text.count("\n") > MAY_STAND_TWICE and first.setdefault(text, place) != place:
+                        yield first[text], place
+
+
+def test_no_block_of_code_stands_in_two_functions():
+    assert list(repeated_blocks((named(path), path.read_text()) for path in SOURCES)) == []
+
+
+def test_a_block_is_found_again_however_it_is_laid_out_and_indented():
+    block = ["a = g(1,\n  2)", "b = a", "c = b", "d = c", "e = d"]
+    here = 'def f():\n    "Words."\n' + "\n".join(f"    {line}" for line in block)
+    there = "class A:\n  def h(self):\n    if self:\n" + "\n".join(
+        f"        {line}" for line in ["a = g(1, 2)", *block[1:]]
+    )
+    assert list(repeated_blocks([("x.py", here), ("y.py", there)])) == [("x.py: f:3", "y.py: A.h:4")]
+    assert not list(repeated_blocks([("x.py", here.replace("    e = d", "")), ("y.py", there)]))
+
+
 # ---- modules -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", SOURCES, ids=named)
 def test_a_module_says_in_one_sentence_what_it_holds(path):

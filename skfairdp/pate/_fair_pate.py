@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier, check_numbers
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
@@ -24,7 +24,6 @@ from skfairdp.pate._learning import (
     LearnsFromVotes,
     Lessons,
     VoteGate,
-    check_student,
     fit_student,
     gate_labels,
     paid_votes,
@@ -359,12 +358,6 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             student = lessons.denoiser
         held = gate is not None and not answered_only and isinstance(student, SoftLabelStudent)
         return student.with_gamma(self.gamma) if held else student
-
-    def _check(self) -> None:
-        self._validate_params()
-        check_numbers(self)
-        self._parts()
-        check_student(self.student)
 
     @property
     def _free_parameters(self) -> frozenset[str]:

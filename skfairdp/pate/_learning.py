@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import as_part
+from skfairdp._estimator import as_part, check_numbers
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._teachers import as_classifiers
 from skfairdp._typing import ArrayLike
@@ -330,6 +330,13 @@ class LearnsFromVotes(BaseEstimator):
             name: as_part(getattr(self, name), kinds, parameter=name, owner=owner, optional=name == "gate")
             for name, kinds in self._shorthands.items()
         }
+
+    def _check(self) -> None:
+        """Look at all that is public and known before the rows are."""
+        self._validate_params()
+        check_numbers(self)
+        self._parts()
+        check_student(self.student)
 
     @property
     def _given_student(self) -> Any:

@@ -7,12 +7,12 @@ import joblib
 from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier, check_numbers
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
-from skfairdp.pate._learning import LearnsFromVotes, Lessons, check_student, fit_student, paid_votes, tell_answers
+from skfairdp.pate._learning import LearnsFromVotes, Lessons, fit_student, paid_votes, tell_answers
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import no_worse
 from skfairdp.pate._votes import SoftVoting
@@ -195,12 +195,6 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         if self.student is not None:
             return fit_student(self.student, lessons, labels, self.random_state)
         return lessons.teach(SoftLabelStudent(), labels)
-
-    def _check(self) -> None:
-        self._validate_params()
-        check_numbers(self)
-        self._parts()
-        check_student(self.student)
 
     # What changes neither parts nor teachers: a search trains them once for all values of these.
     _after_teachers = frozenset({"epsilon", "delta", "noise", "max_queries", "voting", "student"})
