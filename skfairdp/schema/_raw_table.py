@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -197,7 +197,7 @@ class RawTable:
         classes, label, declared = self.classes, self.schema.label, self.schema.classes
         assert label is not None and declared is not None
         if y is None and label not in self.numbers:
-            raise ValueError(f"{self.owner} {self._lacks_labels}")
+            self._refuse_missing_labels()
         ranks = np.array([*np.argsort(np.argsort(np.asarray(declared))), np.nan])  # of what is no class: NaN
         if y is None:
             codes = _taken(ranks, self.numbers[label])
@@ -228,14 +228,14 @@ class RawTable:
         if y is None and self.schema.label in self.numbers:
             y = as_columns(as_dataframe(self.table, [self.schema.label]))[0]
         if y is None:
-            raise ValueError(f"{self.owner} {self._lacks_labels}")
+            self._refuse_missing_labels()
         cells = one_column(y, self.n_rows, owner=self.owner, name="y")
         return cells.to_numpy(dtype=object)
 
-    @property
-    def _lacks_labels(self) -> str:
-        return (
-            f"requires y to be passed, but the target y is None and X has no column {self.schema.label!r}, the label "
+    def _refuse_missing_labels(self) -> NoReturn:
+        label = self.schema.label
+        raise ValueError(
+            f"{self.owner} requires y to be passed, but the target y is None and X has no column {label!r}, the label "
             "of its schema."
         )
 
