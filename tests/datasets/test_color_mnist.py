@@ -75,6 +75,17 @@ def test_only_the_channel_of_the_group_holds_the_image():
     np.testing.assert_array_equal(colored.target, labels)
 
 
+def test_a_colour_error_paints_that_share_of_the_images_in_the_colour_of_the_other_group():
+    images, labels = grey(4000)
+    plain, wrong = (make_color_mnist(images, labels, color_error=e, random_state=0) for e in (0.0, [0.0, 1.0] * 2000))
+    np.testing.assert_array_equal(plain.sensitive_features, wrong.sensitive_features)
+    red = wrong.data.reshape(-1, 3, 16)[:, 0].any(axis=1)
+    np.testing.assert_array_equal(red[::2], (wrong.sensitive_features == "red")[::2])
+    np.testing.assert_array_equal(red[1::2], (wrong.sensitive_features == "green")[1::2])
+    some = make_color_mnist(images, labels, color_error=0.2, random_state=0)
+    assert np.mean((some.data != plain.data).any(axis=1)) == pytest.approx(0.2, abs=0.03)
+
+
 def test_smaller_images_average_the_area_of_each_pixel():
     images, labels = grey(20, side=6)
     exact = make_color_mnist(images, labels, size=3, random_state=0).data.reshape(20, 3, 3, 3).sum(axis=1)
@@ -145,6 +156,10 @@ def test_fewer_samples_are_drawn_without_replacement():
         ({"bias": np.nan}, "'bias'"),
         ({"bias": "red"}, "Got 'red'"),
         ({"bias": [1.0] * 10}, "the same colour"),
+        ({"color_error": -0.1}, "'color_error' parameter of make_color_mnist must be a float in the range [0, 1]"),
+        ({"color_error": [0.1] * 9}, "Got an array of shape (9,)"),
+        ({"color_error": "some"}, "Got 'some'"),
+        ({"color_error": np.nan}, "Got nan"),
         ({"size": 5}, "'size' parameter of make_color_mnist must be an int in the range [1, 4]"),
         ({"size": 2.0}, "Got 2.0"),
         ({"n_samples": 11}, "'n_samples' parameter of make_color_mnist must be an int in the range [1, 10]"),
