@@ -232,6 +232,11 @@ def read_any_training(
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     _check_source(estimator, source, y, sensitive_features, by_key)
+    if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE:
+        raise ValueError(
+            f"{_name(estimator)} reads X in chunks only where whole records are protected: features that are public "
+            "are checked in memory. Pass the rows as a DataFrame."
+        )
     if isinstance(X, KeyedRows) and opened(X.rows) is None:  # a DataFrame
         X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
         refuse_private_as_public(X.rows, X_public, owner=_name(estimator))

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class BinsPlan:
         return "a noisy histogram of scores", "noisy counts by bin of the score, group and label"
 
     def released(
-        self, scores: Array, groups: NDArray[np.int64], y: NDArray[np.int64], noise: NoiseSource
+        self, scores: Array, groups: NDArray[np.integer[Any]], y: NDArray[np.integer[Any]], noise: NoiseSource
     ) -> tuple[Array, Array]:
         """Release where bins end, and what they hold.
 

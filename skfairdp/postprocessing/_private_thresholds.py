@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_features, read_labels, read_training
+from skfairdp._inputs import TrainingData, read_any_training, read_features, read_labels
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
+from skfairdp._rows import Chunk
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
@@ -168,8 +169,10 @@ class PrivateThresholds(PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Private rows, as the classifier predicts them.
+        X : array-like of shape (n_rows, n_features), or a table that does not fit into memory
+            Private rows, as the classifier predicts them. With a schema also a path of Parquet files, a Polars
+            LazyFrame, a dask or Spark DataFrame, or a function without arguments that returns an iterable of
+            DataFrames; label and groups are columns of it.
         y : array-like of shape (n_rows,), default=None
             Private labels. None takes those of X, where a schema says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
@@ -192,11 +195,9 @@ class PrivateThresholds(PrivateClassifier):
         assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
         self._with_model(self._own_report(plan))  # what cannot be composed is refused before anything is spent
-        table = self._rows_for(model, X, data.X)
 
         with self._spend(plan, data.reads) as noise:
-            scores = scores_of(model, table)
-            edges, counts = plan.released(scores, data.groups, data.y, noise)
+            edges, counts = plan.released(*self._scored(model, X, data), noise)
 
         self.privacy_ = self._with_model(self.privacy_)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
@@ -302,9 +303,10 @@ class PrivateThresholds(PrivateClassifier):
                 "neither. Give one with scores."
             )
         check_rows_alone([_Scores(_thawed(model))], _OWNER)
-        data = read_training(
-            self, X, y, sensitive_features=sensitive_features, groups="private", protects=self._relation(model).protects
-        )
+        data = read_any_training(
+            self, X, y, sensitive_features=sensitive_features, by_key=False, groups="private",
+            protects=self._relation(model).protects,
+        )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
         stated = attribute_of(model, "privacy_") is not None
@@ -364,6 +366,28 @@ class PrivateThresholds(PrivateClassifier):
             public=dict.fromkeys((*stated.public, *spent.public)),
             performed=(*stated.performed, *spent.performed),
         )
+
+    def _scored(
+        self, model: Any, X: Any, data: TrainingData
+    ) -> tuple[NDArray[np.float64], NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
+        """Score, group and class of every private row; where rows are read in chunks, in one pass."""
+        if data.source is None:
+            assert data.groups is not None
+            return scores_of(model, self._rows_for(model, X, data.X)), data.groups, data.y
+
+        def read(chunk: Chunk) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+            assert self.schema is not None
+            raw = RawTable.read(self.schema, chunk.table, owner=_OWNER)
+            table = self._rows_for(model, chunk.table, raw.features)
+            return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8)
+
+        found = [(scores_of(model, table), groups, y) for table, groups, y in data.source.each(read)]
+        scores, groups, y = (np.concatenate(column) for column in zip(*found, strict=True))
+        if len(scores) != data.source.n_rows:
+            raise RuntimeError(
+                f"{_OWNER} read X again and got another number of rows. X must give the same rows each time."
+            )
+        return scores, groups, y
 
     def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
         """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""
