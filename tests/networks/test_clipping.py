@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from skfairdp._networks import check_rows_stay_apart, clipped_gradient_sum, fused_layers
-from skfairdp._networks._wide_sums import SLACK
+from skfairdp._networks._clipping import _gradient_rows, vectorized_gradients
+from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows
 
 
 class TokenNet(nn.Module):
@@ -114,6 +115,44 @@ def test_clipped_sum_equals_micro_batches(name, fused):
     assert set(total) == set(expected)
     for key, value in expected.items():
         torch.testing.assert_close(total[key], value, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["all", "without biases"])
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("name", NETS)
+def test_what_the_rows_say_of_their_gradients_is_what_each_gradient_is(name, fused, frozen):
+    """Norms, inner products and weighted sums, without forming a gradient, against every row's own."""
+    net, X, y = build(name)
+    if frozen:
+        for parameter_name, parameter in net.named_parameters():
+            parameter.requires_grad_(not parameter_name.endswith("bias"))
+    named = {key: p for key, p in net.named_parameters() if p.requires_grad}
+    own = [
+        dict(zip(named, torch.autograd.grad(loss(net(X[i : i + 1]), y[i : i + 1]).sum(), named.values()), strict=True))
+        for i in range(len(X))
+    ]
+    rows = _gradient_rows(
+        net, loss, X, y, layers=fused_layers(net), fused=fused, form=vectorized_gradients, shared=None
+    )
+    assert isinstance(rows, LayerRows if fused else DenseRows)
+    generator = torch.Generator().manual_seed(1)
+    given = {key: torch.randn(p.shape, generator=generator, dtype=torch.float64) for key, p in named.items()}
+    by_layer: dict[str, dict[str, torch.Tensor]] = {}
+    for key, value in given.items():
+        layer, _, parameter_name = key.rpartition(".")
+        by_layer.setdefault(layer, {})[parameter_name] = value
+    weights = torch.rand(len(X), generator=generator, dtype=torch.float64)
+
+    expected = torch.stack([sum((one[key] * given[key]).sum() for key in named) for one in own])
+    torch.testing.assert_close(rows.inner(by_layer if fused else given), expected, rtol=1e-9, atol=1e-9)
+    norms = torch.stack([torch.sqrt(sum(g.square().sum() for g in one.values())) for one in own])
+    torch.testing.assert_close(rows.squared_norms().sqrt(), norms, rtol=1e-6, atol=1e-12)
+    least = norms * (1 - 1e-9) - 1e-12
+    assert (rows.norms() >= least).all() and (rows.squared_sizes().sqrt() >= least).all()
+    public = rows.public_sum(weights[:4]) if fused else rows.weighted_sum(weights[:4])
+    for key in named:
+        summed = sum(weights[i] * own[i][key] for i in range(4))
+        torch.testing.assert_close(public[key].reshape(summed.shape), summed, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NETS)
