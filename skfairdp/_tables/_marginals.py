@@ -48,6 +48,8 @@ class MarginalsBackend(GeneratorBackend):
     budget_split : dict, default=None
         Shares of the squared cost of the releases that the structure has: (1) is ``"tables"``, (2) ``"scores"``, (3)
         ``"pairs"``. None is ``{"tables": 0.6, "scores": 0.06, "pairs": 0.34}`` for a tree.
+    verbose : int, default=0
+        Above 0: a bar over rows in each pass, where X is read in chunks by this machine.
 
     Examples
     --------
@@ -59,11 +61,15 @@ class MarginalsBackend(GeneratorBackend):
     _parameter_constraints: dict[str, Any] = {
         "structure": [StrOptions({"tree", "star"})],
         "budget_split": [dict, None],
+        "verbose": ["verbose"],
     }
 
-    def __init__(self, *, structure: str = "tree", budget_split: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, *, structure: str = "tree", budget_split: Mapping[str, float] | None = None, verbose: int = 0
+    ) -> None:
         self.structure = structure
         self.budget_split = budget_split
+        self.verbose = verbose
 
     def plan(self, layout: Layout) -> "MarginalsPlan":
         """Decide the three releases.

@@ -218,6 +218,7 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
             f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the "
             "schema (label, groups), and leave them out."
         )
+    source.verbose = getattr(backend, "verbose", 0)
     return source
 
 

@@ -18,8 +18,9 @@ from skfairdp import PrivacyLedger
 from skfairdp._rows import Spill, check_free_disk
 from skfairdp._rows._chunks import FrameRows
 from skfairdp._teachers import bytes_on_disk
+from skfairdp.generative import MarginalsBackend
 from skfairdp.schema import Boolean, Category, CompactRows, Date, Number, RawTable, Schema
-from tests.rows.test_streamed_generator import SCHEMA, N, table
+from tests.rows.test_streamed_generator import SCHEMA, N, generator, table
 from tests.rows.test_streamed_teachers import fair_pate, public_votes
 
 pytestmark = [
@@ -192,4 +193,14 @@ def test_a_bar_over_chunks_shows_public_totals_and_no_rate(verbose, capsys):
     shown = capsys.readouterr().err
     seen = {int(n) for n in re.findall(rf"(\d+)/{N}\b", shown)}
     assert seen <= {0, 1000, 2000, N} and (len(seen) > 1) == ("rows of X" in shown) == bool(verbose)
+    assert "/s" not in shown and "?" not in shown
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_the_generator_shows_the_same_bar_in_each_pass(verbose, capsys):
+    generator(backend=MarginalsBackend(verbose=verbose)).fit(Slow(table(), 1000))
+    shown = capsys.readouterr().err
+    seen = re.findall(rf"(\d+)/{N}\b", shown)
+    assert {int(n) for n in seen} <= {0, 1000, 2000, N}
+    assert bool(seen) == bool(verbose) and seen.count("0") == 2 * bool(verbose)
     assert "/s" not in shown and "?" not in shown
