@@ -250,6 +250,8 @@ class DemographicParityFilter(NamedEstimator):
         source = self._source(X)
         gate, seen = None, np.zeros(0, dtype=np.int64)
         for chunk in source.chunks():
+            if not len(chunk.table):  # a partition without rows
+                continue
             labels, groups = self._read(chunk.table, None, None)
             if gate is None:
                 gate, seen = self._gate(), np.zeros(len(self.groups_), dtype=np.int64)

@@ -15,6 +15,7 @@ from skfairdp import DemographicParityFilter
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import disparities, largest_disparity
 from skfairdp.privacy import group_privacy
+from skfairdp.schema import Category, Number, Schema
 
 
 def stream(n, *, rates=(0.3, 0.7), seed=0):
@@ -297,3 +298,24 @@ def test_the_bound_of_that_preprocessor_is_reached():
     rows = [(i, 1, 0) for i in range(9)] + [(100 + i, 1, 1) for i in range(20)]
     one_more = [*rows, (50, 1, 0)]
     assert len(majority_cut(one_more, GAMMA) ^ majority_cut(rows, GAMMA)) == K_GAMMA
+
+
+# ---- chunks --------------------------------------------------------------------------------------------------
+BY_SCHEMA = Schema(
+    {"row": Number(0, 2000), "sex": Category([0, 1]), "rich": Category([0, 1])}, label="rich", groups="sex"
+)
+
+
+@pytest.mark.parametrize("sizes", [(1, 250, 349), (300, 0, 300)], ids=str)
+def test_chunks_are_filtered_as_the_whole_table_is(sizes):
+    z, y = stream(600, seed=3)
+    table = pd.DataFrame({"row": np.arange(600), "sex": z, "rich": y})
+    edges = np.cumsum((0, *sizes))
+    chunks = [table[a:b] for a, b in itertools.pairwise(edges)]
+    whole, parity = DemographicParityFilter(schema=BY_SCHEMA), DemographicParityFilter(schema=BY_SCHEMA)
+    expected, labels = whole.fit_resample(table)
+    kept = list(parity.resample_chunks(lambda: chunks))
+    assert pd.concat([rows for rows, _ in kept])["row"].tolist() == expected["row"].tolist()
+    assert np.concatenate([of_rows for _, of_rows in kept]).tolist() == list(labels)
+    assert (parity.counts_ == whole.counts_).all() and parity.kept_gap_ == whole.kept_gap_
+    assert parity.rejection_rate_by_group_ == pytest.approx(whole.rejection_rate_by_group_)

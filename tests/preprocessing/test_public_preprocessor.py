@@ -80,3 +80,28 @@ def test_default_encoder_standardises_clips_and_ignores_unknown_categories():
 def test_default_encoder_refuses_an_impossible_clip(clip):
     with pytest.raises(ValueError, match="'clip' parameter of make_tabular_encoder"):
         make_tabular_encoder(clip=clip)
+
+
+# ---- what the transformer can do -------------------------------------------------------------------------------
+def test_rows_come_back_and_columns_keep_their_names():
+    public = pd.DataFrame({"age": [20.0, 40.0, 60.0], "pay": [1.0, 3.0, 8.0]})
+    private = pd.DataFrame({"age": [30.0], "pay": [5.0]})
+    scaler = PublicPreprocessor(StandardScaler(), PublicData(public)).fit(private)
+    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(private)), private.to_numpy())
+    assert scaler.get_feature_names_out().tolist() == ["age", "pay"]
+    assert scaler.get_feature_names_out(["age", "pay"]).tolist() == ["age", "pay"]
+
+
+def test_public_rows_that_pass_through_keep_their_groups_and_labels():
+    public = PublicData(np.array([[0.0], [2.0]]), ["f", "m"], [1, 0])
+    scaler = PublicPreprocessor(StandardScaler(), public).fit(np.array([[9.0]]))
+    passed = scaler.transform(public)
+    assert isinstance(passed, PublicData) and passed.X.ravel().tolist() == [-1.0, 1.0]
+    assert list(passed.sensitive_features) == ["f", "m"] and list(passed.y) == [1, 0]
+
+
+def test_an_error_on_private_cells_quotes_none_of_them():
+    scaler = PublicPreprocessor(StandardScaler(), PublicData(np.array([[0.0], [2.0]]))).fit(np.array([[9.0]]))
+    with pytest.raises(ValueError, match="PublicPreprocessor") as told:
+        scaler.transform(np.array([["canary"]], dtype=object))
+    assert "canary" not in str(told.value) and told.value.__context__ is None
