@@ -70,7 +70,7 @@ def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> flo
     --------
     >>> from skfairdp.fairness import parity_bound
     >>> round(parity_bound([[300, 100], [350, 50]]), 2), round(parity_bound([[300, 100], [350, 50]], noise=20.0), 2)
-    (0.17, 0.26)
+    (0.17, 0.24)
     """
     table = np.asarray(counts, dtype=np.float64)
     if len(table) < 2:

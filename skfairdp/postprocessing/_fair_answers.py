@@ -1,14 +1,16 @@
 """The most accurate randomised answers, bin by bin, that meet constraints on rates: a small linear program."""
 
 import hashlib
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from skfairdp.fairness import RateConstraints
+from skfairdp.fairness import RateConstraints, RateParity
 
-__all__ = ["coins_of", "fair_answers", "predicted_counts"]
+__all__ = ["answer_counts", "coins_of", "fair_answers", "gaps_of", "predicted_counts"]
 
 Array = NDArray[np.float64]
 
@@ -106,6 +108,21 @@ def coins_of(rows: Array, key: bytes) -> Array:
     cells = np.ascontiguousarray(rows, dtype="<f8") + 0.0  # one zero, not two
     words = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in cells]
     return (np.frombuffer(b"".join(words), dtype="<u8") >> np.uint64(11)) / 2.0**53
+
+
+def answer_counts(constraints: RateConstraints, groups: Any, labels: Any, given: Any) -> NDArray[np.int64]:
+    """Rows by group, true class and answer; all true classes together where no constraint looks at them."""
+    counts = constraints.tally(groups, labels if constraints.needs_labels else np.zeros_like(labels), given)
+    return counts if constraints.needs_labels else counts[:, :1]
+
+
+def gaps_of(constraints: RateConstraints) -> RateConstraints:
+    """The same without slack: what a bound on a difference is broken by is then the difference itself."""
+    asked = [
+        replace(one, difference_bound=0.0) if isinstance(one, RateParity) and one.ratio_bound is None else one
+        for one in constraints.constraints
+    ]
+    return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 
 def _by_rule(slopes: Array, by_group: bool) -> Array:

@@ -21,9 +21,9 @@ from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.fairness import RateConstraints, read_rate_constraints
-from skfairdp.postprocessing._bins import BinsPlan, bins_of
-from skfairdp.postprocessing._fair_answers import coins_of, fair_answers, predicted_counts
+from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_bounds
+from skfairdp.postprocessing._bins import HELD, BinsPlan, bins_of
+from skfairdp.postprocessing._fair_answers import answer_counts, coins_of, fair_answers, gaps_of, predicted_counts
 from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
 from skfairdp.schema import RawTable, Schema, schema_of
@@ -48,12 +48,13 @@ class PrivateThresholds(PrivateClassifier):
     """Make a fitted classifier of two classes fair by private rows with labels and groups: no public rows are needed.
 
     **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features, label and
-    group. Two noisy tables of counts are released: the scores, by which bins are chosen, and the rows by bin of the
-    score, group and label. Everything after that is post-processing. The fitted object holds the classifier as well, so
-    ``privacy_`` **composes the classifier's own guarantee with that of the tables**, wherever it has a ``privacy_``:
-    that covers people who are in the rows of both fits; people in one of them only have less at stake. The ledger is
-    charged for the tables alone. A classifier without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning:
-    had it seen these rows, nothing would protect them.
+    group. Three noisy tables of counts are released: the scores, by which bins are chosen, the rows by bin of the
+    score, group and label, and the answers to rows kept aside, by group and label. Everything after that is
+    post-processing. The fitted object holds the classifier as well, so ``privacy_`` **composes the classifier's own
+    guarantee with that of the tables**, wherever it has a ``privacy_``: that covers people who are in the rows of both
+    fits; people in one of them only have less at stake. The ledger is charged for the tables alone. A classifier
+    without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning: had it seen these rows, nothing would
+    protect them.
 
     *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
     the constraints hold on the released counts. On new rows they hold up to noise and sampling. Which answer a row gets
@@ -90,6 +91,11 @@ class PrivateThresholds(PrivateClassifier):
         The chance that a bin is answered by the second class.
     violation_ : float
         By how much the answers break the worst constraint on the released counts; 0 where all of them hold.
+    gap_bound_ : float
+        A certificate beside ε: the largest difference between two groups, of the rates that are constrained, stays
+        below it on new rows with a confidence of 95 % (of a RateBound or a ratio: by how much it is broken). From noisy
+        counts of the answers to one row in five, chosen by a hash of its features, which taught no threshold. Rows that
+        taught the classifier are no new rows to it: give others where the bound has to hold exactly.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -195,16 +201,23 @@ class PrivateThresholds(PrivateClassifier):
         assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
         self._with_model(self._own_report(plan))  # what cannot be composed is refused before anything is spent
+        rng = public_generator(self.random_state)
+        keys = rng.bytes(16), rng.bytes(16)
 
         with self._spend(plan, data.reads) as noise:
-            edges, counts = plan.released(*self._scored(model, X, data), noise)
+            scores, groups, y, coins, held = self._scored(model, X, data, keys)
+            edges, counts = plan.released(scores[~held], groups[~held], y[~held], noise)
+            answers = fair_answers(constraints, counts, by_group=self.group_at_prediction)
+            rules = groups[held] if self.group_at_prediction else np.zeros(int(held.sum()), dtype=np.int64)
+            given = coins[held] < answers[rules, bins_of(scores[held], edges)]
+            seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
+        self.gap_bound_ = float(violation_bounds(gaps_of(constraints), seen, noise=plan.look.sigma).max())
         self.privacy_ = self._with_model(self.privacy_)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
-        self.edges_, self.counts_ = edges, counts
-        self.answers_ = fair_answers(constraints, counts, by_group=self.group_at_prediction)
+        self.edges_, self.counts_, self.answers_ = edges, counts, answers
         self.violation_ = constraints.largest_violation(predicted_counts(counts, self.answers_))
-        self._key = public_generator(self.random_state).bytes(16)
+        self._key = keys[0]
         self._warn(plan)
         return self
 
@@ -367,27 +380,32 @@ class PrivateThresholds(PrivateClassifier):
             performed=(*stated.performed, *spent.performed),
         )
 
-    def _scored(
-        self, model: Any, X: Any, data: TrainingData
-    ) -> tuple[NDArray[np.float64], NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
-        """Score, group and class of every private row; where rows are read in chunks, in one pass."""
+    def _scored(self, model: Any, X: Any, data: TrainingData, keys: tuple[bytes, bytes]) -> tuple[NDArray[Any], ...]:
+        """Score, group, class and coin of every private row, and whether it is kept aside; of chunks in one pass.
+
+        Which rows are kept aside follows from a hash of their features: of each row by itself, in whatever order.
+        """
+
+        def coins(features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+            return coins_of(features, keys[0]), coins_of(features, keys[1]) < 1 / HELD
+
         if data.source is None:
             assert data.groups is not None
-            return scores_of(model, self._rows_for(model, X, data.X)), data.groups, data.y
+            return scores_of(model, self._rows_for(model, X, data.X)), data.groups, data.y, *coins(data.X)
 
-        def read(chunk: Chunk) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+        def read(chunk: Chunk) -> tuple[Any, ...]:
             assert self.schema is not None
             raw = RawTable.read(self.schema, chunk.table, owner=_OWNER)
             table = self._rows_for(model, chunk.table, raw.features)
-            return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8)
+            return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8), *coins(raw.features)
 
-        found = [(scores_of(model, table), groups, y) for table, groups, y in data.source.each(read)]
-        scores, groups, y = (np.concatenate(column) for column in zip(*found, strict=True))
-        if len(scores) != data.source.n_rows:
+        found = [(scores_of(model, table), *others) for table, *others in data.source.each(read)]
+        columns = tuple(np.concatenate(column) for column in zip(*found, strict=True))
+        if len(columns[0]) != data.source.n_rows:
             raise RuntimeError(
                 f"{_OWNER} read X again and got another number of rows. X must give the same rows each time."
             )
-        return scores, groups, y
+        return columns
 
     def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
         """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""

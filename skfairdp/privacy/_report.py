@@ -280,7 +280,9 @@ class PrivacySpent:
         """Always False: a figure that depends on the data is no guarantee."""
         return False
 
-    def statement(self, *, subject: str = "a private fit", ledger: Any = None) -> "PrivacyStatement":
+    def statement(
+        self, *, subject: str = "a private fit", ledger: Any = None, gap_bound: float | None = None
+    ) -> "PrivacyStatement":
         """Make the statement that travels with a model: see ``estimator.privacy_statement()``.
 
         Parameters
@@ -289,6 +291,8 @@ class PrivacySpent:
             Whose statement it is.
         ledger : PrivacyLedger, default=None
             What else was spent on the same rows.
+        gap_bound : float, default=None
+            What the gap between groups is at most, with 95 % confidence; released, like everything else.
 
         Returns
         -------
@@ -305,7 +309,7 @@ class PrivacySpent:
         """
         from skfairdp.privacy._statement import state
 
-        return state(self, subject=subject, ledger=ledger)
+        return state(self, subject=subject, ledger=ledger, gap_bound=gap_bound)
 
     def __add__(self, other: object) -> "PrivacySpent":
         """Both fits on the same data, composed from their events, under the relation that both imply, if any."""
@@ -360,7 +364,8 @@ class StatesPrivacy:
     def privacy_statement(self) -> "PrivacyStatement":
         """State what the fit guarantees, in a form that travels with the model and can be recomputed by anybody.
 
-        It is made from ``privacy_`` and, where there is one, from the ledger; nothing in it follows private values.
+        It is made from ``privacy_`` and, where there are any, from ``gap_bound_`` and the ledger; nothing in it follows
+        private values.
 
         Returns
         -------
@@ -380,5 +385,6 @@ class StatesPrivacy:
         parameters = self.get_params(deep=True)
         ledgers = [value for key, value in parameters.items() if key.rsplit("__", 1)[-1] == "ledger"]
         ledger = next((value for value in ledgers if hasattr(value, "entries")), None)
-        statement: PrivacyStatement = spent.statement(subject=type(self).__name__, ledger=ledger)
+        bound = getattr(self, "gap_bound_", None)
+        statement: PrivacyStatement = spent.statement(subject=type(self).__name__, ledger=ledger, gap_bound=bound)
         return statement

@@ -44,6 +44,11 @@ POST_PROCESSING = (
     "its predictions for any rows, samples, and whatever is computed from those later, any number of times. It does "
     "not cover running time, memory, cached files, or another use of the private rows."
 )
+FAIRNESS = (
+    "On new rows the largest difference between two groups, of the rates that were constrained, is at most {most:.3f}, "
+    "with a confidence of {sure:.0%}. The figure comes from noisy counts that ε pays for; it cannot be recomputed "
+    "without the data."
+)
 NO_LEDGER = (
     "No ledger was kept, so this statement covers one fit. If other fits on the same rows chose its parameters, their "
     "cost comes on top."
@@ -310,6 +315,9 @@ class PrivacyStatement:
         public = [(fact["name"], fact["how"], fact["consequence"]) for fact in content["public"]]
         sections.append(("What was taken as public", [("what", "how it was obtained", "consequence"), *public]))
         sections.append(("Afterwards", content["post_processing"]))
+        if "gap_bound" in content:
+            most, sure = content["gap_bound"]["at_most"], content["gap_bound"]["confidence"]
+            sections.append(("Fairness, beside ε", FAIRNESS.format(most=most, sure=sure)))
         sections.append(("Other fits on the same rows", self._story()))
         sections.append(("Made with", ", ".join(f"{name} {version}" for name, version in content["versions"].items())))
         return sections
@@ -327,7 +335,7 @@ class PrivacyStatement:
         return [("fit on the ledger", "releases"), *rows, *totals]
 
 
-def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
+def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | None = None) -> PrivacyStatement:
     """Make the statement of what was spent.
 
     Parameters
@@ -337,6 +345,8 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         Whose statement it is, for example the class of the estimator.
     ledger : PrivacyLedger, default=None
         Which other fits there were. None says that none was kept.
+    gap_bound : float, default=None
+        See ``gap_bound_`` of an estimator that has one.
     """
     secret = spent.epsilon == spent.mechanism_epsilon
     private = math.isfinite(spent.mechanism_epsilon)
@@ -364,6 +374,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         "performed": [_performed(release) for release in getattr(spent, "performed", ())],
         "public": [_public(fact) for fact in spent.public],
         "post_processing": POST_PROCESSING,
+        **({} if gap_bound is None else {"gap_bound": {"at_most": float(gap_bound), "confidence": 0.95}}),
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
     }

@@ -1012,7 +1012,14 @@ NOTICED: dict[str, Noticed] = {
     # ---- thresholding.py ----------------------------------------------------------------------------------------
     "thresholding.bins_for_nothing": trap(
         5,
-        PRIVATE_THRESHOLDS("test_both_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+        PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+    ),
+    "thresholding.a_look_for_nothing": trap(
+        5,
+        PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+    ),
+    "thresholding.a_bound_from_the_rows_that_taught": also(
+        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_have_taught_no_threshold"),
     ),
     "thresholding.half_the_sensitivity": also(
         PRIVATE_THRESHOLDS(

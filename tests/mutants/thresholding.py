@@ -2,16 +2,36 @@
 
 import math
 
+import numpy as np
+
 from skfairdp.postprocessing import _private_thresholds
 from skfairdp.postprocessing._bins import BinsPlan
-from skfairdp.privacy import GaussianMechanism, gdp_mu
+from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
 from tests.mutants.harness import mutant
 
 
 @mutant
 def bins_for_nothing(patch):
     """Where bins end follows from private scores, and costs as much as any other release of them."""
-    patch.setattr(BinsPlan, "event", property(lambda self: self.table.event))
+    patch.setattr(BinsPlan, "event", property(lambda self: compose(self.table.event, self.look.event)))
+
+
+@mutant
+def a_look_for_nothing(patch):
+    """Answers to private rows are counted, and what is released of them is paid for."""
+    patch.setattr(BinsPlan, "event", property(lambda self: compose(self.histogram.event, self.table.event)))
+
+
+@mutant
+def a_bound_from_the_rows_that_taught(patch):
+    """Rows that count twice, or in the tables and the look: answers look fairer on rows they were chosen on."""
+    honest = BinsPlan.released
+
+    def released(self, scores, groups, y, noise):
+        more = [np.concatenate([values, values[: len(values) // 4]]) for values in (scores, groups, y)]
+        return honest(self, *more, noise)
+
+    patch.setattr(BinsPlan, "released", released)
 
 
 @mutant

@@ -21,8 +21,8 @@ from skfairdp.gradient import mlp
 from skfairdp.lagrangian import mlp as fld_mlp
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
-from skfairdp.postprocessing._fair_answers import coins_of, fair_answers, predicted_counts
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
+from skfairdp.postprocessing._fair_answers import answer_counts, coins_of, fair_answers, predicted_counts
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.sources import RecordingNoise, recording_noise
 
@@ -184,22 +184,22 @@ def test_one_record_moves_each_table_by_no_more_than_its_sensitivity(relation, b
 
 @pytest.mark.parametrize("relation", [REPLACED, NULL])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_both_tables_together_cost_at_most_epsilon(relation, epsilon):
+def test_all_tables_together_cost_at_most_epsilon(relation, epsilon):
     plan = BinsPlan(3000, 2, epsilon, 1e-5, relation)
-    together = compose(plan.histogram.event, plan.table.event)
+    together = compose(plan.histogram.event, plan.table.event, plan.look.event)
     assert 0.999 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     assert epsilon_of(plan.event, 1e-5) == epsilon_of(together, 1e-5)
 
 
-def test_the_ledger_has_one_entry_of_two_releases():
+def test_the_ledger_has_one_entry_of_three_releases():
     ledger = PrivacyLedger(epsilon=2.0)
     with recording_noise(entropy=0) as record:
         model = fitted(ledger=ledger)
     (entry,) = ledger.entries
     assert entry.label == "PrivateThresholds" and entry.event == model.privacy_.event
     plan = model._plan(model._read(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN]))
-    assert [release.mechanism for release in record.of(GaussianMechanism)] == [plan.histogram, plan.table]
-    assert len(record.releases) == 2 and 0.99 * 2 <= model.privacy_.epsilon <= 2
+    assert [release.mechanism for release in record.of(GaussianMechanism)] == [plan.histogram, plan.table, plan.look]
+    assert len(record.releases) == 3 and 0.99 * 2 <= model.privacy_.epsilon <= 2
     with pytest.raises(BudgetExceededError):
         fitted(ledger=ledger)
 
@@ -211,6 +211,55 @@ def test_the_noise_of_each_table_is_that_of_its_mechanism():
     plan.released(rng.random(3000), rng.integers(2, size=3000), rng.integers(2, size=3000), source)
     for release, sigma in zip(source.record.releases, (plan.histogram.sigma, plan.table.sigma), strict=True):
         np.testing.assert_allclose(release.noise, sigma)
+
+
+def test_the_rows_of_the_bound_have_taught_no_threshold():
+    """One in five, by a hash of its features: the tables and the look share no row, and together are all of them."""
+    with recording_noise(entropy=0) as record, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the classifier is public
+        model = fitted()
+    histogram, table, look = (release.private[0] for release in record.releases)
+    assert histogram.sum() == table.sum() == 3000 - look.sum() and look.shape == (2, 1, 2) and 500 < look.sum() < 700
+    rng = np.random.default_rng(0)
+    assert rng.bytes(16) == model._key
+    held = coins_of(X[TRAIN], rng.bytes(16)) < 0.2
+    groups, given = GROUPS[TRAIN][held], model.predict(X[TRAIN][held])
+    np.testing.assert_array_equal(look[:, 0], [[np.sum((groups == g) & (given == k)) for k in (0, 1)] for g in (0, 1)])
+
+
+@pytest.mark.parametrize(("notion", "shape"), [("demographic_parity", (2, 1, 2)), ("equalized_odds", (2, 2, 2))])
+def test_one_record_moves_the_look_by_no_more_than_its_sensitivity(notion, shape):
+    rng = np.random.default_rng(0)
+    groups, labels, given = (rng.integers(2, size=30) for _ in range(3))
+    whole, plan = answer_counts(asked(notion), groups, labels, given), BinsPlan(40, 2, 1.0, 1e-5, REPLACED)
+    assert whole.shape == shape and plan.look.sensitivity == pytest.approx(np.sqrt(2))
+    moved = []
+    for other in itertools.product((0, 1), repeat=3):
+        values = [np.concatenate([[new], old[1:]]) for new, old in zip(other, (groups, labels, given), strict=True)]
+        moved.append(np.linalg.norm(answer_counts(asked(notion), *values) - whole))
+    assert max(moved) == pytest.approx(np.sqrt(2))
+
+
+def test_the_bound_lies_above_the_gap_and_falls_with_the_noise():
+    bounds = {}
+    for epsilon in (0.5, 50.0):
+        with recording_noise(entropy=1):
+            model = fitted(epsilon=epsilon)
+        predicted = model.predict(X[TEST])
+        gap = abs(predicted[GROUPS[TEST] == 0].mean() - predicted[GROUPS[TEST] == 1].mean())
+        bounds[epsilon] = model.gap_bound_
+        assert gap < model.gap_bound_ <= 1
+    assert bounds[50.0] < bounds[0.5]
+
+
+def test_the_statement_says_the_bound_and_is_verified_with_it(tmp_path):
+    statement = fitted().privacy_statement()
+    found = statement.content["gap_bound"]
+    assert found["confidence"] == 0.95 and f"at most {found['at_most']:.3f}" in statement.to_markdown()
+    assert f"at most {found['at_most']:.3f}" in statement.to_html()
+    (tmp_path / "statement.json").write_text(statement.to_json(), encoding="utf-8")
+    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    assert "gap_bound" not in private_model().fit(X[TRAIN], Y[TRAIN]).privacy_statement().content
 
 
 def private_model(ledger=None, **options):

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from skfairdp.fairness import RateParity
 from skfairdp.model_selection._own_table import _Figures
+from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import Category, Schema
 
@@ -32,4 +35,31 @@ def test_the_gap_of_the_population_stays_below_the_bound_of_a_noisy_table_in_95_
         table = pd.DataFrame({"x": np.where(yes, "yes", "no"), "who": who, "y": rng.integers(2, size=3000)})
         found = figures.measured(model, table, figures.codes(table), NoiseSource(seed))
         held += found["gap_bound"] >= RATES["m"] - RATES["f"]
+    assert abs(held / REPEATS - 0.95) <= OFF, held
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*given to PrivateThresholds has no privacy_")
+@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_the_gap_of_the_population_stays_below_the_bound_of_private_thresholds_in_95_of_100_runs():
+    """Thresholds that are let a gap of .2: that of the population is worked out from their chances, bin by bin."""
+    rng, held = np.random.default_rng(1), 0
+    levels = np.linspace(-2.0, 2.0, 9)  # of the one feature: what the population is, is known exactly
+    by_group = np.stack([np.linspace(2.0, 0.2, 9), np.linspace(0.2, 2.0, 9)])
+    by_group /= by_group.sum(axis=1, keepdims=True)
+    model = LogisticRegression().fit(levels[:, None], (levels > 0.3).astype(int))
+    shaken = np.arange(400) / 1e6  # rows of their own, so that each tosses its own coin
+    for seed in range(REPEATS):
+        groups = rng.integers(2, size=3000)
+        at = (rng.random(3000)[:, None] > by_group.cumsum(axis=1)[groups, :-1]).sum(axis=1)
+        X = (levels[at] + rng.choice(shaken, 3000))[:, None]
+        y = (rng.random(3000) < model.predict_proba(X)[:, 1]).astype(int)
+        made = PrivateThresholds(
+            model, constraints=RateParity("selection_rate", 0.2), epsilon=4.0, groups=[0, 1], random_state=seed,
+            noise_seed=seed,
+        )  # fmt: skip
+        made.fit(X, y, sensitive_features=groups)
+        answers = made.predict((levels[:, None] + shaken).reshape(-1, 1)).reshape(9, -1).mean(axis=1)
+        held += made.gap_bound_ >= abs(float((by_group[0] - by_group[1]) @ answers))
     assert abs(held / REPEATS - 0.95) <= OFF, held
