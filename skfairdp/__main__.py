@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DATA = ("auto", "adult", "bank", "credit", "synthetic")
+METHODS = ("synthetic", "fair_pate", "dpsgd")
 
 
 class Sweep(NamedTuple):
@@ -174,9 +175,9 @@ def _own_table_parsers(commands: Any) -> None:
     frontier = commands.add_parser(
         "frontier",
         help="what accuracy and fairness your own table allows at several privacy budgets",
-        description="Learns from your table alone: no public rows are needed. Three quarters of the rows teach one "
-        "private generator for each ε, and models with and without a bound on the gap are trained on what it makes; "
-        "the other quarter measures them, with noise. Every figure that is shown is covered by the ε in privacy.json, "
+        description="Learns from your table alone: no public rows are needed. Three quarters of the rows teach each "
+        "method once for each ε, and models with and without a bound on the gap follow from that; the other quarter "
+        "measures them, with noise. Every figure that is shown is covered by the ε in privacy.json, "
         "which 'skfairdp verify' recomputes. Without --schema a fifth of the smallest ε finds bounds and values.",
     )
     frontier.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
@@ -190,6 +191,10 @@ def _own_table_parsers(commands: Any) -> None:
     )  # fmt: skip
     frontier.add_argument("--delta", metavar="D", type=_probability, default=1e-5, help="(default: 1e-5)")
     frontier.add_argument("--schema", metavar="FILE", help="what is public about the table (see: skfairdp schema)")
+    frontier.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=METHODS,
+        help="what to compare; each is one more release for each ε (default: all)",
+    )  # fmt: skip
     frontier.add_argument(
         "--out", metavar="DIR", default="skfairdp-frontier",
         help="folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)",
@@ -268,7 +273,8 @@ def _swept(
         try:
             found = frontier_of_table(
                 table, label=label, groups=groups, epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta,
-                schema=schema, dataset=Path(arguments.table).name, verbose=1, random_state=arguments.seed,
+                schema=schema, methods=list(dict.fromkeys(arguments.methods)), dataset=Path(arguments.table).name,
+                verbose=1, random_state=arguments.seed,
             )  # fmt: skip
         except ValueError as error:
             raise _UsageError(f"{arguments.table}: {' '.join(str(error).split())}") from None
@@ -545,19 +551,22 @@ def _report(table: "pd.DataFrame") -> None:
         f"another one in ε, gap, accuracy and coverage.\nε is certified and protects one {attrs['protects']} "
         f"({attrs['neighboring_relation']}), δ = {delta}.\n"
     )
-    print(f"{'ε':>7} {'γ':>6} {'IDP3':>6} {'gap':>7} {'accuracy':>9} {'coverage':>9}")
+    several = table["estimator"].nunique() > 1
+    print(f"{'ε':>7} {'γ':>6} {'IDP3':>6} {'gap':>7} {'accuracy':>9} {'coverage':>9}{'  method' if several else ''}")
     for row in shown.to_dict("records"):
         gamma = "none" if math.isnan(row["gamma"]) else f"{row['gamma']:g}"
         refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
             f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
             f"{row['disparity']:>7.3f} {row['accuracy']:>9.2%} {row['coverage']:>9.1%}"
+            + (f"  {row['estimator']}" if several else "")
         )
     for one in attrs.get("references", []):
         print(f"{'':>22} {one['disparity']:>7.3f} {one['accuracy']:>9.2%}  to compare with: {one['name']}")
-    print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
+    if shown["idp3"].any():
+        print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
     print(
-        f"Publishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
+        f"\nPublishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
         f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'])}\n"
         + (

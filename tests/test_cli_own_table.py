@@ -43,7 +43,7 @@ ROLES = ("--label", "income", "--group", "sex")
 
 
 def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(table, tmp_path):
-    done = run("frontier", table, *ROLES, "--epsilon", 1, 4, "--out", tmp_path / "out")
+    done = run("frontier", table, *ROLES, "--epsilon", 1, 4, "--methods", "synthetic", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["frontier.csv", "frontier.html", "frontier.png", "privacy.json", "schema.yaml"]
@@ -65,6 +65,22 @@ def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(t
     assert "noisy tables of rows that no model has seen" in page and "p17" not in page
 
 
+def test_every_method_is_compared_and_what_all_of_it_costs_is_said(tmp_path):
+    people(4000).to_csv(tmp_path / "people.csv", index=False)
+    done = run("frontier", tmp_path / "people.csv", *ROLES, "--epsilon", 3, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_csv(tmp_path / "out" / "frontier.csv")
+    assert set(frame["estimator"]) == {"SyntheticDataClassifier", "FairPATEClassifier", "FairDPSGDClassifier"}
+    assert (frame["epsilon"] <= 3.0).all() and "SyntheticDataClassifier" in done.stdout
+    assert "IDP3 top" not in done.stdout  # no row of it
+    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    assert 3 < statement["epsilon"] < 9 and "(3 releases, every γ from them) costs ε" in done.stdout
+    page = (tmp_path / "out" / "frontier.html").read_text()
+    shown = f"{np.ceil(statement['epsilon'] * 100) / 100:g}"
+    assert f"Publishing every model on this page costs \\u03b5 = {shown}" in page
+    assert run("verify", tmp_path / "out" / "privacy.json").returncode == 0
+
+
 def test_with_a_schema_nothing_is_paid_for_it(table, tmp_path):
     template = run("schema", table, *ROLES)
     assert (
@@ -81,7 +97,8 @@ def test_with_a_schema_nothing_is_paid_for_it(table, tmp_path):
         "groups": ["sex"],
     }
     (tmp_path / "schema.json").write_text(json.dumps(filled))
-    done = run("frontier", table, "--schema", tmp_path / "schema.json", "--epsilon", 2, "--out", tmp_path / "out")
+    done = run("frontier", table, "--schema", tmp_path / "schema.json", "--epsilon", 2, "--methods", "synthetic",
+               "--out", tmp_path / "out")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "out" / "schema.yaml").exists()
     statement = json.loads((tmp_path / "out" / "privacy.json").read_text())

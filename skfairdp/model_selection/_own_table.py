@@ -1,7 +1,8 @@
 """The frontier of a private table that nobody has public rows for: schema, models and figures, each paid for."""
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,9 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier
+from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated
+from skfairdp.pate import FairPATEClassifier
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
@@ -66,6 +69,7 @@ def frontier_of_table(
     delta: float = 1e-5,
     schema: Schema | None = None,
     gaps: Sequence[float | None] = (0.02, 0.05, None),
+    methods: Sequence[str] = ("synthetic", "fair_pate", "dpsgd"),
     test_size: float = 0.25,
     dataset: str = "",
     verbose: int = 0,
@@ -74,10 +78,11 @@ def frontier_of_table(
     """Sweep privacy budgets and fairness constraints on a private table alone.
 
     **Guarantee.** The table is split by position, which is public. A record of the larger part is protected by the
-    composition of the schema's release, where one is needed, and of one generator for each ε; every learner and
-    every constraint is trained on rows of that generator, at no further cost. A record of the smaller part is
-    protected by noisy tables of predictions, at the largest ε in all. Nothing else of either part is let out: the
-    figures in the frame are noisy as well.
+    composition of the schema's release, where one is needed, and of one release for each ε and method; what a method
+    learns for several bounds on the gap follows from its one release. A record of the smaller part is protected by
+    noisy tables of predictions, at the largest ε in all. Nothing else of either part is let out: the figures in the
+    frame are noisy as well. All of it is one guarantee, ``privacy``: with "dpsgd" for a record replaced by a null
+    record, which is what that method protects and what the others protect too; else for a replaced record.
 
     Parameters
     ----------
@@ -94,8 +99,10 @@ def frontier_of_table(
     schema : Schema, default=None
         Public. None: a fifth of the smallest ε, and of δ, pays for ``Schema.release``.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
-        Bounds on the gap between any two groups, on the generator's rows and for two classes; None, which is always
-        tried, is no bound.
+        Bounds on the gap between any two groups; None, which is always tried, is no bound.
+    methods : sequence of {"synthetic", "fair_pate", "dpsgd"}, default=all three
+        ``SyntheticDataClassifier``, with bounds for two classes; ``FairPATEClassifier``; ``FairDPSGDClassifier`` with a
+        signed loss for parity, once, as each bound would be another release.
     test_size : float, default=0.25
         Share of the rows to measure on.
     dataset : str, default=""
@@ -118,36 +125,55 @@ def frontier_of_table(
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame({"age": rng.integers(18, 91, 6000), "sex": rng.choice(["f", "m"], 6000)})
     >>> table["rich"] = np.where(table["age"] + 20 * (table["sex"] == "m") > 70, "yes", "no")
-    >>> found = frontier_of_table(table, label="rich", groups="sex", epsilons=[2.0], gaps=[None])
+    >>> found = frontier_of_table(
+    ...     table, label="rich", groups="sex", epsilons=[2.0], gaps=[None], methods=["synthetic"])
     >>> bool(found.frame["epsilon"][0] <= 2.0), found.privacy.epsilon < 2.1, found.schema.group_values
     (True, True, ('f', 'm'))
     """
+    _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
     if schema is None:
         first, tiny = _SCHEMA_SHARE * min(epsilons), _SCHEMA_SHARE * delta
         schema = Schema.release(learned, epsilon=first, delta=tiny, label=label, groups=groups)
     paid = [] if schema.privacy_ is None else [schema.privacy_]
-    learners = _learners(gaps, len(schema.classes or ()))
-    figures = _Figures(schema, max(epsilons), delta, len(epsilons) * len(learners))
+    bounds = [None, *(gap for gap in gaps if gap is not None)]
+    n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
+    figures = _Figures(schema, max(epsilons), delta, n_models)
     truth = figures.codes(held)
     rows: list[dict[str, Any]] = []
     spent = [one.event for one in paid]
-    n_models = len(epsilons) * len(learners)
     with (
         figures.spending(len(held)) as noise,
         progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar,
     ):
-        for epsilon in epsilons:
-            model = _released(schema, learned, epsilon, delta, paid, learners[None], random_state)
-            spent.append(model.privacy_.event)
-            certified = epsilon_of(compose(*(one.event for one in paid), model.privacy_.event), delta)
-            for gap, learner in learners.items():
-                fitted = model if gap is None else model.refit(learner)
-                point = {"dataset": dataset, "epsilon": certified, "delta": delta, **_row(fitted, gap)}
-                rows.append({**point, **figures.measured(fitted, held, truth, noise)})
+        for epsilon, method in itertools.product(epsilons, methods):
+            release = _Release(schema, learned, *_left(epsilon, delta, paid), bounds, random_state)
+            points = _METHODS[method](release)
+            spent.append(points[0].model.privacy_.event)
+            certified = epsilon_of(compose(*(one.event for one in paid), spent[-1]), delta)
+            for point in points:
+                known = {"dataset": dataset, "epsilon": certified, "delta": delta, **point.row}
+                rows.append({**known, **figures.measured(point.model, held, truth, noise)})
                 bar.update()
-    event = WorstOf((compose(*spent), figures.event))
-    return _result(rows, schema, event, figures, delta, n_fits=len(epsilons), n_rows=len(table))
+    event, n_fits = WorstOf((compose(*spent), figures.event)), len(epsilons) * len(methods)
+    return _result(rows, schema, event, delta, relation=_relation(methods), n_fits=n_fits, n_rows=len(table))
+
+
+def _check_methods(methods: Sequence[str]) -> None:
+    if isinstance(methods, str) or not methods or not set(methods) <= set(_METHODS):
+        raise ValueError(
+            f"The 'methods' of frontier_of_table must be a list of some of {[*_METHODS]}. Got {methods!r} instead."
+        )
+
+
+def _relation(methods: Sequence[str]) -> NeighboringRelation:
+    """What all methods protect."""
+    return NeighboringRelation.ZERO_OUT if "dpsgd" in methods else _RELATION
+
+
+def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[float, float]:
+    """What the schema has left of ε and δ for a release."""
+    return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
 
 
 def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -158,19 +184,88 @@ def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd
     return learned, held
 
 
-def _released(
-    schema: Schema, rows: pd.DataFrame, epsilon: float, delta: float, paid: Sequence[PrivacySpent], learner: Any,
-    random_state: int,
-) -> SyntheticDataClassifier:  # fmt: skip
-    """The one release of an ε; it has what the schema has left of ε and δ."""
-    model = SyntheticDataClassifier(
-        learner,
-        epsilon=epsilon - sum(one.epsilon for one in paid),
-        delta=delta - sum(one.delta for one in paid),
-        schema=schema,
-        random_state=random_state,
-    )
-    return model.fit(rows)
+@dataclass(frozen=True)
+class _Release:
+    """What a method learns from, and what it may spend."""
+
+    schema: Schema
+    rows: pd.DataFrame
+    epsilon: float
+    delta: float
+    bounds: Sequence[float | None]
+    random_state: int
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Parameters of every method."""
+        return {name: getattr(self, name) for name in ("epsilon", "delta", "schema", "random_state")}
+
+    def call(self, name: str, options: str) -> str:
+        """The expression that makes a model again."""
+        return f"{name}({options}, epsilon={self.epsilon!r}, delta={self.delta!r}, schema=schema)"
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A fitted model, and what is known of it before it is measured."""
+
+    model: Any
+    call: str
+    gap: float | None = None
+    lam: float = math.nan
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its columns of the frame."""
+        gamma = as_gamma(self.gap)
+        own = {"gamma": gamma, "student_gamma": gamma, "lam": self.lam, "idp3": False, "params": self.call}
+        return {"estimator": type(self.model).__name__, "protects": str(_RELATION.protects), **own}
+
+
+def _synthetic(release: _Release) -> list[_Point]:
+    """One generator; a learner on its rows for each bound."""
+    name = SyntheticDataClassifier.__name__
+    learners = _learners(release.bounds, len(release.schema.classes or ()))
+    first = SyntheticDataClassifier(learners[None], **release.given).fit(release.rows)
+    calls = {gap: release.call(name, _expression(gap)) for gap in learners}
+    return [
+        _Point(first if gap is None else first.refit(learner), calls[gap], gap) for gap, learner in learners.items()
+    ]
+
+
+def _fair_pate(release: _Release) -> list[_Point]:
+    """Rows of its own, teachers' votes on them; a student for each bound."""
+    name = FairPATEClassifier.__name__
+    bounded = min((gap for gap in release.bounds if gap is not None), default=None)
+    first = FairPATEClassifier(gamma=bounded, **release.given).fit(release.rows)
+    return [
+        _Point(first if gap == bounded else first.refit(gamma=gap), release.call(name, f"gamma={gap!r}"), gap)
+        for gap in sorted(release.bounds, key=lambda gap: gap != bounded)
+    ]
+
+
+def _dpsgd(release: _Release) -> list[_Point]:
+    """One network."""
+    model = FairDPSGDClassifier(parity="signed_loss", **release.given).fit(release.rows)
+    return [
+        _Point(
+            model,
+            release.call(FairDPSGDClassifier.__name__, "parity='signed_loss'"),
+            lam=math.nan if model.lam is None else model.lam,
+        )
+    ]
+
+
+#: What each method releases for an ε, and learns from it.
+_METHODS: dict[str, Callable[[_Release], list[_Point]]] = {
+    "synthetic": _synthetic, "fair_pate": _fair_pate, "dpsgd": _dpsgd,
+}  # fmt: skip
+
+
+def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> int:
+    if method == "dpsgd":
+        return 1
+    return len(bounds) if method == "fair_pate" else len(_learners(bounds, len(schema.classes or ())))
 
 
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, Any]:
@@ -260,31 +355,17 @@ def _n_values(schema: Schema, name: str) -> int:
     return len(getattr(column, "values", (False, True)))
 
 
-def _row(model: Any, gap: float | None) -> dict[str, Any]:
-    """What is known of a point before it is measured."""
-    return {
-        "estimator": type(model).__name__,
-        "protects": str(_RELATION.protects),
-        "neighboring_relation": str(_RELATION),
-        "gamma": as_gamma(gap),
-        "student_gamma": as_gamma(gap),
-        "lam": math.nan,
-        "idp3": False,
-        "params": _expression(model, gap),
-    }
-
-
-def _expression(model: Any, gap: float | None) -> str:
-    """The call that makes the model again. A constraint of fairlearn does not show its bound by itself."""
+def _expression(gap: float | None) -> str:
+    """A learner. A constraint of fairlearn does not show its bound by itself."""
     learner = "LogisticRegression(max_iter=1000)"
     if gap is not None:
         learner = f"ExponentiatedGradient({learner}, DemographicParity(difference_bound={gap / 2:g}), max_iter=25)"
-    return f"SyntheticDataClassifier({learner}, epsilon={model.epsilon!r}, delta={model.delta!r}, schema=schema)"
+    return learner
 
 
 def _result(
-    rows: list[dict[str, Any]], schema: Schema, event: DpEvent, figures: _Figures, delta: float, *, n_fits: int,
-    n_rows: int,
+    rows: list[dict[str, Any]], schema: Schema, event: DpEvent, delta: float, *, relation: NeighboringRelation,
+    n_fits: int, n_rows: int,
 ) -> OwnFrontier:  # fmt: skip
     reads = PublicReads()
     reads.note_number_of_rows(n_rows)
@@ -293,12 +374,14 @@ def _result(
     if schema.privacy_ is None:
         reads.note("schema", "given", None, "public")
     privacy = PrivacySpent.of(
-        event, delta, protects=_RELATION.protects, neighboring_relation=_RELATION,
-        public=public_facts(reads, _RELATION),
+        event, delta, protects=relation.protects, neighboring_relation=relation,
+        public=public_facts(reads, relation),
     )  # fmt: skip
-    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound", "groups_seen"])
+    # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
+    columns = [*COLUMNS, "gap_bound", "groups_seen"]
+    frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
     frame["non_dominated"] = mark_non_dominated(frame)
-    record = guarantee_record(_RELATION.protects, _RELATION, delta, privacy.epsilon, n_fits)
+    record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, n_fits)
     common = {
         "dataset": rows[0]["dataset"],
         "name": "the commonest class for everybody",

@@ -10,7 +10,15 @@ import pytest
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import frontier_of_table
 from skfairdp.model_selection._own_table import _split
-from skfairdp.privacy import CommonValues, GaussianDpEvent, GaussianMechanism, RareDisclosure, compose, epsilon_of
+from skfairdp.privacy import (
+    CommonValues,
+    GaussianDpEvent,
+    GaussianMechanism,
+    RareDisclosure,
+    compose,
+    epsilon_of,
+    verify_file,
+)
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
@@ -39,7 +47,8 @@ LEARNED, HELD = (int(part.index[0]) for part in _split(TABLE, 0.25, 0))
 
 
 def swept(table, **given):
-    options = {"label": "rich", "groups": "sex", "epsilons": [3.0, 9.0], "gaps": [0.1, None], **given}
+    options = {"label": "rich", "groups": "sex", "epsilons": [3.0, 9.0], "gaps": [0.1, None], "methods": ["synthetic"]}
+    options |= given
     return frontier_of_table(table, **options)
 
 
@@ -109,6 +118,51 @@ def test_what_is_stated_covers_what_was_released_to_each_part():
     assert (found.frame["epsilon"] <= [3.0, 3.0, 9.0, 9.0]).all()
 
 
+EVERY = ["synthetic", "fair_pate", "dpsgd"]
+
+
+def test_all_methods_are_on_one_page_with_one_sum_for_what_they_cost(tmp_path):
+    table = people(400)
+    alone = swept(table, schema=SCHEMA, epsilons=[9.0]).privacy
+    with recording_noise() as record:
+        found = swept(table, schema=SCHEMA, epsilons=[9.0], methods=EVERY)
+    frame, privacy = found.frame, found.privacy
+    assert frame["estimator"].value_counts().to_dict() == {
+        "SyntheticDataClassifier": 2, "FairPATEClassifier": 2, "FairDPSGDClassifier": 1,
+    }  # fmt: skip
+    assert (frame["epsilon"] <= 9.0).all() and alone.epsilon < privacy.epsilon < 3 * 9.0
+    # The weaker relation for all of them: what holds for any other record holds for a null record.
+    relations = {str(privacy.neighboring_relation), *frame["neighboring_relation"]}
+    assert relations == {"replace one record by a null record"} and len(frame.attrs["guarantees"]) == 1
+    assert frame.attrs["epsilon_total"] == privacy.epsilon and frame.attrs["n_fits"] == 3
+    (tmp_path / "privacy.json").write_text(privacy.statement(subject="a frontier").to_json())
+    assert all(check.holds for check in verify_file(tmp_path / "privacy.json"))
+    figures = [r for r in record.releases if np.shape(r.private[0]) == (2, 2, 2) and np.sum(r.private[0]) == 100]
+    assert len(figures) == len(frame) == 5 and {int(np.sum(r.private[0])) for r in figures} == {100}
+
+
+def test_no_method_and_an_unknown_one_are_errors_before_anything_is_read():
+    for methods in ("dpsgd", [], ["gan"]):
+        with pytest.raises(ValueError, match="'methods' of frontier_of_table must be a list of some of"):
+            swept(None, methods=methods)
+
+
+@pytest.mark.parametrize("method", ["fair_pate", "dpsgd"])
+def test_an_unforeseen_record_does_not_show_in_any_method(method):
+    def fitted(made, rows):
+        found = swept(rows, schema=SCHEMA, epsilons=[9.0], methods=[method])
+        made.privacy_, made.frame_ = found.privacy, found.frame
+        return made
+
+    table = TABLE.iloc[:300]
+    learned, held = (int(part.index[0]) for part in _split(table, 0.25, 0))
+    recording = Recording(Made, fitted, table, probe)
+    for at, what in ((learned, "hostile"), (held, "extreme")):
+        neighbour = with_record(NASTY[what], at).iloc[:300]
+        # A record that is replaced is, to DP-SGD, one that goes and one that comes.
+        assert not recording.on(neighbour).differences(times=2.0 if method == "dpsgd" else 1.0)
+
+
 def test_no_row_teaches_and_measures():
     seen = []
     with recording_noise(answer=lambda release: seen.append(release) or release.output):
@@ -125,7 +179,7 @@ def test_the_seed_fixes_the_split_and_not_the_noise():
 
 def test_the_code_on_the_page_makes_the_model_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = swept(TABLE, schema=SCHEMA, epsilons=[9.0])
+    found = swept(TABLE, schema=SCHEMA, epsilons=[9.0], methods=EVERY)
     found.schema.save("schema.yaml")
     page = json.loads(re.search(r'id="data">(.*?)</script>', frontier_page(found.frame), re.S)[1])
     for point in page["panels"][0]["points"]:
