@@ -62,6 +62,14 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
     _spends_as: str | None = None
 
     @property
+    def _declared_rows(self) -> int | None:
+        """The public number of rows, where a parameter or else the schema declares it; None where rows are counted."""
+        if not hasattr(self, "public_n_rows"):
+            return None
+        schema = getattr(self, "schema", None)
+        return getattr(schema, "n_rows", None) if self.public_n_rows is None else int(self.public_n_rows)
+
+    @property
     def epsilon_spent_(self) -> float:
         """Shorthand for ``privacy_.epsilon``: the certified cap of this fit."""
         check_is_fitted(self, "privacy_")
@@ -81,7 +89,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
                 "privacy_.epsilon will be inf; use this for research and tests only.",
                 PrivacyLeakWarning,
             )
-        public = public_facts(reads, plan.relation, declared_rows=getattr(self, "public_n_rows", None))
+        public = public_facts(reads, plan.relation, declared_rows=self._declared_rows)
         if self.noise_seed is None:
             _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
         return Spending(

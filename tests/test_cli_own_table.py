@@ -77,7 +77,7 @@ def test_every_method_is_compared_and_what_all_of_it_costs_is_said(tmp_path):
     assert 3 < statement["epsilon"] < 9 and "(3 releases, every γ from them) costs ε" in done.stdout
     page = (tmp_path / "out" / "frontier.html").read_text()
     shown = f"{np.ceil(statement['epsilon'] * 100) / 100:g}"
-    assert f"Publishing every model on this page costs \\u03b5 = {shown}" in page
+    assert f"Publishing every model on this page costs ε = {shown}" in page
     assert run("verify", tmp_path / "out" / "privacy.json").returncode == 0
 
 

@@ -212,8 +212,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained, as for :class:`~skfairdp.FairDPSGDClassifier`.
     public_n_rows : int, default=None
-        Public number of private rows; it need not be exact, and the true one stays private. None counts them, and the
-        count is then public.
+        Public number of private rows; it need not be exact, and the true one stays private. None takes ``n_rows`` of
+        the schema; without one they are counted, and the count is public.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=1.0
@@ -353,7 +353,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     def _plan(self, data: TrainingData) -> ClippingPlan:
         from skfairdp._networks import DPStep, as_net
 
-        owner, relation = type(self).__name__, relation_for(self.public_n_rows)
+        owner, relation = type(self).__name__, relation_for(self._declared_rows)
         net = as_net(self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20)
         sizes = None
         if as_method(self.method, owner).counts_once:
@@ -363,7 +363,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
-            n_rows=len(data.X) if self.public_n_rows is None else self.public_n_rows,
+            n_rows=len(data.X) if self._declared_rows is None else self._declared_rows,
             batch_size=net.batch_size,
             epochs=net.max_epochs,
             max_grad_norm=self.max_grad_norm,

@@ -65,7 +65,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     public_n_rows : int, default=None
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
         It need not be exact, and nothing else follows from the true number, which stays private. A fit takes as long as
-        for so many rows. None counts the rows, and the count is then public.
+        for so many rows. None takes ``n_rows`` of the schema; without one the rows are counted, and the count is public.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
@@ -257,10 +257,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     def _check_room(self, data: TrainingData) -> None:
         """Refuse rows in chunks where their number, which files and bars show, is to stay private; or without disk."""
         owner = type(self).__name__
-        if self.public_n_rows is not None:
+        if self._declared_rows is not None:
             raise ValueError(
                 f"{owner} reads X in chunks only where the number of its rows is public: files, progress and memory "
-                "show it. Leave 'public_n_rows' None, or pass the rows as a DataFrame."
+                "show it. Leave 'public_n_rows' and the schema's n_rows None, or pass the rows as a DataFrame."
             )
         assert self.schema is not None
         check_free_disk(bytes_kept(self.schema, len(data.X)), owner, verbose=self.verbose)
@@ -268,13 +268,13 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     def _plan(self, data: TrainingData) -> DPSGDPlan:
         from skfairdp._networks import DPStep, as_net
 
-        owner, relation = type(self).__name__, relation_for(self.public_n_rows)
+        owner, relation = type(self).__name__, relation_for(self._declared_rows)
         parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
         parity = PublicPenalty() if self.lam == 0 else parity
         max_grad_norm = self.max_grad_norm or parity.usual_max_grad_norm
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
-        n_rows = len(data.X) if self.public_n_rows is None else self.public_n_rows
+        n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation)
         looks = look if look.is_needed and self.noise_multiplier is None and len(data.classes) > 1 else None
         step = DPStep.calibrated(

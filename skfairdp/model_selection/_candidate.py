@@ -105,6 +105,14 @@ class Candidate:
                 return given
         return None
 
+    @property
+    def declared_rows(self) -> int | None:
+        """The public number of rows that the private estimator or its schema declares; None where rows are counted."""
+        if not self.has("public_n_rows"):
+            return None
+        given = self.parameter("public_n_rows")
+        return getattr(self.parameter("schema"), "n_rows", None) if given is None else int(given)
+
     def has(self, name: str) -> bool:
         return self.prefix + name in self.estimator.get_params(deep=True)
 
@@ -125,7 +133,7 @@ class Candidate:
 
         Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
         """
-        declared = self.parameter("public_n_rows")
+        declared = self.declared_rows
         if declared is None:
             raise ValueError(
                 f"Rows cannot be folded for {type(self.private_part(self.estimator)).__name__}, whose neighbours add "

@@ -22,7 +22,7 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
         reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
     else:
         reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
-    declared = getattr(inner, "public_n_rows", None)
+    declared = candidate.declared_rows
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
     else:

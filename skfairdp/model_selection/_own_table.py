@@ -135,6 +135,7 @@ def frontier_of_table(
     if schema is None:
         first, tiny = _SCHEMA_SHARE * min(epsilons), _SCHEMA_SHARE * delta
         schema = Schema.release(learned, epsilon=first, delta=tiny, label=label, groups=groups)
+    schema = _of_a_part(schema)
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
     n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
@@ -174,6 +175,15 @@ def _relation(methods: Sequence[str]) -> NeighboringRelation:
 def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[float, float]:
     """What the schema has left of ε and δ for a release."""
     return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
+
+
+def _of_a_part(schema: Schema) -> Schema:
+    """The schema of some of the rows, of which a declared number of all rows says nothing."""
+    if schema.n_rows is None:
+        return schema
+    part = Schema(schema.columns, label=schema.label, groups=schema.groups)
+    part.privacy_ = schema.privacy_
+    return part
 
 
 def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd.DataFrame, pd.DataFrame]:

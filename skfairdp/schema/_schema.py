@@ -55,7 +55,8 @@ class Schema:
     groups : str or sequence of str, default=()
         The columns that are the sensitive attribute: Categories or Booleans. Several form intersections.
     n_rows : int, default=None
-        The number of rows, where it is public.
+        The number of rows, where one is declared: DP-SGD takes it where it has no ``public_n_rows`` of its own. Nothing
+        then follows the true number, and neighbours add or remove a record. None: rows are counted where they are read.
 
     Attributes
     ----------

@@ -1,5 +1,7 @@
 """IDP3 and FairnessCalibrator around any model, fitted or not, in scikit-learn's machinery."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +26,7 @@ from skfairdp import (
     SyntheticDataClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.pate import VoteGate
 from skfairdp.postprocessing import Thresholds
@@ -248,6 +250,21 @@ def test_idp3_in_a_stack_finds_groups_in_the_columns():
     inside = IDP3(LogisticRegression(), sensitive_columns="sex", gamma=0.3)
     stack = StackingClassifier([("refusing", inside), ("all", LogisticRegression())], cv=2).fit(WITH_SEX, Y)
     assert stack.score(TEST_WITH_SEX, Y_TEST) > 0.6
+
+
+def test_idp3_votes_where_a_refusal_is_a_number_beyond_the_classes_and_goes_around_a_vote():
+    inside = IDP3(LogisticRegression(), sensitive_columns="sex", gamma=0.01, min_count=5, reject_label=2)
+    others = [("all", LogisticRegression()), ("strict", LogisticRegression(C=0.01))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)  # a gate so strict is stuck at times
+        vote = VotingClassifier([("refusing", inside), *others]).fit(WITH_SEX, Y)
+        refused = vote.estimators_[0].predict(TEST_WITH_SEX) == 2
+        assert refused.any() and set(vote.predict(TEST_WITH_SEX)) <= {0, 1}
+        # A refusal is a vote for nobody: the others decide, and the smaller class where they differ, as in any tie.
+        both = np.column_stack([model.predict(TEST_WITH_SEX) for model in vote.estimators_[1:]])
+        np.testing.assert_array_equal(vote.predict(TEST_WITH_SEX)[refused], both.min(axis=1)[refused])
+        around = IDP3(VotingClassifier(others), sensitive_columns="sex", gamma=0.01, min_count=5).fit(WITH_SEX, Y)
+        assert set(around.predict(TEST_WITH_SEX)) == {0, 1, -1}
 
 
 def test_a_calibrator_around_idp3s_model_keeps_its_parameters_through_clone():

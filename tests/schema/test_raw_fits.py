@@ -14,6 +14,7 @@ from skfairdp import (
     FairClippingClassifier,
     FairDPSGDClassifier,
     FairPATEClassifier,
+    ParetoSearchCV,
     PATEClassifier,
     PFGuardGenerator,
     PFLDClassifier,
@@ -338,3 +339,22 @@ def test_public_data_of_a_generator_is_x_public_of_its_fit():
 def test_public_data_must_be_public_data():
     with pytest.raises(ValueError, match="'public_data' parameter of PATEClassifier must be"):
         PATEClassifier(public_data=PUBLIC, schema=RAW_SCHEMA).fit(TABLE)
+
+
+@pytest.mark.parametrize("cls", [FairDPSGDClassifier, FairClippingClassifier])
+def test_a_number_of_rows_in_the_schema_is_the_declared_one(cls):
+    """What ``public_n_rows`` says, unless it says something itself: neighbours then add or remove a record."""
+    declared = Schema(RAW_SCHEMA.columns, label="income", groups="sex", n_rows=250)
+
+    def planned(schema, **given):
+        return cls(net=FEW_STEPS, random_state=0, schema=schema, **given).planned_privacy(TABLE)
+
+    by_parameter, by_schema = planned(RAW_SCHEMA, public_n_rows=250), planned(declared)
+    assert by_schema == by_parameter and str(by_schema.neighboring_relation) == "add or remove one record"
+    assert planned(declared, public_n_rows=400) == planned(RAW_SCHEMA, public_n_rows=400) != by_schema
+    assert str(planned(RAW_SCHEMA).neighboring_relation) == "replace one record by a null record"
+    search = ParetoSearchCV(
+        cls(net=FEW_STEPS, random_state=0, schema=declared), {"epsilon": [1.0]}, cv=2, scoring="accuracy", refit=False
+    ).fit(TABLE)
+    assert str(search.privacy_.neighboring_relation) == "add or remove one record"
+    assert {fact.name: fact.value for fact in search.privacy_.public}["declared number of rows"] == 250
