@@ -65,7 +65,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     public_n_rows : int, default=None
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
         It need not be exact, and nothing else follows from the true number, which stays private. A fit takes as long as
-        for so many rows. None takes ``n_rows`` of the schema; without one the rows are counted, and the count is public.
+        for so many rows. None takes ``n_rows`` of the schema; without one rows are counted, and the count is public.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None

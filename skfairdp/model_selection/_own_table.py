@@ -132,9 +132,7 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
-    if schema is None:
-        first, tiny = _SCHEMA_SHARE * min(epsilons), _SCHEMA_SHARE * delta
-        schema = Schema.release(learned, epsilon=first, delta=tiny, label=label, groups=groups)
+    schema = _schema_of(learned, min(epsilons), delta, label=label, groups=groups) if schema is None else schema
     schema = _of_a_part(schema)
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
@@ -175,6 +173,11 @@ def _relation(methods: Sequence[str]) -> NeighboringRelation:
 def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[float, float]:
     """What the schema has left of ε and δ for a release."""
     return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
+
+
+def _schema_of(learned: pd.DataFrame, epsilon: float, delta: float, **roles: Any) -> Schema:
+    """A schema that the rows pay for."""
+    return Schema.release(learned, epsilon=_SCHEMA_SHARE * epsilon, delta=_SCHEMA_SHARE * delta, **roles)
 
 
 def _of_a_part(schema: Schema) -> Schema:
