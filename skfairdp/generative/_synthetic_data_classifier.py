@@ -29,7 +29,7 @@ from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import Plan, PrivacyLedger
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
-from skfairdp.utils import RandomStateLike, public_generator, warn_caller
+from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["SyntheticDataClassifier"]
@@ -39,6 +39,9 @@ LEAST_SAMPLES = 20_000
 
 #: Synthetic rows on which a learner is asked whether it predicts one class only.
 _SHOWN = 2000
+
+#: Rows for those who need some that are released: others learn from them, or correct what was learned.
+_RELEASED = 10_000
 
 #: What a refit keeps.
 _KEPT = (
@@ -342,6 +345,17 @@ class SyntheticDataClassifier(PrivateClassifier):
         proba = np.zeros((len(encoded), len(self.classes_)))
         proba[:, np.asarray(self.estimator_.classes_, dtype=np.int64)] = self.estimator_.predict_proba(encoded)
         return proba
+
+    def _releases_rows(self, has_groups: bool) -> bool:
+        """Whether a fit is going to make rows with groups, which others may use: told before it spends."""
+        named = self.sensitive_columns is not None or (self.schema is not None and bool(self.schema.groups))
+        return has_groups or named
+
+    def _released_rows(self) -> PublicData:
+        """Rows of the generator, drawn as those of the learner are, and no more than are looked at."""
+        drawn = public_generator(self.random_state)
+        rows, groups = self.generator_.sample(_RELEASED, return_sensitive=True, random_state=drawn)
+        return PublicData(rows, groups)
 
     # ------------------------------------------------------------------ pieces
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import joblib
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -303,6 +304,18 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
             warn_of_gaps(self, self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck())
         return self
+
+    def _releases_rows(self, has_groups: bool) -> bool:
+        """Whether a fit is going to sample rows with groups, which others may use: told before it spends."""
+        own = self.public_data is None or isinstance(self.public_data, SyntheticRows)
+        return own and has_groups and self.schema is None and self.sensitive_columns is None
+
+    def _released_rows(self) -> PublicData:
+        """The rows that the fit has sampled, in the columns of X."""
+        public: Any = self._lessons.public
+        names = getattr(self, "feature_names_in_", None)
+        rows = public.X if names is None else pd.DataFrame(public.X, columns=names)
+        return PublicData(rows, public.domain[public.groups])
 
     # ------------------------------------------------------------------ parity
 

@@ -67,7 +67,10 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     *Privacy.* It reads the fitted model and public rows, nothing else. For a differentially private model that is
     post-processing: **its ε stays what it was**, and ``privacy_`` is the model's own. **The public rows, and their
     groups, are not protected**: with a fitted model those are the rows given to ``fit``, so never give it the model's
-    private rows; with an unfitted one they are ``X_public``, and ``fit`` hands its other arguments to the model.
+    private rows; with an unfitted one they are ``X_public``, and ``fit`` hands its other arguments to the model. Where
+    there are none it takes those that the fit of the model releases: :class:`~skfairdp.FairPATEClassifier` (without a
+    schema) and :class:`~skfairdp.SyntheticDataClassifier` sample some within their ε, with groups. Then there is one
+    entry of the ledger, and nothing that is not protected.
 
     *Fairness.* On those rows the gap of the predictions (:func:`skfairdp.metrics.demographic_disparity`) is never above
     what it was: ``gap_after_ <= gap_before_``, and where nothing better is found, the model stays as it is. On new rows
@@ -254,6 +257,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         model = self._fitted_estimator()
         if model is None:
             model = self._fit_estimator(*self._arguments(X, y, sensitive_features, public))
+            public = model._released_rows() if public is None else public
         if public is not None:
             X, sensitive_features = public.X, public.sensitive_features
         self._calibrate(model, X, sensitive_features)
@@ -408,20 +412,26 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         self, X: Any, y: Any, sensitive_features: Any, public: PublicData | None
     ) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, once it is known that there are rows to calibrate on."""
-        if public is None or (y is None and self.schema is None and needs_labels(self.estimator)):
+        releases = getattr(self.estimator, "_releases_rows", None)
+        own = self.sensitive_columns is None and releases is not None and releases(sensitive_features is not None)
+        if (public is None and not own) or (y is None and self.schema is None and needs_labels(self.estimator)):
             raise NotFittedError(
                 f"{_OWNER} calibrates a classifier that is fitted already; this {type(self.estimator).__name__} is "
                 "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned; or "
                 "have it fitted: fit(X, y, X_public=PublicData(X, groups)) on private rows, with public ones to "
-                "calibrate on."
+                "calibrate on; without them around FairPATEClassifier or SyntheticDataClassifier, whose fits release "
+                "rows of their own, with sensitive_features."
             )
         check_same_index(_OWNER, X=X, y=y)
+        if public is None:
+            given = FitArguments(X, y, sensitive_features, None, None)
+            return X, y, given.metadata(self)
         _, _, groups = self._split(public.X, self.estimator, reset=True, sensitive_features=public.sensitive_features)
         public_groups(groups, declared_groups(self), shape_of(public.X)[0], owner=_OWNER)
         features, _, found = self._split(X, self.estimator, reset=False, sensitive_features=sensitive_features)
         part = last_part(self.estimator)
-        own = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
-        handed, _ = without_group_columns(self, X, None if own else public, None)
+        has_some = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
+        handed, _ = without_group_columns(self, X, None if has_some else public, None)
         given = FitArguments(features, y, found, handed, None, named=found is sensitive_features)
         return features, y, given.metadata(self)
 
