@@ -132,8 +132,7 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
-    schema = _schema_of(learned, min(epsilons), delta, label=label, groups=groups) if schema is None else schema
-    schema = _of_a_part(schema)
+    schema = _schema_of(learned, schema, min(epsilons), delta, label=label, groups=groups)
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
     n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
@@ -175,13 +174,10 @@ def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[f
     return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
 
 
-def _schema_of(learned: pd.DataFrame, epsilon: float, delta: float, **roles: Any) -> Schema:
-    """A schema that the rows pay for."""
-    return Schema.release(learned, epsilon=_SCHEMA_SHARE * epsilon, delta=_SCHEMA_SHARE * delta, **roles)
-
-
-def _of_a_part(schema: Schema) -> Schema:
-    """The schema of some of the rows, of which a declared number of all rows says nothing."""
+def _schema_of(learned: pd.DataFrame, schema: Schema | None, epsilon: float, delta: float, **roles: Any) -> Schema:
+    """A schema that the rows pay for; or the given one, without a number of rows, which would be that of all rows."""
+    if schema is None:
+        return Schema.release(learned, epsilon=_SCHEMA_SHARE * epsilon, delta=_SCHEMA_SHARE * delta, **roles)
     if schema.n_rows is None:
         return schema
     part = Schema(schema.columns, label=schema.label, groups=schema.groups)
