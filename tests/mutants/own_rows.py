@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData
 from skfairdp._tables import SyntheticRowsPlan, on_simplex
 from skfairdp._tables._matrix import MatrixColumn
 from skfairdp.pate._asking import AsksForVotes, PATEPlan
@@ -93,3 +94,15 @@ def tables_weighed_by_how_well_they_fit_the_private_labels(patch):
         return replace(asked, trust=float(np.mean(data.y == 0))), released
 
     patch.setattr(AsksForVotes, "_ask", ask)
+
+
+@mutant
+def a_calibrator_takes_the_private_rows(patch):
+    """Planted: without public rows a calibrator looks at those of the fit. Right: at rows that the fit released."""
+    honest = FairnessCalibrator._arguments
+
+    def arguments(self, X, y, sensitive_features, public):
+        patch.setattr(FairPATEClassifier, "_released_rows", lambda model: PublicData(X, sensitive_features))
+        return honest(self, X, y, sensitive_features, public)
+
+    patch.setattr(FairnessCalibrator, "_arguments", arguments)

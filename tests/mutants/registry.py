@@ -33,6 +33,7 @@ SYNTHETIC_USE = tests_in("generative.test_usefulness")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
+CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
@@ -995,6 +996,11 @@ NOTICED: dict[str, Noticed] = {
     ),
     "own_rows.the_look_at_parity_counts_one_level": also(
         OWN_ROWS("test_no_release_moves_further_than_its_declared_sensitivity", name="two classes"),
+    ),
+    "own_rows.a_calibrator_takes_the_private_rows": also(
+        CALIBRATOR_OWN_ROWS(
+            "test_neighbours_look_the_same", make=Named("tests.postprocessing.test_calibrator_own_rows.pate")
+        )
     ),
     "own_rows.rows_of_the_private_table_among_the_queries": also(
         OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="soft"),
