@@ -128,7 +128,7 @@ def test_what_is_missing_is_said_before_anything_is_spent():
     ledger = PrivacyLedger()
     model = fair(ledger=ledger, noise_seed=None)
     with pytest.raises(NotFittedError, match=r"X_public=PublicData\(X, groups\)"):
-        FairnessCalibrator(model).fit(X, Y, sensitive_features=Z)
+        FairnessCalibrator(model).fit(X, Y)
     with pytest.raises(ValueError, match="needs the group of every public row"):
         FairnessCalibrator(model).fit(X, Y, sensitive_features=Z, X_public=SPLIT.X_public)
     with pytest.raises(ValueError, match="sensitive_features_public without X_public"):
