@@ -27,9 +27,9 @@ class ChunkRows(RowSource):
         """Columns and rows, from one pass; all chunks must have the same columns."""
         names: list[list[Any]] = []
         n_rows = 0
-        for chunk in self.chunks():
-            names.append(list(chunk.table.columns))
-            n_rows += len(chunk.table)
+        for frame in self._frames():
+            names.append(list(frame.columns))
+            n_rows += len(frame)
             if names[0] != names[-1]:
                 raise ValueError(f"A chunk has the columns {names[-1]}, the first one {names[0]}. Make them alike.")
             names = names[:1]
@@ -44,15 +44,19 @@ class ChunkRows(RowSource):
         return self._shape[1]
 
     def chunks(self) -> Iterator[Chunk]:
+        """Those that have rows."""
+        start = 0
+        for frame in self._frames():
+            if len(frame):
+                yield Chunk(frame, (start,))
+            start += len(frame)
+
+    def _frames(self) -> Iterator[pd.DataFrame]:
         handed = self.factory()
         if iter(handed) is handed and handed is self.__dict__.get("_last"):
             raise ValueError("The function that hands out chunks returned an iterator that is used up. Make a new one.")
         self._last = handed
-        start = 0
-        for table in handed:
-            frame = as_pandas(table)
-            yield Chunk(frame, (start,))
-            start += len(frame)
+        yield from map(as_pandas, handed)
 
 
 class FrameRows(RowSource):

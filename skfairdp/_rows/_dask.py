@@ -36,22 +36,32 @@ class DaskRows(RowSource):
     def columns(self) -> list[Any]:
         return list(self.frame.columns)
 
-    @cached_property
+    @property
     def n_rows(self) -> int:
-        return self.map_reduce(_length, _plus) or 0
+        return sum(self._lengths)
+
+    @cached_property
+    def _lengths(self) -> tuple[int, ...]:
+        """Rows of each partition, from one pass."""
+        count = dask.delayed(len, pure=False)
+        return tuple(dask.compute(*[count(part) for part in self.frame.to_delayed()]))
+
+    def _partitions(self) -> list[tuple[int, Any]]:
+        """Those that have rows: a filter may leave some without."""
+        return [(j, part) for j, part in enumerate(self.frame.to_delayed()) if self._lengths[j]]
 
     def chunks(self) -> Iterator[Chunk]:
-        for j, part in enumerate(self.frame.to_delayed()):
+        for j, part in self._partitions():
             yield Chunk(as_pandas(part.compute()), (j, 0))
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         apply = dask.delayed(_applied, pure=False)
-        return _summed([apply(function, part, j) for j, part in enumerate(self.frame.to_delayed())], add)
+        return _summed([apply(function, part, j) for j, part in self._partitions()], add)
 
     def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
         """One partition after the other reaches the driver."""
         apply = dask.delayed(_applied, pure=False)
-        return (apply(function, part, j).compute() for j, part in enumerate(self.frame.to_delayed()))
+        return (apply(function, part, j).compute() for j, part in self._partitions())
 
     def by_part(
         self,
@@ -63,7 +73,7 @@ class DaskRows(RowSource):
     ) -> Sum | None:
         """One pass: workers hand each other encoded rows, and only sums reach the driver."""
         deal = dask.delayed(_dealt, pure=False, nout=n_parts)
-        dealt = [deal(split, n_parts, rows, j) for j, rows in enumerate(self.frame.to_delayed())]
+        dealt = [deal(split, n_parts, rows, j) for j, rows in self._partitions()]
         finish = dask.delayed(_used, pure=False)
         return _summed([finish(use, part, [of[part] for of in dealt]) for part in range(n_parts)], add)
 
@@ -95,11 +105,3 @@ def _joined(add: Callable[[Sum, Sum], Sum], sums: list[Sum]) -> Sum:
     for value in sums[1:]:
         total = add(total, value)
     return total
-
-
-def _length(chunk: Chunk) -> int:
-    return len(chunk.table)
-
-
-def _plus(one: int, other: int) -> int:
-    return one + other

@@ -249,3 +249,21 @@ def test_a_local_cluster_gives_the_counts_and_votes_of_threads():
         frame = frames.from_pandas(table(), npartitions=5)
         assert_same(votes(KeyedRows(frame, key="id")), counts)
         assert_same(released(frame)[0], rows)
+
+
+@pytest.mark.parametrize("engine", ["chunks", "dask"])
+def test_chunks_without_rows_are_passed_over(engine):
+    frame = table()
+    pieces = [frame[:0], frame[: N // 2], frame[:0], frame[N // 2 :], frame[:0]]
+    if engine == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        X = dd.concat([dd.from_pandas(piece, npartitions=1) for piece in pieces])
+    else:
+        X = lambda: pieces  # noqa: E731
+    source = opened(X)
+    assert source.n_rows == N and all(len(chunk.table) for chunk in source.chunks())
+    assert (
+        source.map_reduce(lambda chunk: len(RawTable.read(SCHEMA, chunk.table, owner="test").features), int.__add__)
+        == N
+    )
+    assert fair_pate().fit(X).n_teachers_ == N_TEACHERS
