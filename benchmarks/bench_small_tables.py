@@ -11,7 +11,7 @@ from typing import Any
 import _common
 import numpy as np
 
-from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier
+from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, SyntheticDataClassifier
 from skfairdp.exceptions import UtilityWarning
 
 RATES = {2: (0.76, 0.24), 3: (0.55, 0.3, 0.15)}
@@ -37,13 +37,15 @@ def fit(method: str, epsilon: float, n_classes: int, private: Any, public: Any, 
         return PATEClassifier(**given).fit(X, y, X_public=X_public)
     if method == "PATE, no public rows":
         return PATEClassifier(**given).fit(X, y)
+    if method == "synthetic rows":
+        return SyntheticDataClassifier(groups=[0, 1], bounds=(-6.0, 6.0), **given).fit(X, y, sensitive_features=groups)
     if method == "FairPATE":
         fair = FairPATEClassifier(groups=[0, 1], **given)
         return fair.fit(X, y, X_public=X_public, sensitive_features_public=groups_public)
     return FairPATEClassifier(groups=[0, 1], **given).fit(X, y, sensitive_features=groups)
 
 
-METHODS = ("PATE", "PATE, no public rows", "FairPATE", "FairPATE, no public rows", "DP-SGD")
+METHODS = ("PATE", "PATE, no public rows", "FairPATE", "FairPATE, no public rows", "DP-SGD", "synthetic rows")
 
 
 def point(method: str, n_rows: int, n_classes: int, epsilon: float, seed: int) -> dict[str, Any]:
