@@ -755,7 +755,7 @@ def arena_verdict(record: Record) -> str:
             f"({ROWS[worst['rows']]}, {SEES[worst['sees']]}, ε = {worst['epsilon']:g}): "
             f"{abs(worst['ahead_by']['mean']):.1f} behind {worst['theirs']}."
         )
-    single = record["single"][0]
+    single = max(record["single"], key=lambda row: row["not_below"])
     level = f"{single['not_below']} of {single['competitions']}"
     words.append(
         f"No single estimator is level everywhere: the nearest to it is {single['method']}, level or ahead in {level}."
@@ -769,6 +769,15 @@ def arena_verdict(record: Record) -> str:
     return " ".join(words)
 
 
+def arena_measured(record: Record) -> str:
+    """What the page is about so far, in words."""
+    found = record["competitions"]
+    epsilons = " and ".join(f"{epsilon:g}" for epsilon in dict.fromkeys(one["epsilon"] for one in found))
+    missing = [title for data, title in TITLES.items() if data != "synthetic" and data not in record["sets"]]
+    words = f"Measured in full at ε = {epsilons}: {'; '.join(TITLES.get(data, data) for data in record['sets'])}."
+    return words + (f" Not yet measured in full: {'; '.join(missing)}." if missing else "")
+
+
 def arena_left_out(record: Record) -> str:
     """Work that failed, in words."""
     lines = [f"* {row['unit']} on {row['data']}, ε = {row['epsilon']:g}: {row['failed']}" for row in record["failed"]]
@@ -779,3 +788,18 @@ def signed(entry: Record) -> str:
     """A difference with its sign, in units of 10⁻⁴."""
     error = entry["standard_error"]
     return f"{entry['mean']:+.1f}" + ("" if error is None else f" ± {error:.1f}")
+
+
+def gap_bound(record: Record) -> str:
+    """How often a bound on the gap holds, and how far above the gap it lies."""
+    lines = [
+        [
+            row["population"],
+            f"{row['n_rows']:,}",
+            f"{row['noise']:.1f}",
+            f"{row['coverage']:.1%}",
+            short(row["above_by"]),
+        ]
+        for row in record["rows"]
+    ]
+    return table(["population", "rows", "noise on a count", "holds in", "lies above the gap by"], lines)

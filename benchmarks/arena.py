@@ -42,7 +42,7 @@ def main() -> None:
     arguments = parsed()
     out = arguments.out or (None if arguments.quick else common.RESULTS / f"{arguments.name}.json")
     points = stored(out, keep=arguments.keep)
-    for data, task in tasks_of(arguments):
+    for data, task in () if arguments.report else tasks_of(arguments):
         for unit in units_of(task, arguments.units):
             work = (data, task.epsilon, task.constraint, task.seed, unit.name)
             if any(tuple(point[name] for name in WORK) == work for point in points):
@@ -51,7 +51,7 @@ def main() -> None:
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)
                 pd.DataFrame(points).to_csv(out.with_suffix(".csv"), index=False)
-    known = [point for point in points if point["failed"] is None]
+    known = [point for point in whole(points, arguments.units) if point["failed"] is None]
     found = verdicts.competitions(known)
     show(found)
     common.save(
@@ -65,6 +65,7 @@ def main() -> None:
         competitions=found,
         single=verdicts.single_estimators(found) if found else [],
         goals=verdicts.goals(known),
+        revision=", ".join(sorted({str(point["revision"]) for point in known})),
         failed=[
             {name: p[name] for name in (*WORK, "failed")} for p in points if p["failed"] not in (None, NOT_OFFERED)
         ],
@@ -78,6 +79,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--units", nargs="+", default=None, help="pieces of work to do (default: all)")
     parser.add_argument("--peers-python", default=None, help="interpreter that has interpret-core and error-parity")
     parser.add_argument("--keep", action="store_true", help="keep points that an earlier revision has measured")
+    parser.add_argument("--report", action="store_true", help="measure nothing: report what was measured in full")
     parser.add_argument("--table", help="any CSV file, in place of the data sets")
     parser.add_argument("--schema", help="what is public about it (see: skfairdp schema)")
     parser.add_argument("--label", help="column to predict (default: that of the schema)")
@@ -128,6 +130,21 @@ def done(work: dict[str, Any], unit: Unit, task: Task) -> list[dict[str, Any]]:
         {**stamp, **{k: round(v, DIGITS) if isinstance(v, float) else v for k, v in one.items()}, "failed": failed}
         | {"seconds": round(seconds, 2)}
         for one in answers or [empty]
+    ]
+
+
+def whole(points: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
+    """Points of tasks of which no work is left to be done: who is not there yet must not be beaten."""
+    asked = {unit.name for unit in (*_arena_ours.UNITS, *_arena_rivals.UNITS) if names is None or unit.name in names}
+    found: dict[tuple[Any, ...], set[str]] = {}
+    for point in points:
+        found.setdefault(tuple(point[name] for name in WORK[:-1]), set()).add(point["unit"])
+    complete = {task for task, units in found.items() if asked <= units}
+    data = {task[0] for task in complete}
+    return [
+        point
+        for point in points
+        if tuple(point[name] for name in WORK[:-1]) in complete or (point["epsilon"] is None and point["data"] in data)
     ]
 
 

@@ -4,6 +4,7 @@ python benchmarks/figures.py
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ matplotlib.use("Agg")
 
 import _tables
 import matplotlib.pyplot as plt
+import pandas as pd
 from render_docs import RESULTS, Results, load
 
 from skfairdp.privacy import GaussianDpEvent, PrivateSelection, calibrate_noise, epsilon_of, repeat
@@ -24,7 +26,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 def main() -> None:
     results = load(RESULTS)
-    for name, draw in FIGURES.items():
+    of_arena = {f"bench_arena_{data}": partial(arena, data=data) for data in results["arena"]["sets"]}
+    for name, draw in {**FIGURES, **of_arena}.items():
         figure = draw(results)
         figure.savefig(IMAGES / f"{name}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)
@@ -233,6 +236,34 @@ def calibrator(results: Results) -> Any:
     ax.set(xlabel="gap between groups", ylabel="accuracy", title=_tables.TITLES[results["calibrator"]["data"]])
     ax.grid(alpha=0.3)
     ax.legend(fontsize=8)
+    return figure
+
+
+def arena(results: Results, data: str) -> Any:
+    """Accuracy over gap of one data set at the smallest ε: ours, and the best three that are glued together."""
+    points = pd.read_csv(RESULTS / "arena.csv")
+    points = points[(points["data"] == data) & (points["constraint"] == "demographic_parity") & points["failed"].isna()]
+    found = [one for one in results["arena"]["competitions"] if one["data"] == data and one["sees"] == "aware"]
+    epsilon = min(one["epsilon"] for one in found)
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.2), sharey=True, layout="constrained")
+    for ax, rows in zip(axes, ("none", "public"), strict=True):
+        (one,) = [one for one in found if one["rows"] == rows and one["epsilon"] == epsilon]
+        shown = [r for r in one["ranking"] if r["kind"] == "ours"]
+        shown += [r for r in one["ranking"] if r["kind"] == "glue"][:3]
+        for k, row in enumerate(shown):
+            mine = points[(points["method"] == row["method"]) & (points["epsilon"] == epsilon)]
+            mine = mine[(mine["setting"] == row["setting"]) & (mine["rows"] == row["reads"])]
+            mine = mine.fillna({"knob": -1.0}).groupby(["knob", "sees"])[["demographic_parity", "accuracy"]].mean()
+            style = "o" if row["kind"] == "ours" else "x"
+            mine = mine.sort_values("demographic_parity")
+            ax.plot(mine["demographic_parity"], mine["accuracy"], style, color=COLOURS[k % len(COLOURS)],
+                    label=row["method"], markersize=5)  # fmt: skip
+        ax.axhline(results["arena"]["sets"][data]["most_frequent"], color="0.7", linestyle=":")
+        ax.set(xlabel="gap between groups", title=_tables.ROWS[rows], xlim=(0, 0.22))
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=6, frameon=False)
+    axes[0].set_ylabel("accuracy")
+    figure.suptitle(f"{_tables.TITLES[data]}, ε = {epsilon:g}", fontsize=10)
     return figure
 
 
