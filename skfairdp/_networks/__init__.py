@@ -39,6 +39,7 @@ from skfairdp._networks._nets import (
     fitted_net,
     is_constant,
     module_of,
+    scale_last_layer,
     unset_net,
 )
 from skfairdp._networks._parity import (
@@ -120,6 +121,7 @@ __all__ = [
     "prepare_network",
     "resolve_device",
     "rows_read_by",
+    "scale_last_layer",
     "trace_layers",
     "train_privately",
     "train_stacked",

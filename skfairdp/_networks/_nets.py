@@ -22,7 +22,17 @@ from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
 
-__all__ = ["FittedNet", "Net", "as_net", "constant_module", "fitted_net", "is_constant", "module_of", "unset_net"]
+__all__ = [
+    "FittedNet",
+    "Net",
+    "as_net",
+    "constant_module",
+    "fitted_net",
+    "is_constant",
+    "module_of",
+    "scale_last_layer",
+    "unset_net",
+]
 
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
@@ -251,6 +261,14 @@ def constant_module(probabilities: NDArray[np.float64]) -> nn.Module:
 def is_constant(module: nn.Module) -> bool:
     """Whether it is one of :func:`constant_module`."""
     return isinstance(module, ConstantModule)
+
+
+@torch.no_grad()
+def scale_last_layer(module: Any, factor: float) -> Any:
+    """Multiply the logits of a sequence that ends in a linear layer; the module is changed and returned."""
+    for parameter in module[-1].parameters():
+        parameter.mul_(factor)
+    return module
 
 
 def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:

@@ -15,13 +15,14 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
 from skfairdp.gradient._second_look import SecondLook
-from skfairdp.privacy import PrivacyLedger, epsilon_of, relation_for
+from skfairdp.gradient._temperature import Temperature
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
 from skfairdp.schema import Schema, bytes_kept
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
-    from skfairdp._networks import Network
+    from skfairdp._networks import Net, Network
 
 __all__ = ["FairDPSGDClassifier"]
 
@@ -44,12 +45,16 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     of the private rows, inside the clipping, steered by noisy rates of their groups, which are charged: ε covers steps
     and rates together, and the groups are protected as well.
 
+    At the end one noisy table, of how sure the network is of its answers and how often they are right, is released within
+    ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not for a
+    network of your own, nor with ``noise_multiplier``.)
+
     Parameters
     ----------
     {epsilon, delta}
     lam : float, default=None
         Weight λ ≥ 0 of the parity term: of the penalty, or the largest multiplier of the signed loss, in nats of loss
-        per violation of 1. 0 is plain DP-SGD, bit for bit, and reads neither public rows nor groups. None is 0.5 for
+        per violation of 1. 0 is plain DP-SGD, bit for bit, and reads neither public rows nor groups. None is 1 for
         the penalty, and for the signed loss ``log(n_classes) / 0.01``, which no gap above 0.01 is worth, or less where
         rates have more noise than that.
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
@@ -69,7 +74,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
-        Clipping bound of per-sample gradients. None is 1, and 4 for a signed loss, whose weights make gradients larger.
+        Clipping bound of per-sample gradients. None is 1 with ``lam=0``, else 4: rows that are wrong then keep
+        their pull beside that of parity, which would otherwise end at one class for everybody.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     {classes}
@@ -213,6 +219,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             module = network.trained(
                 data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
             )
+            if plan.temperature is not None:
+                module = plan.temperature.taken(module, data.X, data.y, noise)
             if plan.look is not None:
                 module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
@@ -271,12 +279,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         owner, relation = type(self).__name__, relation_for(self._declared_rows)
         parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
         parity = PublicPenalty() if self.lam == 0 else parity
-        max_grad_norm = self.max_grad_norm or parity.usual_max_grad_norm
+        max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
-        look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation)
-        looks = look if look.is_needed and self.noise_multiplier is None and len(data.classes) > 1 else None
+        looks, temperature = self._looks(data, net, n_rows, relation)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -285,15 +292,25 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             epochs=net.max_epochs,
             max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
-            beside=beside(duals, looks),
+            beside=beside(duals, temperature, looks),
             relation=relation,
         )
-        plan = DPSGDPlan(net, step, duals, looks)
+        plan = DPSGDPlan(net, step, duals, looks, temperature)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
         return plan
+
+    def _looks(
+        self, data: TrainingData, net: "Net", n_rows: int, relation: NeighboringRelation
+    ) -> tuple[SecondLook | None, Temperature | None]:
+        """What looks at the trained network again. Nothing does where the noise of the gradients is given."""
+        if self.noise_multiplier is not None or len(data.classes) < 2:
+            return None, None
+        look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation)
+        temperature = Temperature(self.epsilon, self.delta, relation)
+        return look if look.is_needed else None, temperature if temperature.fits(net) else None
 
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         """The untrained network, and what is added to its private gradients."""

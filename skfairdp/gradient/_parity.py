@@ -1,6 +1,7 @@
 """Where the parity of FairDP-SGD comes from: a penalty on public rows, or a signed loss of the private ones."""
 
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from skfairdp._networks import DPStep, Net, Network
     from skfairdp.gradient._second_look import SecondLook
     from skfairdp.gradient._signed_loss import DualPlan
+    from skfairdp.gradient._temperature import Temperature
 
 __all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity", "beside"]
 
@@ -35,17 +37,20 @@ class DPSGDPlan:
         The noisy rates of the groups, where a signed loss needs them.
     look : SecondLook or None
         Whether the network is better than the most frequent class, where it may well not be.
+    temperature : Temperature or None
+        How sure the network may be of its answers.
     """
 
     net: "Net"
     step: "DPStep"
     duals: "DualPlan | None" = None
     look: "SecondLook | None" = None
+    temperature: "Temperature | None" = None
 
     @property
     def event(self) -> DpEvent:
-        """Gradients, rates and the second look together."""
-        return self.step.event_with(beside(self.duals, self.look))
+        """Gradients, rates, the table of answers and the second look together."""
+        return self.step.event_with(beside(self.duals, self.temperature, self.look))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -57,7 +62,8 @@ class DPSGDPlan:
         """In words, for the ledger."""
         gradients = f"{self.step.steps} noisy clipped gradient sums"
         rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
-        return (gradients, *rates, *(() if self.look is None else self.look.releases))
+        looks = [one.releases for one in (self.temperature, self.look) if one is not None]
+        return (gradients, *rates, *chain.from_iterable(looks))
 
 
 def beside(*plans: Any) -> DpEvent | None:
@@ -115,9 +121,9 @@ class PublicPenalty(BaseEstimator):
         self.batch_size = batch_size
         self.at = at
 
-    #: Clipping bound, and weight, where the user gives none.
-    usual_max_grad_norm = 1.0
-    usual_lam = 0.5
+    #: Where the user gives none. A smaller bound shortens what rows pull at, and not the penalty, which then wins.
+    usual_max_grad_norm = 4.0
+    usual_lam = 1.0
 
     def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.

@@ -16,6 +16,7 @@ from skfairdp._networks import DPStep, ParityPenalty, check_network, clipped_gra
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import vectorizes
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.gradient._temperature import Temperature
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import (
     GaussianMechanism,
@@ -447,7 +448,9 @@ def test_the_report_follows_from_the_declared_steps():
     spent = model.privacy_
     assert 0.99 * 2.0 <= spent.epsilon <= 2.0 and spent.epsilon == epsilon_of(spent.event, 1e-5)
     assert (spent.protects, spent.neighboring_relation) == ("record", NeighboringRelation.ZERO_OUT)
-    assert spent.event.count == model.n_steps_ == 50 and spent.event.event.sampling_probability == 0.1
+    steps, answers = spent.event.events
+    assert steps.count == model.n_steps_ == 50 and steps.event.sampling_probability == 0.1
+    assert answers == Temperature(2.0, 1e-5, NeighboringRelation.ZERO_OUT).event
     assert spent.accountant == "pld" and not spent.data_dependent
     assert "number of private rows" in {fact.name for fact in spent.public}
     declared = dpsgd(epsilon=2.0, classes=[0, 1], max_epochs=5, batch_size=20, hidden=(3,), public_n_rows=200)
@@ -682,7 +685,7 @@ def test_more_classes_groups_labels_and_public_rows():
     assert list(model.classes_) == ["low", "middle", "top"] and list(model.groups_) == [0, 1, 2]
     assert model.score(X, names[y]) > 0.6
     assert model.predict_proba(X).shape == (400, 3)
-    assert model.privacy_.event.event.sampling_probability == pytest.approx(1 / 3)
+    assert model.privacy_.event.events[0].event.sampling_probability == pytest.approx(1 / 3)
 
 
 def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_checks():

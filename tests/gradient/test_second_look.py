@@ -65,14 +65,18 @@ def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, 
     model = FairDPSGDClassifier(**{**HARD, "classes": [0, 1], "epsilon": epsilon, **options})
     plan = model._plan(model._read(X, y, **given))
     assert plan.look is not None
-    alone = [plan.step.event, plan.look.counts.event, plan.look.gain.event]
+    alone = [plan.step.event, plan.temperature.event, plan.look.counts.event, plan.look.gain.event]
     together = compose(*alone, *([] if plan.duals is None else [plan.duals.event]))
     assert 0.99 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     assert all(epsilon_of(event, 1e-5) < epsilon for event in alone)
     with recording_noise(entropy=0) as record, warnings.catch_warnings():
         warnings.simplefilter("ignore", UtilityWarning)
         model.fit(X, y, **given)
-    assert [r.mechanism for r in record.of(GaussianMechanism)][-2:] == [plan.look.counts, plan.look.gain]
+    assert [r.mechanism for r in record.of(GaussianMechanism)][-3:] == [
+        plan.temperature.counts,
+        plan.look.counts,
+        plan.look.gain,
+    ]
     assert model.privacy_.epsilon <= epsilon
 
 

@@ -14,12 +14,15 @@ from skfairdp._networks import (
     _dp_step,
     _wide_sums,
     own_generator,
+    scale_last_layer,
 )
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp.baselines import Reweighting, _fair_clipping
 from skfairdp.gradient import _fair_dpsgd
+from skfairdp.gradient._parity import DPSGDPlan, beside
 from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
+from skfairdp.gradient._temperature import Temperature
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 from skfairdp.schema import kept_rows
@@ -135,6 +138,31 @@ def the_most_frequent_class_from_exact_counts(patch):
             return np.asarray(values, dtype=float)
 
     patch.setattr(SecondLook, "counts", property(lambda self: Exact()))
+
+
+@mutant
+def a_table_of_answers_for_nothing(patch):
+    """How sure a network may be follows from private labels, and costs as much as any other release of them."""
+    patch.setattr(DPSGDPlan, "event", property(lambda self: self.step.event_with(beside(self.duals, self.look))))
+
+
+@mutant
+def a_row_counted_as_sure_in_two_lines(patch):
+    """A line for "at least so sure" instead of "about so sure": a row adds 1 to many counts, with the noise of one."""
+    table = Temperature.table
+    patch.setattr(Temperature, "table", lambda self, *args: np.cumsum(table(self, *args)[::-1], axis=0)[::-1])
+
+
+@mutant
+def the_factor_of_the_exact_table(patch):
+    """The noisy table is paid for, and the factor is that of the exact one."""
+
+    def taken(self, module, X, y, noise):
+        table = self.table(module, X, y)
+        self.counts.release(table, noise)
+        return scale_last_layer(module, self.factor(table))
+
+    patch.setattr(Temperature, "taken", taken)
 
 
 @mutant

@@ -34,6 +34,7 @@ FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
+TEMPERATURE = tests_in("gradient.test_temperature")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
@@ -446,6 +447,19 @@ NOTICED: dict[str, Noticed] = {
     "gradient.rows_of_chunks_sorted_by_their_cells": also(
         STREAMED_DPSGD("test_the_network_is_that_of_a_fit_in_memory_bit_for_bit", way="plain"),
         STREAMED_DPSGD("test_any_row_comes_back_from_memory_and_from_the_disk", held=1),
+    ),
+    "gradient.a_table_of_answers_for_nothing": trap(
+        5, TEMPERATURE("test_the_table_and_all_else_together_cost_at_most_epsilon", epsilon=1.0)
+    ),
+    "gradient.a_row_counted_as_sure_in_two_lines": also(
+        TEMPERATURE(
+            "test_removing_any_record_moves_the_table_by_exactly_the_sensitivity_of_one",
+            scale=8.0,
+            relation=Named("skfairdp.privacy.NeighboringRelation", "ZERO_OUT"),
+        )
+    ),
+    "gradient.the_factor_of_the_exact_table": also(
+        TEMPERATURE("test_given_its_release_the_network_does_not_hang_on_the_labels")
     ),
     "gradient.weighted_sampler_accounted_as_uniform": trap(
         31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")
