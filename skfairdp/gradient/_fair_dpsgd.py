@@ -45,9 +45,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     of the private rows, inside the clipping, steered by noisy rates of their groups, which are charged: ε covers steps
     and rates together, and the groups are protected as well.
 
-    At the end one noisy table, of how sure the network is of its answers and how often they are right, is released within
-    ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not for a
-    network of your own, nor with ``noise_multiplier``.)
+    At the end one noisy table, of how sure the network is of its answers and how often they are right, is released
+    within ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not
+    for a network of your own, nor with ``noise_multiplier``.)
 
     Parameters
     ----------

@@ -11,8 +11,6 @@ from scipy.special import expit, logsumexp
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from skfairdp._networks import Net
 
 __all__ = ["Temperature"]
@@ -79,7 +77,7 @@ class Temperature:
         """In words, for the ledger."""
         return ("a noisy table of how sure and how often right the network is",)
 
-    def table(self, module: "nn.Module", X: Any, y: NDArray[np.int64]) -> Array:
+    def table(self, module: Any, X: Any, y: NDArray[np.int64]) -> Array:
         """Count rows by how sure the network is, and by whether it is wrong or right. Private."""
         from skfairdp._networks import predict_logits
 
@@ -111,7 +109,7 @@ class Temperature:
         surprise = np.logaddexp(0, odds) @ counts[:, 0] + np.logaddexp(0, -odds) @ counts[:, 1]
         return float(FACTORS[surprise.argmin()]) if kept.any() else 1.0
 
-    def taken(self, module: "nn.Module", X: Any, y: NDArray[np.int64], noise: NoiseSource) -> "nn.Module":
+    def taken(self, module: Any, X: Any, y: NDArray[np.int64], noise: NoiseSource) -> Any:
         """Return the module with its last layer scaled.
 
         Parameters
