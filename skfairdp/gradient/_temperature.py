@@ -86,13 +86,14 @@ class Temperature:
         found = np.zeros((len(ODDS), 2))
         for i in range(0, len(y), size):
             logits = predict_logits(module, X[i : i + size])
-            answer = logits.argmax(axis=1)
-            best = np.take_along_axis(logits, answer[:, None], axis=1)[:, 0]
-            np.put_along_axis(logits, answer[:, None], -np.inf, axis=1)
+            known = np.isfinite(logits).all(axis=1)  # a row without an answer counts nowhere
+            logits, truth = logits[known], y[i : i + size][known]
+            answer = logits.argmax(axis=1)[:, None]
+            best = np.take_along_axis(logits, answer, axis=1)[:, 0]
+            np.put_along_axis(logits, answer, -np.inf, axis=1)
             sure = best - logsumexp(logits, axis=1)
-            known = np.isfinite(sure)
-            right = (answer == y[i : i + size]).astype(np.int64)
-            np.add.at(found, (np.searchsorted(EDGES, sure[known], side="right"), right[known]), 1.0)
+            right = (answer[:, 0] == truth).astype(np.int64)
+            np.add.at(found, (np.searchsorted(EDGES, sure, side="right"), right), 1.0)
         return found
 
     def factor(self, noisy: Array) -> float:

@@ -44,6 +44,13 @@ def test_removing_any_record_moves_the_table_by_exactly_the_sensitivity_of_one(r
     assert moves == [float(i != 7) for i in range(40)] and whole.sum() == 39 and one.counts.sensitivity == 1
 
 
+def test_rows_without_a_finite_answer_count_nowhere_and_say_nothing():
+    net = network()
+    with torch.no_grad():
+        net[-1].bias[0] = np.inf
+    assert ONE.table(net, np.ones((5, 4)), np.zeros(5, int)).sum() == 0  # warnings are errors
+
+
 @given(st.integers(0, 10_000), st.integers(2, 4))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_no_answer_changes_and_all_logits_have_one_factor(seed, n_classes):
