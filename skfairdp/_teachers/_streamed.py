@@ -125,7 +125,7 @@ class _Teaching:
 
     def split(self, chunk: Chunk) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The rows of a chunk with the hashes of their keys, and the part of each."""
-        raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner)
+        raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner, may_be_empty=True)
         rows = np.empty(raw.n_rows, dtype=_dtype(self.compact))
         rows["hash"] = row_hashes(chunk, self.key, self.seed)
         self.compact.fill(rows, raw.numbers)

@@ -84,7 +84,7 @@ class StreamedTable:
 def _of_chunk(
     function: Callable[..., list[Counts]], schema: Schema, n_classes: int, n_groups: int, owner: str, chunk: Chunk
 ) -> Counts:
-    raw = RawTable.read(schema, chunk.table, owner=owner)
+    raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
     labels = raw.labels() if n_classes > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     groups = raw.groups() if n_groups > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     tables = function(read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)

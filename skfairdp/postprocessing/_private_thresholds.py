@@ -395,11 +395,11 @@ class PrivateThresholds(PrivateClassifier):
 
         def read(chunk: Chunk) -> tuple[Any, ...]:
             assert self.schema is not None
-            raw = RawTable.read(self.schema, chunk.table, owner=_OWNER)
+            raw = RawTable.read(self.schema, chunk.table, owner=_OWNER, may_be_empty=True)
             table = self._rows_for(model, chunk.table, raw.features)
             return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8), *coins(raw.features)
 
-        found = [(scores_of(model, table), *others) for table, *others in data.source.each(read)]
+        found = [(scores_of(model, table), *others) for table, *others in data.source.each(read) if len(others[0])]
         columns = tuple(np.concatenate(column) for column in zip(*found, strict=True))
         if len(columns[0]) != data.source.n_rows:
             raise RuntimeError(

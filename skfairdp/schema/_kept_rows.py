@@ -89,7 +89,7 @@ def kept_rows(
     codes: list[list[NDArray[np.int64]]] = []
 
     def encoded(chunk: Chunk) -> tuple[NDArray[Any], list[NDArray[np.int64]]]:
-        raw = RawTable.read(schema, chunk.table, owner=owner)
+        raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
         rows = np.empty(raw.n_rows, dtype=compact.fields)
         compact.fill(rows, raw.numbers)
         return rows, [raw.labels(), *([raw.groups()] if groups else [])]

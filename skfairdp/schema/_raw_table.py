@@ -79,7 +79,7 @@ class RawTable:
     n_rows: int
 
     @classmethod
-    def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X") -> "RawTable":
+    def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X", may_be_empty: bool = False) -> "RawTable":
         """Read a table that must have all features of the schema.
 
         Parameters
@@ -90,6 +90,8 @@ class RawTable:
             Class name for error messages.
         name : str, default="X"
             Argument name for error messages.
+        may_be_empty : bool, default=False
+            Whether it is a chunk, which may have no rows.
 
         Returns
         -------
@@ -106,7 +108,7 @@ class RawTable:
             )
         numbers = schema.numbers(table)
         read = cls(schema, owner, table, numbers, len(next(iter(numbers.values()))))
-        if not read.n_rows:
+        if not read.n_rows and not may_be_empty:
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: {name} of {owner}.")
         return read
 

@@ -14,7 +14,7 @@ from skfairdp.schema import RawTable
 from skfairdp.utils import child_seeds
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
-from tests.rows.test_streamed_generator import SCHEMA, N, chunked, of_engine, table
+from tests.rows.test_streamed_generator import SCHEMA, N, chunked, of_engine, released, table
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
@@ -80,6 +80,15 @@ def test_votes_are_those_of_arrays_with_the_same_parts(teacher):
 def test_with_a_key_votes_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     expected = votes(KeyedRows(table(), key="id"))
     assert_same(votes(KeyedRows(of_engine(engine, table(), tmp_path), key="id")), expected)
+
+
+def test_partitions_without_rows_are_passed_over():
+    frames = pytest.importorskip("dask.dataframe")
+    few = frames.from_pandas(table(), npartitions=5)
+    few = few[few["id"] < 900]
+    assert_same(votes(KeyedRows(few, key="id")), votes(KeyedRows(table()[:900], key="id")))
+    for one, other in zip(released(few)[0], released(table()[:900])[0], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_with_a_key_a_stand_in_for_spark_gives_the_same_votes():
@@ -239,8 +248,6 @@ def test_estimators_that_learn_in_memory_say_so():
 def test_a_local_cluster_gives_the_counts_and_votes_of_threads():
     distributed = pytest.importorskip("distributed", reason="needs dask and distributed")
     frames = pytest.importorskip("dask.dataframe")
-    from tests.rows.test_streamed_generator import released
-
     counts, rows = votes(KeyedRows(table(), key="id")), released(table())[0]
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
