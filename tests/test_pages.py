@@ -1,10 +1,15 @@
 """The pages of the documentation: their examples run, their links lead somewhere, and their words are plain."""
 
+import ast
 import doctest
+import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+
+import skfairdp
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("start/*.md"), *DOCS.glob("guide/*.md")])
@@ -69,3 +74,56 @@ def test_a_page_about_a_method_has_every_part_of_the_template(name):
     assert [part for part, pattern in TEMPLATE.items() if not re.search(pattern, text, flags=re.IGNORECASE)] == []
     pictures = re.findall(r"!\[[^\]]+\]\(\.\./(images/\w+\.png)\)", text)
     assert all((DOCS / picture).exists() for picture in pictures)
+
+
+#: Where users import from.
+ROOMS = (
+    *("skfairdp", "skfairdp.baselines", "skfairdp.fairness", "skfairdp.generative", "skfairdp.gradient"),
+    *("skfairdp.inspection", "skfairdp.lagrangian", "skfairdp.metrics", "skfairdp.model_selection", "skfairdp.pate"),
+    *("skfairdp.postprocessing", "skfairdp.preprocessing", "skfairdp.privacy", "skfairdp.schema"),
+)
+
+
+def _public():
+    """Every public class and function, by the name under which a page calls it."""
+    return {
+        name: value
+        for room in map(importlib.import_module, ROOMS)
+        for name in room.__all__
+        if callable(value := getattr(room, name))
+    }
+
+
+def _calls(text):
+    """Calls of names in code between backticks, and in blocks of Python. What is no Python is passed over."""
+    blocks = [re.sub(r"(?m)^(>>>|\.\.\.) ?", "", code) for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    for code in [*blocks, *inline]:
+        try:
+            tree = ast.parse(code)
+        except SyntaxError:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                yield node.func.id, [word.arg for word in node.keywords if word.arg is not None]
+
+
+def _unknown_words(text):
+    """Keywords in the calls of a page that the function does not take."""
+    public, found = _public(), []
+    for name, words in _calls(text):
+        parameters = inspect.signature(public[name]).parameters if name in public else {}
+        if parameters and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+            found += [f"{name}({word}=)" for word in words if word not in parameters]
+    return found
+
+
+@pytest.mark.parametrize("page", [*PAGES, DOCS.parent / "README.md"], ids=lambda page: page.name)
+def test_a_call_on_a_page_names_parameters_that_there_are(page):
+    assert _unknown_words(page.read_text("utf-8")) == []
+
+
+def test_a_call_with_a_parameter_that_there_is_not_would_be_found():
+    text = "Take `FairDPSGDClassifier(constraints=1, epsilon=2)`.\n```python\n>>> IDP3(model, gama=0.1)\n```\n"
+    assert _unknown_words(text) == ["IDP3(gama=)", "FairDPSGDClassifier(constraints=)"]
+    assert skfairdp.FairDPSGDClassifier is _public()["FairDPSGDClassifier"]
