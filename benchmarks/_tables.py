@@ -169,7 +169,7 @@ def no_public_rows(record: Record) -> str:
         ]
         cells.append([TITLES[data], f"{epsilon:g}", method, _optional(gamma), *figures])
     names = ["accuracy, 5 % public", "accuracy, none", "gap, 5 % public", "gap, none"]
-    return table(["data", "ε", "method", "γ or λ", *names], cells, words=3)
+    return table(["data", "ε", "method", "γ", *names], cells, words=3)
 
 
 def fair_dpsgd(record: Record) -> str:
