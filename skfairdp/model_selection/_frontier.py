@@ -133,7 +133,7 @@ def frontier(
     ...     y_test=split.y_test, sensitive_features_test=split.sensitive_features_test,
     ...     epsilons=(1.0, 2.0), gammas=(0.5, None), idp3=(False,), random_state=0)
     >>> table.shape, str(table.attrs["protects"]), table.attrs["n_fits"]
-    ((4, 15), 'record', 2)
+    ((4, 16), 'record', 2)
     >>> 2 < table.attrs["epsilon_total"] < 3  # less than 1 + 2: releases compose better than their ε add up
     True
     """
