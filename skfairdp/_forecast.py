@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ TEACHERS_PER_ROOT = 4.5
 #: Noise in the mean share of a class: below the first what is learned from votes needs no second look, above the second
 #: no look can tell it from luck.
 CLEAR, HOPELESS = 0.04, 0.25
+_mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for many rows at one ε
 
 
 def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
@@ -67,7 +69,7 @@ def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) 
     50
     """
     least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
-    noise = moved_by_one(n_values) / gdp_mu(epsilon, delta)
+    noise = moved_by_one(n_values) / _mu(epsilon, delta)
     balanced = TEACHERS_PER_ROOT * (n_rows * noise**2) ** (1 / 3)
     return int(max(1, min(balanced, n_rows // least, MOST_TEACHERS)))
 
@@ -161,7 +163,7 @@ class VoteForecast:
     @property
     def mu(self) -> float:
         """Gaussian cost of the votes."""
-        return math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+        return math.sqrt(self.share) * _mu(self.epsilon, self.delta)
 
     @property
     def noise(self) -> float:

@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._forecast import VoteForecast, warn_if_no_better
+from skfairdp._forecast import warn_if_no_better
 from skfairdp._inputs import read_training
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
@@ -19,6 +19,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
 from skfairdp.pate._asking import count_teachers
+from skfairdp.pate._fair_forecast import FairForecast
 from skfairdp.pate._fair_teachers import seeded_predictions
 from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, GroupTeachers, fair_network
 from skfairdp.pate._learning import LearnsFromVotes, paid_votes
@@ -33,8 +34,6 @@ __all__ = ["SFPATEClassifier"]
 
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
-#: Noise in the mean share of a group from which on gaps stay as they were (1,000 and 4,000 rows with a gap of .3).
-FAIR_NOISE = 0.025
 PROXIMAL_WEIGHT = 1e-3
 #: What says what is fair, and to whom.
 FAIR = frozenset({"fair_estimator", "constraints"})
@@ -117,8 +116,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     Warns
     -----
     FairnessWarning
-        By public numbers the votes are too noisy to hold any constraint, or by the released ones a group has too few
-        rows to speak of.
+        By public numbers, before anything is spent: the votes are too noisy to hold any constraint, or fair teachers
+        have too few rows each; the message says how many rows, or which ε, would do. Or by the released votes a group
+        has too few rows to speak of.
     UtilityWarning
         It is right less often than the most frequent class, by its labels, which are public.
 
@@ -233,7 +233,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
         plan, variant = self._plan(data), self._part
-        self._warn_of_noise(data)
+        self._warn_of_noise(data, plan.n_queries)
         rng = public_generator(self.random_state)
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
 
@@ -300,23 +300,14 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     # ------------------------------------------------------------------ pieces
 
-    def _warn_of_noise(self, data: AttributeRows) -> None:
+    def _warn_of_noise(self, data: AttributeRows, n_queries: int) -> None:
         """Say beforehand, from public numbers, that the votes are too noisy to be fair by."""
-        n_rows, n_values = len(data.X), self._part._n_values(data)
-        given = None if self.n_teachers == "auto" else int(self.n_teachers)
-        forecast = VoteForecast(n_rows, n_values, self.epsilon, self.delta, given)
-        if n_values < 2 or forecast.noise <= FAIR_NOISE:
-            return
-        rows, epsilon = forecast.enough_rows(FAIR_NOISE), forecast.enough_epsilon(FAIR_NOISE)
-        ways = [f"{rows:,} rows"] if rows is not None else []
-        ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
-        warn_caller(
-            f"The votes cannot hold {type(self).__name__} to its constraint: noise in the mean share of a value has a "
-            f"standard deviation of {forecast.noise:.2g}, and above {FAIR_NOISE:g} gaps are hardly narrowed. "
-            f"{' or '.join(ways) or 'A larger delta'} would do. PFLDClassifier has the same guarantee and needs fewer "
-            "rows: it measures its constraint on all of them at once.",
-            FairnessWarning,
-        )
+        variant = self._part
+        n_values = variant._n_values(data)
+        fair_parts = isinstance(variant, FairTeachers) and len(data.domain) > 1
+        forecast = FairForecast.of(self, len(data.X), n_values, n_queries, fair_parts=fair_parts)
+        if not forecast.is_fair:
+            warn_caller(forecast.words(type(self).__name__), FairnessWarning)
 
     def _check(self) -> None:
         """Raise what can be said of the parameters before any row is read."""
