@@ -712,7 +712,11 @@ def test_matching_by_position_would_have_hidden_a_gap():
 
 
 def test_a_mask_without_a_masked_entry_is_no_mistake():
-    fit_pate(PrivacyLedger(), np.ma.array(R.X, mask=False))
+    ledger = PrivacyLedger()
+    masked = fit_pate(ledger, np.ma.array(R.X, mask=False))
+    assert len(ledger.entries) == 1 and masked.n_features_in_ == R.X.shape[1]
+    seeded = [fit_pate(None, X, noise_seed=0).predict(R.X_test) for X in (R.X, np.ma.array(R.X, mask=False))]
+    np.testing.assert_array_equal(*seeded)
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_matrix])

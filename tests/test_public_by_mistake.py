@@ -23,6 +23,7 @@ GROUPS = RNG.integers(2, size=200)
 Y = (X[:, 0] > 0).astype(int)
 TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
 WITH_GROUP = TABLE.assign(sex=GROUPS.astype(float))
+WHOLE = WITH_GROUP.to_numpy()
 
 ATTRIBUTE = [PFLDClassifier, SFPATEClassifier, RandomizedResponseClassifier]
 WITH_PUBLIC_ROWS = [PATEClassifier, FairPATEClassifier, FairDPSGDClassifier, PFGuardGenerator]
@@ -33,6 +34,20 @@ def refused(model, match, *args, **given):
     with pytest.raises(ValueError, match=match):
         model.set_params(ledger=ledger).fit(*args, **given)
     assert len(ledger.entries) == 0
+
+
+def accepted(model, *args, **given):
+    """Fitted without a warning (here they are errors), and paid for once."""
+    ledger = PrivacyLedger()
+    model.set_params(ledger=ledger).fit(*args, **given)
+    (entry,) = ledger.entries
+    assert entry.event == model.privacy_.event and entry.label == type(model).__name__
+    return model
+
+
+def read_as_public(model):
+    """What the statement says of each thing that was read: its value."""
+    return {fact["name"]: fact["value"] for fact in model.privacy_statement().to_dict()["public"]}
 
 
 @pytest.mark.parametrize("cls", ATTRIBUTE)
@@ -53,24 +68,40 @@ def test_a_private_group_among_public_features_is_refused(cls, rows, groups):
 
 @pytest.mark.parametrize("cls", ATTRIBUTE)
 def test_a_private_group_that_is_a_view_of_an_array_is_refused(cls):
-    whole = WITH_GROUP.to_numpy()
     refused(
-        cls(groups=[0, 1]), "holds sensitive_features, and X is public here", whole, Y, sensitive_features=whole[:, 3]
+        cls(groups=[0, 1]), "holds sensitive_features, and X is public here", WHOLE, Y, sensitive_features=WHOLE[:, 3]
     )
-    refused(cls(groups=[0, 1]), "holds sensitive_features, and X is public here", whole, Y,
-            sensitive_features=whole[:, 3:])  # fmt: skip
+    refused(cls(groups=[0, 1]), "holds sensitive_features, and X is public here", WHOLE, Y,
+            sensitive_features=WHOLE[:, 3:])  # fmt: skip
 
 
-def test_a_group_beside_the_features_is_fine():
-    whole = WITH_GROUP.to_numpy()
-    for rows, groups in [(TABLE, WITH_GROUP["sex"]), (whole[:, :3], whole[:, 3]), (TABLE, GROUPS)]:
-        RandomizedResponseClassifier(groups=[0, 1]).fit(rows, Y, sensitive_features=groups)
-    RandomizedResponseClassifier(groups=[0, 1], sensitive_columns="sex").fit(WITH_GROUP, Y)
+@pytest.mark.parametrize(
+    ("rows", "groups"),
+    [
+        pytest.param(TABLE, WITH_GROUP["sex"], id="another table"),
+        pytest.param(TABLE, GROUPS, id="an array beside a table"),
+        pytest.param(WHOLE[:, :3], WHOLE[:, 3], id="two views of one array"),
+    ],
+)
+def test_a_group_beside_the_features_is_fine(rows, groups):
+    model = accepted(RandomizedResponseClassifier(groups=[0, 1]), rows, Y, sensitive_features=groups)
+    assert read_as_public(model)["columns of X"] in (3, ["a", "b", "c"])
+    assert model.predict(rows).shape == (200,)
+
+
+def test_a_group_that_is_named_among_the_features_is_taken_out_of_what_is_public():
+    model = RandomizedResponseClassifier(groups=[0, 1], sensitive_columns="sex")
+    accepted(model, WITH_GROUP, Y)
+    assert list(model.fair_estimator_.coef_.shape) == [1, 3]
+    turned = WITH_GROUP.assign(sex=1.0 - WITH_GROUP["sex"])
+    np.testing.assert_array_equal(model.predict(turned), model.predict(WITH_GROUP))
 
 
 def test_a_group_among_private_features_is_fine():
     model = PFGuardGenerator(bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1], epsilon=50.0)
-    model.fit(WITH_GROUP, Y, sensitive_features=WITH_GROUP["sex"])
+    accepted(model, WITH_GROUP, Y, sensitive_features=WITH_GROUP["sex"])
+    assert "features and labels" not in read_as_public(model)
+    assert list(model.sample(5, random_state=0).columns) == ["a", "b", "c", "sex"]
 
 
 @pytest.mark.parametrize("cls", WITH_PUBLIC_ROWS)
@@ -86,7 +117,16 @@ def test_private_rows_are_refused_as_public_ones(cls, rows):
         )
 
 
-def test_public_rows_from_the_same_array_are_fine():
-    PATEClassifier(n_teachers=5, classes=[0, 1]).fit(X[:150], Y[:150], X_public=X[150:])
-    PATEClassifier(n_teachers=5, classes=[0, 1]).fit(TABLE[:150], Y[:150], X_public=TABLE[150:])
-    PATEClassifier(n_teachers=5, classes=[0, 1]).fit(X[::2], Y[::2], X_public=X[1::2])
+@pytest.mark.parametrize(
+    ("private", "public"),
+    [
+        pytest.param(X[:150], X[150:], id="another part of one array"),
+        pytest.param(TABLE[:150], TABLE[150:], id="another part of one table"),
+        pytest.param(X[::2], X[1::2], id="every second row"),
+    ],
+)
+def test_public_rows_from_the_same_array_are_fine(private, public):
+    labels = (np.asarray(private)[:, 0] > 0).astype(int)
+    model = accepted(PATEClassifier(n_teachers=5, classes=[0, 1]), private, labels, X_public=public)
+    assert read_as_public(model)["number of private rows"] == len(private)
+    assert set(model.query_indices_) <= set(range(len(public)))

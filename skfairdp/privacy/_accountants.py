@@ -315,21 +315,28 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
         return math.inf
-    parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
     finite = 1.0
     for leaf, times in leaves:
-        if isinstance(leaf, GaussianDpEvent):
-            continue
-        pld = _pld_of(leaf, grid)
-        finite *= (1 - dpa.infinite_mass(pld)) ** times
-        if 1 - finite > delta:
-            # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
-            return math.inf
-        parts.append(dpa.self_compose(pld, times))
+        if not isinstance(leaf, GaussianDpEvent):
+            finite *= (1 - dpa.infinite_mass(_pld_of(leaf, grid))) ** times
+    if 1 - finite > delta:
+        # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
+        return math.inf
+    total = _composed_losses(leaves, mu_squared, grid)
+    return dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves))
+
+
+@lru_cache(maxsize=8)
+def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.PrivacyLossDistribution:
+    """Of Gaussians, whose μ² is given, and of the other releases; kept, as a curve asks for many δ."""
+    parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
+    for leaf, times in leaves:
+        if not isinstance(leaf, GaussianDpEvent):
+            parts.append(dpa.self_compose(_pld_of(leaf, grid), times))
     total = parts[0]
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
-    return dpa.epsilon_from_pld(total, delta, compositions=sum(times for _, times in leaves))
+    return total
 
 
 def _is_slow(leaves: Leaves, grid: float) -> bool:
@@ -366,6 +373,7 @@ def _with(charged: float, epsilon: float) -> float:
     return (charged + epsilon) * _UP if charged else epsilon
 
 
+@lru_cache(maxsize=8)
 def _pld_of(leaf: DpEvent, grid: float) -> Any:
     """The privacy loss distribution of one release on the grid."""
     if isinstance(leaf, _BITS):

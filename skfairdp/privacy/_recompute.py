@@ -265,21 +265,31 @@ def _inclusion_bound(releases: Releases, delta: float) -> float | None:
     rest = _mu_squared([pair for pair in releases if pair not in sampled])
     if not sampled or rest is None or math.isinf(rest):
         return None
+    included = [(float(leaf.sampling_probability), times, _distance_over_noise(leaf)) for leaf, times in sampled]
+    return _smallest_inclusion(tuple(included), rest, delta)
+
+
+@lru_cache(maxsize=256)
+def _smallest_inclusion(sampled: tuple[tuple[float, int, float], ...], rest: float, delta: float) -> float | None:
+    """Of samplings (probability, number, distance over noise) and Gaussians with μ² = ``rest``."""
+    if any(math.isinf(reach) for _, _, reach in sampled):
+        return math.inf
+    shares = [k / 40 * delta / len(sampled) for k in range(1, 40)]  # of δ for the samplings, the rest for the noise
+    most = [np.maximum(stats.binom.isf(shares, times, q), 1) for q, times, _ in sampled]
     bounds = []
-    for k in range(1, 40):  # shares of δ for the samplings, the rest for the noise
-        squared, left = rest, delta
-        for leaf, times in sampled:
-            law = stats.binom(times, leaf.sampling_probability)
-            most = max(1, int(law.isf(k / 40 * delta / len(sampled))))
-            left -= float(law.sf(most))
-            near = isinstance(leaf, ReplaceSampledGaussian)
-            far, noise = (leaf.difference, leaf.noise_multiplier) if near else (1.0, leaf.event.noise_multiplier)
-            if noise == 0:
-                return math.inf
-            squared += most * (far / noise) ** 2
+    for counts in np.unique(np.stack(most), axis=1).T:  # many shares allow the same counts
+        left = delta - sum(float(stats.binom.sf(n, times, q)) for n, (q, times, _) in zip(counts, sampled, strict=True))
+        squared = rest + sum(float(n) * reach**2 for n, (_, _, reach) in zip(counts, sampled, strict=True))
         if left > 0:
             bounds.append(float(dp.get_epsilon_gaussian(squared**-0.5, left, tol=1e-13)))
     return min(bounds, default=None)
+
+
+def _distance_over_noise(leaf: Any) -> float:
+    """Of a sampled Gaussian: how far apart the contributions of two neighbours are, over its noise."""
+    near = isinstance(leaf, ReplaceSampledGaussian)
+    far, noise = (leaf.difference, leaf.noise_multiplier) if near else (1.0, leaf.event.noise_multiplier)
+    return math.inf if noise == 0 else float(far / noise)
 
 
 # ---- Rényi divergences -----------------------------------------------------------------------------------------------
@@ -512,12 +522,17 @@ def _loss_distribution(releases: Releases, fineness: float) -> Any:
     for leaf, times in releases:
         if isinstance(leaf, dp.GaussianDpEvent) or _pure([(leaf, 1)]) == 0:
             continue
-        one = _losses_of(leaf, grid)
-        if one is None:
+        part = _losses_of_many(leaf, times, grid) if isinstance(leaf, (*_LOSSY, *_CURVED)) else None
+        if part is None:
             return None
-        part = one if times == 1 else one.self_compose(times)
         total = part if total is None else total.compose(part)
     return total
+
+
+@lru_cache(maxsize=16)
+def _losses_of_many(leaf: Any, times: int, grid: float) -> Any:
+    one = _losses_of(leaf, grid)
+    return one if one is None or times == 1 else one.self_compose(times)
 
 
 def _largest(leaf: Any) -> float:
