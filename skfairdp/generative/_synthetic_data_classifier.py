@@ -346,6 +346,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         proba[:, np.asarray(self.estimator_.classes_, dtype=np.int64)] = self.estimator_.predict_proba(encoded)
         return proba
 
+    _releases_labels = True  # of those rows
+
     def _releases_rows(self, has_groups: bool) -> bool:
         """Whether a fit is going to make rows with groups, which others may use: told before it spends."""
         named = self.sensitive_columns is not None or (self.schema is not None and bool(self.schema.groups))
@@ -354,8 +356,11 @@ class SyntheticDataClassifier(PrivateClassifier):
     def _released_rows(self) -> PublicData:
         """Rows of the generator, drawn as those of the learner are, and no more than are looked at."""
         drawn = public_generator(self.random_state)
-        rows, groups = self.generator_.sample(_RELEASED, return_sensitive=True, random_state=drawn)
-        return PublicData(rows, groups)
+        if self.schema is not None:  # the label is a column of the table
+            rows, groups = self.generator_.sample(_RELEASED, return_sensitive=True, random_state=drawn)
+            return PublicData(rows, groups)
+        rows, y, groups = self.generator_.sample_labels(_RELEASED, return_sensitive=True, random_state=drawn)
+        return PublicData(rows, groups, y)
 
     # ------------------------------------------------------------------ pieces
 

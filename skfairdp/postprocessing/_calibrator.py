@@ -1,4 +1,4 @@
-"""Public-data calibration: a fitted classifier's demographic disparity, lowered on unlabelled public rows."""
+"""Public-data calibration: a fitted classifier's gap between groups, lowered on public rows."""
 
 from collections.abc import Hashable, Sequence
 from functools import partial
@@ -20,9 +20,18 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import RateBound, RateParity, read_rate_constraints
+from skfairdp.postprocessing._constrained import (
+    MET,
+    check_goal,
+    constraints_of,
+    look_at_labels,
+    meet_constraints,
+    refuse_unlabelled,
+)
 from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fitted_classifier, network_of
-from skfairdp.postprocessing._inputs import declared_groups, public_groups, shape_of, split_rows
+from skfairdp.postprocessing._inputs import declared_groups, public_groups, public_labels, shape_of, split_rows
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.postprocessing._wrapped import (
@@ -51,7 +60,9 @@ __all__ = ["FairnessCalibrator"]
 
 _OWNER = "FairnessCalibrator"
 _FEW_ROWS = 30
-_FITTED = {"estimator_", "method_", "multipliers_", "group_estimator_", "privacy_"}
+_FITTED = {
+    "answers_", "edges_", "estimator_", "group_estimator_", "method_", "multipliers_", "privacy_", "violation_"
+}  # fmt: skip
 
 
 def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
@@ -62,7 +73,7 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
 
 @shared_docs
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
-    """Lower the demographic disparity of a classifier on unlabelled public rows, without refusing any row.
+    """Lower the gap of a classifier between groups on public rows, without refusing any row.
 
     *Privacy.* It reads the fitted model and public rows, nothing else. For a differentially private model that is
     post-processing: **its ε stays what it was**, and ``privacy_`` is the model's own. **The public rows, and their
@@ -84,16 +95,28 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     Two methods make the candidates: :class:`FineTuning` trains the model's network further, and :class:`Thresholds`
     corrects the scores of any classifier by the group, which is given at prediction or **estimated from the features**.
 
+    *Other constraints.* With ``constraints`` the calibrator meets those instead, and each carries its own bound:
+    equalized odds, parity or a bound of any rate, several at once, for any number of groups. Public rows are counted by
+    score, group and label, and a linear program, that of :class:`PrivateThresholds`, finds the chance with which each
+    bin of scores is answered by the second class: the most accurate ones under which **the constraints hold on the
+    public rows, on average over the chances**. Which answer a row gets follows from a hash of it, so asking twice
+    changes nothing. A rate that looks at the true label needs labels of the public rows.
+
     Parameters
     ----------
     estimator : classifier
         One that is fitted already, also as the last step of a Pipeline, is used as it is; wrap it in
         ``sklearn.frozen.FrozenEstimator`` where the calibrator is cloned, as searches do. Any other is fitted by
         ``fit``. It is not changed.
+    constraints : str, RateParity, RateBound, fairlearn moment, list of them or None, default=None
+        What is to hold instead of a small demographic disparity: "equalized_odds", "true_positive_rate_parity",
+        ``RateParity("selection_rate", ratio_bound=0.8)`` and others, see :class:`skfairdp.fairness.RateParity`. Names
+        stand for a difference of at most 0.01. For two classes, and with :class:`Thresholds`; no ``gap_weight``,
+        ``gamma`` or ``disparity`` beside it.
     method : {"auto", "fine_tune", "threshold"}, FineTuning or Thresholds, default="auto"
         "fine_tune" and "threshold" stand for :class:`FineTuning` and :class:`Thresholds` with their default parameters.
         "auto" fine-tunes a model with a torch network (:class:`~skfairdp.FairDPSGDClassifier`, a skorch net), and
-        moves the thresholds of all others.
+        moves the thresholds of all others; with ``constraints`` it always moves thresholds.
     gap_weight : float or None, default=None
         The expected accuracy, at least 0, given for one unit of gap: 0.5 gives half a point for each point, 0 changes
         nothing. None means 1. Give this or ``gamma``, not both.
@@ -124,13 +147,22 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         Labels, from the estimator.
     {groups_}
     gap_before_ : float
-        Demographic disparity of the estimator's predictions on the public rows.
+        Demographic disparity of the estimator's predictions on the public rows. With ``constraints`` the largest
+        difference between two groups of the rates they speak of (of a bound or a ratio: by how much it is broken).
     gap_after_ : float
         The same after calibration; never larger.
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
-        Whether ``gap_after_`` is at most ``gamma``; True without ``gamma``.
+        Whether ``gap_after_`` is at most ``gamma``; True without ``gamma``. With ``constraints``, whether they hold.
+    violation_ : float
+        By how much the worst constraint is broken on the public rows; 0 where all hold (``constraints`` only).
+    edges_ : ndarray of shape (n_bins - 1,)
+        Where bins of scores end (``constraints`` only).
+    answers_ : ndarray of shape (n_groups, n_bins) or None
+        The chance that a bin is answered by the second class, for the group of a row or, where it is not given at
+        prediction, the one its features speak for most. None where the model met the constraints already
+        (``constraints`` only).
     multipliers_ : ndarray of shape (n_groups, 1, n_classes)
         μ, one for each group, the one cell that holds all rows, and each class; all zero where nothing is changed
         (:class:`Thresholds` only).
@@ -156,6 +188,13 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     >>> fair = FairnessCalibrator(model).fit(split.X_public, sensitive_features=split.sensitive_features_public)
     >>> fair.gap_before_ > 0.2, fair.gap_after_ < 0.02, fair.score(split.X_test, split.y_test) > 0.7
     (True, True, True)
+
+    Equalized odds needs labels of the public rows:
+
+    >>> odds = FairnessCalibrator(model, constraints="equalized_odds")
+    >>> odds = odds.fit(split.X_public, split.y_public, sensitive_features=split.sensitive_features_public)
+    >>> odds.gap_after_ < 0.011, odds.satisfied_  # on the public rows; a name stands for a difference of 0.01
+    (True, True)
     """
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
@@ -172,6 +211,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "method": [StrOptions({"auto", "fine_tune", "threshold"}), FineTuning, Thresholds],
         "gap_weight": [Interval(Real, 0, None, closed="left"), None],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
+        "constraints": "no_validation",
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
@@ -183,6 +223,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         self,
         estimator: Any,
         *,
+        constraints: Any = None,
         method: str | FineTuning | Thresholds = "auto",
         gap_weight: float | None = None,
         gamma: float | None = None,
@@ -193,6 +234,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         public_data: PublicData | None = None,
     ) -> None:
         self.estimator = estimator
+        self.constraints = constraints
         self.method = method
         self.gap_weight = gap_weight
         self.gamma = gamma
@@ -211,7 +253,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
     ) -> Self:
-        """Calibrate on public rows, without labels; an estimator that is not fitted is fitted first, on X and y.
+        """Calibrate on public rows; an estimator that is not fitted is fitted first, on X and y.
 
         Parameters
         ----------
@@ -219,13 +261,14 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             With a fitted estimator and no ``X_public``: **public** rows, as the estimator predicts them. Otherwise the
             rows that the estimator is fitted on, if it is not yet.
         y : array-like of shape (n_rows,), default=None
-            Labels for an estimator that is fitted here; else ignored.
+            Labels for an estimator that is fitted here. With a fitted one, the public labels that ``constraints`` may
+            need; ignored without ``constraints``.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row of X; the columns of a DataFrame form intersections. Left out where ``sensitive_columns``
             names them. Handed on to an estimator that requests it, as those of this package do.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
             Public rows to calibrate on, which an estimator gets as well whose ``fit`` takes them. Use
-            :class:`~skfairdp.PublicData` inside a search.
+            :class:`~skfairdp.PublicData` inside a search, and for public labels: ``PublicData(X, groups, y)``.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Their groups, where ``X_public`` does not carry them.
 
@@ -238,12 +281,14 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         ValueError
             A parameter is outside its range; the estimator is not fitted (``NotFittedError``) and there is nothing to
             fit or to calibrate it on; it is no classifier, has no probabilities, or no network where one is to be
-            fine-tuned; groups are missing, of another length, or outside ``groups``, or a group has no row.
+            fine-tuned; groups are missing, of another length, or outside ``groups``, or a group has no row;
+            ``constraints`` need labels that the public rows do not have. All of this is said before an estimator is
+            fitted, wherever it can be known by then.
 
         Warns
         -----
         FairnessWarning
-            ``gamma`` is not met; a group has fewer than 30 public rows.
+            ``gamma`` or ``constraints`` are not met; a group has fewer than 30 public rows.
         """
         self._validate_params()
         self._check_price()
@@ -259,29 +304,49 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             model = self._fit_estimator(*self._arguments(X, y, sensitive_features, public))
             public = model._released_rows() if public is None else public
         if public is not None:
-            X, sensitive_features = public.X, public.sensitive_features
-        self._calibrate(model, X, sensitive_features)
+            X, y, sensitive_features = public.X, public.y, public.sensitive_features
+        self._calibrate(model, X, y, sensitive_features)
         return self
 
-    def _calibrate(self, model: Any, X: Any, sensitive_features: Any) -> None:
+    def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any) -> None:
         method = self._method(model)
-        rows, self.groups_ = self._read(X, model, sensitive_features)
+        rows, domain = self._read(X, model, sensitive_features)
+        labels = None if self.constraints is None else self._labels(X, y, rows.classes, domain)
         for name in _FITTED & vars(self).keys():
             delattr(self, name)
-        self.classes_ = rows.classes
+        self.classes_, self.groups_ = rows.classes, domain
         self._calibrated: Any
-        self._calibrated, choice = method._calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
+        if self.constraints is None:
+            self._calibrated, choice = method._calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
+            after = self._calibrated.answer(rows.features, rows.table, rows.groups)
+            self.gap_before_, self.gap_after_ = choice.gap_before, choice.gap_of(after)
+            self.satisfied_ = self.gamma is None or self.gap_after_ <= self.gamma
+        else:
+            assert isinstance(method, Thresholds)
+            self._meet(model, method, rows, labels)
+            after = self._calibrated.answer(rows.features, rows.table, rows.groups)
         self.method_ = method
         for name, value in self._calibrated.attributes().items():
             setattr(self, name, value)
-        after = self._calibrated.answer(rows.features, rows.table, rows.groups)
-        self.gap_before_, self.gap_after_ = choice.gap_before, choice.gap_of(after)
         self.agreement_ = float(np.mean(after == rows.before))
-        self.satisfied_ = self.gamma is None or self.gap_after_ <= self.gamma
         report = attribute_of(model, "privacy_")
         if report is not None:
             self.privacy_ = report
-        self._warn(int(np.bincount(rows.groups).min()))
+        self._warn(rows.groups, labels if look_at_labels(self._asked()) else None)
+
+    def _meet(self, model: Any, method: Thresholds, rows: CalibrationRows, labels: NDArray[np.int64] | None) -> None:
+        constraints = constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
+        self._calibrated, outcome = meet_constraints(
+            model,
+            rows,
+            constraints,
+            labels,
+            group_at_prediction=method.group_at_prediction,
+            group_estimator=method.group_estimator,
+            owner=_OWNER,
+        )
+        self.gap_before_, self.gap_after_ = outcome.gap_before, outcome.gap_after
+        self.violation_, self.satisfied_ = outcome.violation, outcome.violation <= MET
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict the class of each row.
@@ -386,9 +451,10 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
 
     def _public_rows(self, X_public: Any, groups: Any) -> PublicData | None:
         """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""
+        labels = getattr(self.public_data if X_public is None else X_public, "y", None)
         given, groups = public_arguments(self, X_public, groups)
         if given is not None:
-            return PublicData(given, groups)
+            return PublicData(given, groups, labels)
         if groups is not None:
             raise ValueError(f"{_OWNER} got sensitive_features_public without X_public.")
         inner = getattr(last_part(self.estimator), "public_data", None) if fits_its_estimator(self) else None
@@ -423,17 +489,31 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 "rows of their own, with sensitive_features."
             )
         check_same_index(_OWNER, X=X, y=y)
+        self._check_goal(public)
         if public is None:
             given = FitArguments(X, y, sensitive_features, None, None)
             return X, y, given.metadata(self)
-        _, _, groups = self._split(public.X, self.estimator, reset=True, sensitive_features=public.sensitive_features)
-        public_groups(groups, declared_groups(self), shape_of(public.X)[0], owner=_OWNER)
         features, _, found = self._split(X, self.estimator, reset=False, sensitive_features=sensitive_features)
         part = last_part(self.estimator)
         has_some = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
         handed, _ = without_group_columns(self, X, None if has_some else public, None)
         given = FitArguments(features, y, found, handed, None, named=found is sensitive_features)
         return features, y, given.metadata(self)
+
+    def _check_goal(self, public: PublicData | None) -> None:
+        """Raise a ValueError for public rows that the estimator, once fitted, cannot be calibrated on."""
+        asked = self._asked()
+        if public is None:
+            if look_at_labels(asked) and not getattr(self.estimator, "_releases_labels", False):
+                refuse_unlabelled(asked, _OWNER)
+            return
+        _, _, groups = self._split(public.X, self.estimator, reset=True, sensitive_features=public.sensitive_features)
+        domain, codes = public_groups(groups, declared_groups(self), shape_of(public.X)[0], owner=_OWNER)
+        if asked:
+            named = getattr(last_part(self.estimator), "classes", None) if self.schema is None else self.schema.classes
+            classes = None if named is None else np.unique(np.asarray(named))
+            labels = public_labels(self, public.X, public.y, owner=_OWNER)
+            check_goal(asked, domain, codes, classes, labels, _OWNER)
 
     def _fit_estimator(self, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
         model = without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
@@ -445,14 +525,43 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     def _check_price(self) -> None:
         if self.gap_weight is not None and self.gamma is not None:
             raise ValueError(f"{_OWNER} got both 'gap_weight' and 'gamma', a price and a bound. Leave one of them out.")
+        if self.constraints is not None:
+            others = {"gap_weight": self.gap_weight, "gamma": self.gamma,
+                      "disparity": None if self.disparity == "others" else self.disparity}  # fmt: skip
+            for name, value in others.items():
+                if value is not None:
+                    raise ValueError(
+                        f"{_OWNER} got both 'constraints' and '{name}'. Constraints carry their bounds with them, "
+                        'RateParity("selection_rate", difference_bound=0.05): leave one of the two out.'
+                    )
+            if isinstance(self.method, FineTuning) or self.method == "fine_tune":
+                raise ValueError(
+                    f"FineTuning of {_OWNER} lowers the demographic disparity alone. With 'constraints' take "
+                    'method="threshold".'
+                )
         if not isinstance(self.method, str):
             self.method._validate_params()
+        self._asked()
+
+    def _asked(self) -> tuple[RateParity | RateBound, ...]:
+        """The constraints, none where there are none."""
+        return () if self.constraints is None else read_rate_constraints(self.constraints, _OWNER)
+
+    def _labels(self, X: Any, y: Any, classes: NDArray[Any], domain: NDArray[np.object_]) -> NDArray[np.int64] | None:
+        """The code of each public row's label; None where there are none and no constraint needs them."""
+        asked = self._asked()
+        constraints_of(asked, domain, classes, _OWNER)
+        labels = public_labels(self, X, y, owner=_OWNER)
+        if labels is None and look_at_labels(asked):
+            refuse_unlabelled(asked, _OWNER)
+        return None if labels is None else encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
 
     def _method(self, model: Any) -> FineTuning | Thresholds:
         """The method as a part of its own, with everything checked that the model can be wrong in."""
         method: FineTuning | Thresholds
         if isinstance(self.method, str):
-            tunes = self.method == "fine_tune" or (self.method == "auto" and network_of(model) is not None)
+            may_tune = self.method == "auto" and self.constraints is None
+            tunes = self.method == "fine_tune" or (may_tune and network_of(model) is not None)
             method = FineTuning() if tunes else Thresholds()
         else:
             method = clone(self.method)
@@ -486,14 +595,23 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         whole = self.sensitive_columns is not None and reads_whole(model, X)
         return (X if whole else table), table, groups
 
-    def _warn(self, smallest: int) -> None:
+    def _warn(self, groups: NDArray[np.int64], labels: NDArray[np.int64] | None) -> None:
+        sizes = np.bincount(groups if labels is None else 2 * groups + labels)
+        smallest, counted = int(sizes[sizes > 0].min()), "public rows" if labels is None else "public rows of a label"
         if smallest < _FEW_ROWS:
             warn_caller(
-                f"The smallest group has {smallest} public rows: the gap on other rows can be far from that on these. "
+                f"The smallest group has {smallest} {counted}: the gap on other rows can be far from that on these. "
                 f"{_OWNER} wants {_FEW_ROWS} and more of each.",
                 FairnessWarning,
             )
-        if not self.satisfied_:
+        if not self.satisfied_ and self.constraints is not None:
+            warn_caller(
+                f"No answers that {_OWNER} found meet its constraints on the public rows: the best break one by "
+                f"{self.violation_:.3g}. Allow more, or let it see the group: "
+                "method=Thresholds(group_at_prediction=True).",
+                FairnessWarning,
+            )
+        elif not self.satisfied_:
             warn_caller(
                 f"The smallest gap that {_OWNER} found on the public rows is {self.gap_after_:.3g}, above gamma="
                 f"{self.gamma:g}. Give more public rows, or try method=Thresholds(group_at_prediction=True).",

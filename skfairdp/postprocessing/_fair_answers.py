@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 _PRICE = 100.0
 
 
-def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool) -> Array:
+def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool, sizes: Array | None = None) -> Array:
     """Return how often each bin is answered by the second class, so that constraints hold on the counts.
 
     Where nothing meets them, they are broken by as little as possible. With groups a higher score has never less of a
@@ -32,6 +32,8 @@ def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool)
         Rows by bin, group and true class; noise may have made some negative.
     by_group : bool
         Whether an answer may follow the group.
+    sizes : ndarray of shape (n_groups, 2), default=None
+        Rows by group and true class, where that is known without noise.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool)
     """
     n_bins, n_groups, _ = counts.shape
     n_rules = n_groups if by_group else 1
-    sizes = sizes_of(counts)
+    sizes = sizes_of(counts) if sizes is None else sizes
     total = sizes.sum()
     gain = _by_rule((counts[..., 1] - counts[..., 0]) / total, by_group)
     lines, bounds = [], []

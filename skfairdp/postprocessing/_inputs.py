@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skfairdp.schema import RawTable, schema_of
@@ -26,6 +27,7 @@ __all__ = [
     "group_codes",
     "label_codes",
     "public_groups",
+    "public_labels",
     "read_classes",
     "read_groups",
     "reject_label",
@@ -132,6 +134,21 @@ def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[ND
     return domain, codes
 
 
+def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any] | None:
+    """Return the labels of public rows, as given or from the column that a schema names; None where there are none."""
+    schema = schema_of(estimator)
+    if schema is not None:
+        raw = RawTable.read(schema, X, owner=owner)
+        if schema.label is None or (y is None and schema.label not in raw.numbers):
+            return None
+        return raw.classes[raw.labels(y, public=True)]
+    if y is None:
+        return None
+    check_same_index(owner, X=X, y=y)
+    check_consistent_length(X, y)
+    return _column(y, "y", owner)
+
+
 def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[np.int64]:
     """Return each row's position in ``domain``."""
     if groups is None:
@@ -191,8 +208,8 @@ def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
     return True
 
 
-def _column(values: Any, name: str) -> NDArray[Any]:
-    refuse_masked(values, owner="IDP3", name=name)
+def _column(values: Any, name: str, owner: str = "IDP3") -> NDArray[Any]:
+    refuse_masked(values, owner=owner, name=name)
     try:
         array = np.asarray(label_array(values))
     except (ValueError, TypeError, OverflowError):
@@ -200,5 +217,5 @@ def _column(values: Any, name: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or len(array) == 0:
-        raise ValueError(f"{name} of IDP3 must be one column of labels with at least one row.")
+        raise ValueError(f"{name} of {owner} must be one column of labels with at least one row.")
     return array

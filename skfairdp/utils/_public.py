@@ -19,7 +19,8 @@ class PublicData:
     sensitive_features : array-like of shape (n_public,) or DataFrame, default=None
         Public groups of those rows.
     y : array-like of shape (n_public,), default=None
-        Public labels of those rows. No estimator learns from them; the searches score candidates on them at no cost.
+        Public labels of those rows. No estimator learns from them; searches score candidates on them at no cost, and
+        ``FairnessCalibrator(constraints=...)`` holds answers to rates by them.
 
     Attributes
     ----------

@@ -461,6 +461,15 @@ def _calibrated(**options: Any) -> Callable[[Any, Rows], Any]:
     return fit
 
 
+def _constrained(**options: Any) -> Callable[[Any, Rows], Any]:
+    def fit(make_calibrator: Any, rows: Rows) -> Any:
+        model = LogisticRegression().fit(rows.X, rows.y)
+        fair = make_calibrator(model, **options)
+        return fair.fit(rows.X_public, rows.y_public, sensitive_features=rows.groups_public)
+
+    return fit
+
+
 def _fine_tuned(model: Any, rows: Rows) -> Any:
     calibrator = FairnessCalibrator(model.fit(rows.X, rows.y), method=FineTuning(steps=5), gap_weight=0.5)
     return calibrator.fit(rows.X_public, sensitive_features=rows.groups_public)
@@ -497,6 +506,10 @@ def _plain_fits() -> list[Fit]:
         of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
         of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
            _calibrated(gamma=0.05, method=Thresholds(group_at_prediction=True)), answers_with_groups),
+        of("Calibrator-odds", lambda: FairnessCalibrator, _constrained(constraints="equalized_odds")),
+        of("Calibrator-several-group", lambda: FairnessCalibrator,
+           _constrained(constraints=["demographic_parity", RateBound("error_rate", upper=0.4)],
+                        method=Thresholds(group_at_prediction=True)), answers_with_groups),
         Fit("IDP3-over-dpsgd", lambda **given: IDP3(dpsgd(lam=0.0)(**given), groups=[0, 1], gamma=0.1, min_count=3),
             with_private_groups, answers_with_groups, NULL, ("X", "y", "groups")),
         Fit("Calibrator-fine-tuned", dpsgd(lam=0.0), _fine_tuned, answers, NULL, ("X", "y")),

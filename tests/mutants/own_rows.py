@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData
+from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData, SyntheticDataClassifier
 from skfairdp._tables import SyntheticRowsPlan, on_simplex
 from skfairdp._tables._matrix import MatrixColumn
 from skfairdp.pate._asking import AsksForVotes, PATEPlan
@@ -103,6 +103,22 @@ def a_calibrator_takes_the_private_rows(patch):
 
     def arguments(self, X, y, sensitive_features, public):
         patch.setattr(FairPATEClassifier, "_released_rows", lambda model: PublicData(X, sensitive_features))
+        return honest(self, X, y, sensitive_features, public)
+
+    patch.setattr(FairnessCalibrator, "_arguments", arguments)
+
+
+@mutant
+def a_calibrator_takes_the_private_labels(patch):
+    """Planted: equalized odds of sampled rows by the labels of the private ones. Right: by those sampled with them."""
+    honest, released = FairnessCalibrator._arguments, SyntheticDataClassifier._released_rows
+
+    def arguments(self, X, y, sensitive_features, public):
+        def rows(model):
+            found = released(model)
+            return PublicData(found.X, found.sensitive_features, np.resize(y, len(found.X)))
+
+        patch.setattr(SyntheticDataClassifier, "_released_rows", rows)
         return honest(self, X, y, sensitive_features, public)
 
     patch.setattr(FairnessCalibrator, "_arguments", arguments)

@@ -34,6 +34,7 @@ FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
+CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
@@ -76,6 +77,11 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
+
+AWARE = Named("tests.postprocessing.test_calibrator_constraints.AWARE")
+CONSTRAINED = {
+    name: Named("tests.postprocessing.test_calibrator_constraints.CONSTRAINTS", name) for name in ("odds", "several")
+}
 
 
 NOTICED: dict[str, Noticed] = {
@@ -1016,6 +1022,9 @@ NOTICED: dict[str, Noticed] = {
             "test_neighbours_look_the_same", make=Named("tests.postprocessing.test_calibrator_own_rows.pate")
         )
     ),
+    "own_rows.a_calibrator_takes_the_private_labels": also(
+        CALIBRATOR_CONSTRAINTS("test_neighbours_look_the_same", constraints="equalized_odds")
+    ),
     "own_rows.rows_of_the_private_table_among_the_queries": also(
         OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="soft"),
         OWN_ROWS("test_no_sampled_row_is_a_private_one"),
@@ -1053,5 +1062,18 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_row_without_a_score_ends_the_fit": trap(
         36, PRIVATE_THRESHOLDS("test_one_row_that_the_classifier_fails_on_does_not_stop_the_fit")
+    ),
+    "thresholding.labels_that_the_model_guesses": also(
+        CALIBRATOR_CONSTRAINTS(
+            "test_constraints_hold_on_the_public_rows", constraints=CONSTRAINED["odds"], n_groups=2, method=AWARE
+        )
+    ),
+    "thresholding.only_the_first_constraint_holds": also(
+        CALIBRATOR_CONSTRAINTS(
+            "test_constraints_hold_on_the_public_rows", constraints=CONSTRAINED["several"], n_groups=2, method=AWARE
+        )
+    ),
+    "thresholding.coins_of_the_moment": also(
+        CALIBRATOR_CONSTRAINTS("test_a_prediction_follows_from_its_row_in_any_order_and_container", method=AWARE)
     ),
 }

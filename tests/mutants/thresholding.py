@@ -1,10 +1,11 @@
-"""Tables of private thresholds that are not paid for, or whose noise is too small."""
+"""Thresholds: tables that are not paid for, noise that is too small, and constraints that do not hold."""
 
 import math
 
 import numpy as np
 
-from skfairdp.postprocessing import _private_thresholds
+from skfairdp.fairness import RateConstraints
+from skfairdp.postprocessing import _constrained, _private_thresholds
 from skfairdp.postprocessing._bins import BinsPlan
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
 from tests.mutants.harness import mutant
@@ -59,3 +60,27 @@ def a_row_without_a_score_ends_the_fit(patch):
         return model.predict_proba(table)[:, 1]
 
     patch.setattr(_private_thresholds, "scores_of", scores_of)
+
+
+@mutant
+def labels_that_the_model_guesses(patch):
+    """Planted: equalized odds by the model's own probabilities. Right: by the labels that the public rows have."""
+    patch.setattr(_constrained, "label_weights", lambda labels, probability: probability)
+
+
+@mutant
+def only_the_first_constraint_holds(patch):
+    """Of several constraints each has to hold."""
+    honest = _constrained.fair_answers
+
+    def fair_answers(constraints, counts, **options):
+        first = RateConstraints(constraints.constraints[:1], constraints.groups, constraints.classes)
+        return honest(first, counts, **options)
+
+    patch.setattr(_constrained, "fair_answers", fair_answers)
+
+
+@mutant
+def coins_of_the_moment(patch):
+    """An answer that is drawn anew whenever somebody asks: asking often enough gets the answer one wants."""
+    patch.setattr(_constrained, "coins_of", lambda rows, key: np.random.default_rng().random(len(rows)))

@@ -1,0 +1,336 @@
+"""Thresholds that meet constraints on rates: public rows counted by score, group and label, and what is answered."""
+
+import hashlib
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from skfairdp.fairness import RateBound, RateConstraints, RateParity
+from skfairdp.postprocessing._bins import bins_of
+from skfairdp.postprocessing._fair_answers import coins_of, fair_answers, gaps_of, predicted_counts
+from skfairdp.postprocessing._fitted_models import class_codes, probabilities
+from skfairdp.postprocessing._thresholding import fit_group_estimator, group_probabilities, own_threshold
+from skfairdp.postprocessing._trade_off import CalibrationRows
+from skfairdp.utils import encode_labels, without_cells
+
+__all__ = [
+    "MET",
+    "BinAnswers",
+    "RateOutcome",
+    "check_goal",
+    "constraints_of",
+    "look_at_labels",
+    "meet_constraints",
+    "refuse_unlabelled",
+    "row_numbers",
+]
+
+Array = NDArray[np.float64]
+
+MOST_BINS = 32
+ROWS_PER_CELL = 10  # a rate of ten rows moves by a tenth with each of them: finer bins would follow single rows
+MET = 1e-6  # what a linear program calls met
+_HALF_STEP = 5e-13  # of scores, which are rounded to twelve digits: no score lies where a bin ends
+_KEY = b"skfairdp.FairnessCalibrator"  # public: rows are drawn alike in every fit
+
+
+@dataclass(frozen=True)
+class RateOutcome:
+    """What a calibration under constraints has come to, on the public rows.
+
+    Parameters
+    ----------
+    gap_before, gap_after : float
+        Largest difference between two groups of the rates that are constrained; of a bound or a ratio, by how much it
+        is broken.
+    violation : float
+        By how much the worst constraint is broken after it.
+    """
+
+    gap_before: float
+    gap_after: float
+    violation: float
+
+
+class BinAnswers:
+    """A model whose scores are read in bins; in each the second class is answered with a chance of its own.
+
+    Parameters
+    ----------
+    estimator : classifier
+    classes : ndarray of shape (2,)
+    edges : ndarray of shape (n_bins - 1,)
+    shares : ndarray of shape (n_groups,)
+        Of the groups among the public rows.
+    group_estimator : classifier or None
+        Says which group's rule a row gets, where the group is not given.
+    owner : str
+    """
+
+    def __init__(
+        self, estimator: Any, classes: NDArray[Any], edges: Array, shares: Array, group_estimator: Any, owner: str
+    ) -> None:
+        self.estimator, self.classes, self.owner = estimator, classes, owner
+        self.edges, self.shares, self.group_estimator = edges, shares, group_estimator
+        self.answers: Array | None = None  # the model's own
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether an answer needs the group of its row."""
+        return self.group_estimator is None
+
+    def attributes(self) -> dict[str, Any]:
+        """What the calibrator shows of it."""
+        shown = {"estimator_": self.estimator, "edges_": self.edges, "answers_": self.answers}
+        return shown if self.reads_groups else {**shown, "group_estimator_": self.group_estimator}
+
+    def cells(self, scores: Array, table: Any, groups: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
+        """The rule and the bin of every row: that of its group, or of the one it has most in common with."""
+        if groups is None or not self.reads_groups:
+            membership = group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
+            groups = (membership / self.shares).argmax(axis=1)
+        return groups, bins_of(scores, self.edges)
+
+    def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Return the code of each row's class, which follows from the row alone."""
+        if self.answers is None:
+            predicted = without_cells(self.estimator.predict, features, owner=self.owner)
+            return class_codes(predicted, self.classes, owner=self.owner)
+        scores = rounded(probabilities(self.estimator, features, 2, owner=self.owner))
+        chances = self.answers[self.cells(scores, table, groups)]
+        drawn = (chances > 0) & (chances < 1)
+        second = chances >= 1
+        if drawn.any():
+            second[drawn] = (coins_of(row_numbers(table), _KEY) < chances)[drawn]
+        return second.astype(np.int64)
+
+
+def look_at_labels(asked: tuple[RateParity | RateBound, ...]) -> bool:
+    """Whether any of these constraints looks at the true label."""
+    return any(one.rate != "selection_rate" for one in asked)
+
+
+def check_goal(
+    asked: tuple[RateParity | RateBound, ...],
+    domain: NDArray[np.object_],
+    groups: NDArray[np.int64],
+    classes: NDArray[Any] | None,
+    labels: NDArray[Any] | None,
+    owner: str,
+) -> None:
+    """Raise a ValueError for whatever public rows cannot be held to constraints by, before a model is fitted.
+
+    Parameters
+    ----------
+    asked : tuple of RateParity and RateBound
+    domain : ndarray of shape (n_groups,)
+    groups : ndarray of int of shape (n_rows,)
+    classes : ndarray of shape (n_classes,) or None
+        None: not known before the fit, unless the labels name them.
+    labels : ndarray of shape (n_rows,) or None
+    owner : str
+    """
+    if labels is None and look_at_labels(asked):
+        refuse_unlabelled(asked, owner)
+    if classes is None and labels is not None:
+        classes = np.unique(labels)
+    if classes is None:
+        return
+    constraints = constraints_of(asked, domain, classes, owner)
+    if labels is not None:
+        codes = encode_labels(labels, classes, owner=owner, name="y", parameter="estimator")
+        sizes = np.bincount(groups * 2 + codes, minlength=2 * len(domain)).reshape(len(domain), 2)
+        check_rates(constraints, np.stack([sizes, np.zeros_like(sizes)], axis=-1), owner)
+
+
+def constraints_of(
+    asked: tuple[RateParity | RateBound, ...], domain: NDArray[np.object_], classes: NDArray[Any], owner: str
+) -> RateConstraints:
+    """The constraints for these groups and classes, of which there have to be two."""
+    if len(classes) != 2:
+        raise ValueError(
+            f"With 'constraints' only binary classification is supported by {owner}: its 'estimator' must know two "
+            "classes. For more leave 'constraints' out, which holds demographic parity, or use FairDPSGDClassifier."
+        )
+    return RateConstraints(asked, domain.tolist(), classes.tolist(), owner)
+
+
+def refuse_unlabelled(asked: tuple[RateParity | RateBound, ...], owner: str) -> NoReturn:
+    """Say which constraint needs labels, and where they come from."""
+    rate = next(one.rate for one in asked if one.rate != "selection_rate")
+    raise ValueError(
+        f"The 'constraints' parameter of {owner} asks for {rate}, which needs the true label of every public row, and "
+        "there are none. Give labels: fit(X, y, sensitive_features=...) of public rows around a fitted model, "
+        "X_public=PublicData(X, groups, y) around one that is fitted here. Without public labels use "
+        "PrivateThresholds, which reads private ones within a budget."
+    )
+
+
+def meet_constraints(
+    model: Any,
+    rows: CalibrationRows,
+    constraints: RateConstraints,
+    labels: NDArray[np.int64] | None,
+    *,
+    group_at_prediction: bool,
+    group_estimator: Any,
+    owner: str,
+) -> tuple[BinAnswers, RateOutcome]:
+    """Return the most accurate answers that meet the constraints on public rows; the model's own where they do.
+
+    Parameters
+    ----------
+    model : classifier
+        Of two classes.
+    rows : CalibrationRows
+    constraints : RateConstraints
+    labels : ndarray of int of shape (n_rows,) or None
+        Without them the model's probabilities stand for how likely each label is; no constraint may look at them then.
+    group_at_prediction, group_estimator : object
+        Of :class:`Thresholds`.
+    owner : str
+
+    Raises
+    ------
+    ValueError
+        A rate that is constrained counts none of the rows.
+    """
+    utility = probabilities(model, rows.features, 2, owner=owner)
+    weights = label_weights(labels, utility)
+    before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
+    check_rates(constraints, before, owner)
+    scores, shift = rounded(utility), own_threshold(utility, rows.before)
+    edges = edges_of(scores, (1 - float(shift[1])) / 2, rows.n_groups)
+    found = None
+    if not group_at_prediction:
+        found = fit_group_estimator(group_estimator, rows.table, rows.groups, owner=owner)
+    shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
+    calibrated = BinAnswers(model, rows.classes, edges, shares, found, owner)
+    gaps, after = gaps_of(constraints), before
+    if constraints.largest_violation(before) > 0:
+        shape = rows.n_groups, len(edges) + 1
+        cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups), shape)
+        answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction)
+        if constraints.largest_violation(expected) < constraints.largest_violation(before):
+            calibrated.answers, after = answers, expected
+    gap_before, gap_after = (max(float(gaps.violations(counts).max()), 0.0) for counts in (before, after))
+    return calibrated, RateOutcome(gap_before, gap_after, constraints.largest_violation(after))
+
+
+def _fair_cells(
+    constraints: RateConstraints,
+    cells: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    weights: Array,
+    shape: tuple[int, int],
+    by_group: bool,
+) -> tuple[Array, Array]:
+    """The chance of the second class in every cell of rule and bin, and what rows of each group and label get by it."""
+    n_groups, n_bins = shape
+    if by_group:
+        counts = _counted((cells % n_bins, groups), weights, (n_bins, n_groups))
+    else:  # a cell that knows nothing of the group but what it guesses is a bin like any other
+        counts = _counted((cells, groups), weights, (n_groups * n_bins, n_groups))
+    sizes = np.maximum(counts.sum(0), 1e-9)  # of a label that no constraint looks at there may be no row
+    found = fair_answers(constraints, counts, by_group=by_group, sizes=sizes)
+    return found.reshape(shape), predicted_counts(counts, found)
+
+
+def check_rates(constraints: RateConstraints, counts: Array, owner: str) -> None:
+    """Raise a ValueError where a rate that is constrained counts none of the public rows."""
+    unknown = ~np.isfinite(constraints.rates(counts)) & (constraints.coefficients != 0).any(axis=0)
+    if unknown.any():
+        group, rate = np.argwhere(unknown)[0]
+        raise ValueError(
+            f"{owner} has no public row that the {constraints.rate_names[rate]} of the group "
+            f"{constraints.groups[group]!r} counts. Add public rows of that group and label, or leave the group out."
+        )
+
+
+def label_weights(labels: NDArray[np.int64] | None, probability: Array) -> Array:
+    """How likely each row has each label: 0 or 1 where labels are known, else what the model says."""
+    return probability if labels is None else np.eye(2)[labels]
+
+
+def edges_of(scores: Array, threshold: float, n_groups: int) -> Array:
+    """Where bins of about equally many public rows end; the model's own threshold is among them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        See :func:`rounded`.
+    threshold : float
+        Scores above it are of the second class by the model itself.
+    n_groups : int
+        With more groups there are fewer bins, so that cells hold as many rows.
+    """
+    n_bins = int(np.clip(len(scores) / (2 * n_groups * ROWS_PER_CELL), 2, MOST_BINS))
+    ends = np.quantile(scores, np.arange(1, n_bins) / n_bins, method="lower")
+    return np.unique(np.append(ends, round(threshold, 12))) + _HALF_STEP
+
+
+def rounded(probability: Array) -> Array:
+    """The scores of the second class, without what rounding leaves: a row's bin is the same in any batch."""
+    return np.round(probability[:, 1], 12)
+
+
+def row_numbers(table: Any) -> Array:
+    """A row of numbers for every row of a table: a number is itself, anything else a hash of its text.
+
+    Parameters
+    ----------
+    table : DataFrame, sparse matrix or array-like of shape (n_rows, ...)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skfairdp.postprocessing._constrained import row_numbers
+    >>> frame = pd.DataFrame({"age": [30, 41], "job": ["nurse", "clerk"]})
+    >>> numbers = row_numbers(frame)
+    >>> numbers[:, 0].tolist(), bool(numbers[0, 1] != numbers[1, 1])
+    ([30.0, 41.0], True)
+    >>> bool((row_numbers(frame[1:]) == numbers[1:]).all())  # whatever the other rows are
+    True
+    """
+    if issparse(table):
+        table = table.toarray()
+    if not isinstance(table, pd.DataFrame):
+        array = np.asarray(table)
+        array = array.reshape(len(array), -1)
+        if array.dtype.kind in "fiub":
+            return array.astype(np.float64)
+        table = pd.DataFrame(array)
+    return np.column_stack([_cells_as_numbers(table.iloc[:, j]) for j in range(table.shape[1])])
+
+
+def _cells_as_numbers(column: "pd.Series[Any]") -> Array:
+    if column.dtype.kind in "fiub":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    codes, values = pd.factorize(column.astype(object))
+    numbers = np.array([_as_number(value) for value in values] + [np.nan], dtype=np.float64)
+    return numbers[codes]
+
+
+def _as_number(value: Any) -> float:
+    if isinstance(value, Real):
+        return float(value)
+    digest = hashlib.blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(int.from_bytes(digest, "little") >> 11)
+
+
+def _counted(cells: tuple[NDArray[np.int64], ...], weights: Array, shape: tuple[int, ...]) -> Array:
+    """Rows by cell and label, each by how likely it has that label; shape (*shape, 2)."""
+    where = np.ravel_multi_index(cells, shape)
+    columns = [np.bincount(where, column, int(np.prod(shape))).astype(np.float64) for column in weights.T]
+    counts: Array = np.stack(columns, axis=-1).reshape(*shape, 2)
+    return counts
