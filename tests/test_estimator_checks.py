@@ -349,6 +349,8 @@ def fitted_examples(rows):
     private = fit(make(FairDPSGDClassifier, {}), rows)
     for model, method in ((LogisticRegression().fit(rows.X, rows.y), "auto"), (private, FineTuning(steps=2))):
         yield FairnessCalibrator(model, method=method).fit(rows.X_public, sensitive_features=rows.groups_public)
+    odds = FairnessCalibrator(LogisticRegression().fit(rows.X, rows.y), constraints="equalized_odds")
+    yield odds.fit(rows.X_public, rows.y[: len(rows.X_public)], sensitive_features=rows.groups_public)
 
 
 def test_every_public_fitted_attribute_is_documented(rows):

@@ -421,6 +421,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             tags.input_tags = inner.input_tags
             if inner.classifier_tags is not None:
                 tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        if self.constraints is not None:
+            tags.classifier_tags.multi_class = False
         if self.sensitive_columns is not None:
             tags.input_tags.sparse = False
         return tags

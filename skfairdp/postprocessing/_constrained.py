@@ -154,7 +154,7 @@ def constraints_of(
     """The constraints for these groups and classes, of which there have to be two."""
     if len(classes) != 2:
         raise ValueError(
-            f"With 'constraints' only binary classification is supported by {owner}: its 'estimator' must know two "
+            f"Only binary classification is supported by {owner} with 'constraints': its 'estimator' must know two "
             "classes. For more leave 'constraints' out, which holds demographic parity, or use FairDPSGDClassifier."
         )
     return RateConstraints(asked, domain.tolist(), classes.tolist(), owner)

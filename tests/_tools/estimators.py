@@ -216,6 +216,7 @@ def fast_instances():
         of_column_zero(FairnessCalibratorOfItsRows)(
             LogisticRegression(), gamma=0.1, method=Thresholds(group_at_prediction=True)
         ),
+        of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), constraints="demographic_parity"),
     ]
 
 
