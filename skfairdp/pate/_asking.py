@@ -19,7 +19,7 @@ from skfairdp._teachers import (
     vote_histogram,
 )
 from skfairdp.pate._confident_voting import ConfidentVoting
-from skfairdp.pate._parity_look import LOOK_SHARE, ParityLook
+from skfairdp.pate._parity_look import ParityLook, share_of_look
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, NoisyVotes, compose, gdp_epsilon, gdp_mu
@@ -147,7 +147,7 @@ class AsksForVotes:
         look = None
         looks = isinstance(voting, SoftVoting) and counts is None and n_classes > 1
         if rows is not None and data.domain is not None and looks:
-            share = data.share_for_votes * LOOK_SHARE
+            share = data.share_for_votes * share_of_look(forecast)
             look = ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
         beside = [part.event for part in (rows, counts, look) if part is not None]
         votes: VotePlan = voting.plan(

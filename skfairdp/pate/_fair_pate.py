@@ -104,7 +104,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
         That of the student's predictions on the public rows (only where groups were used). Without public rows that of
-        the private ones, estimated from noisy counts.
+        the private ones, estimated from noisy counts: the root mean square of what they leave likely.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     {what_was_asked}

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from skfairdp import FairPATEClassifier
+from skfairdp._forecast import CLEAR, VoteForecast
 from skfairdp.datasets import make_biased_classification
-from skfairdp.fairness import disparities, largest_disparity
-from skfairdp.pate._parity_look import corrected
+from skfairdp.fairness import largest_disparity
+from skfairdp.pate._parity_look import APART, comparisons, corrected, likely_gap, share_of_look
 
 LEVELS = np.linspace(0, 2, 21)
 
@@ -21,32 +22,62 @@ def rates_of(counts):
     return counts / counts.sum(axis=2, keepdims=True)
 
 
+EXPECTED = tables([500, 300], [0.4 - 0.1 * LEVELS, 0.2 + 0.0 * LEVELS])
+
+
 def test_without_noise_rates_are_those_of_the_private_rows_where_a_line_sets_the_two_apart():
-    expected = tables([500, 300], [0.4 - 0.1 * LEVELS, 0.2 + 0.0 * LEVELS])
     true = tables([9000, 1000], [0.45 - 0.12 * LEVELS, 0.15 + 0.05 * LEVELS])
-    found = corrected(true, expected, sigma=0.0)
-    np.testing.assert_allclose(
-        found / found.sum(axis=2, keepdims=True), true / true.sum(axis=2, keepdims=True), atol=1e-6
-    )
-    np.testing.assert_allclose(disparities(found[5]), disparities(np.rint(true[5]).astype(int)), atol=1e-3)
+    rates, errors, shares = corrected(true, EXPECTED, sigma=0.0)
+    np.testing.assert_allclose(rates, rates_of(true), atol=1e-12)
+    np.testing.assert_allclose(errors, 0.0, atol=1e-12)
+    gap = likely_gap(rates[5], errors[5], comparisons(shares, "others"))
+    assert gap == pytest.approx(largest_disparity(np.rint(true[5]).astype(int)), abs=1e-3)
 
 
-def test_where_the_noise_explains_the_difference_rates_are_those_of_the_sampled_rows():
-    rng = np.random.default_rng(0)
-    expected = tables([500, 300], [0.4 - 0.1 * LEVELS, 0.2 + 0.0 * LEVELS])
-    noisy = tables([900, 100], [0.4 - 0.1 * LEVELS, 0.2 + 0.0 * LEVELS]) + 5.0 * rng.normal(size=(21, 2, 2))
-    found = corrected(noisy, expected, sigma=100.0)
-    np.testing.assert_allclose(rates_of(found), rates_of(expected), atol=1e-6)
+def test_noise_that_says_nothing_leaves_the_rates_of_the_sampled_rows_and_says_how_far_off_they_may_be():
+    noise = 1e4 * np.random.default_rng(0).normal(size=(21, 2, 2))
+    rates, errors, _ = corrected(tables([900, 100], [0.9 + 0 * LEVELS, 0.9 + 0 * LEVELS]) + noise, EXPECTED, sigma=1e4)
+    np.testing.assert_allclose(rates, rates_of(EXPECTED), atol=0.05)
+    assert (errors >= 0.99 * APART).all() and (errors <= 2 * APART).all()
+
+
+@pytest.mark.parametrize("sigma", [20.0, 60.0])
+def test_errors_of_rates_are_as_large_as_is_said(sigma):
+    """The difference is drawn as it is assumed to be, so that both mean square errors are known."""
+    rng, said, seen = np.random.default_rng(2), [], []
+    for _ in range(300):
+        off = APART * (rng.normal(size=2) @ [np.ones(21), LEVELS - 1])
+        true = tables([30_000, 1000], [0.3 + 0 * LEVELS, 0.4 + off])
+        rates, errors, _ = corrected(
+            true + sigma * rng.normal(size=(21, 2, 2)), tables([900, 100], [0.3 + 0 * LEVELS, 0.4 + 0 * LEVELS]), sigma
+        )
+        said.append(errors[:, 1, 1])
+        seen.append(rates[:, 1, 1] - rates_of(true)[:, 1, 1])
+    said, seen = np.sqrt(np.mean(np.square(said), axis=0)), np.sqrt(np.mean(np.square(seen), axis=0))
+    assert (np.abs(seen / said - 1) < 0.15).all()
+
+
+@pytest.mark.parametrize("disparity", ["others", "overall", "between"])
+def test_gaps_of_rates_that_are_known_are_the_disparities_of_their_counts(disparity):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        counts = rng.integers(1, 50, (4, 3))
+        sizes = counts.sum(axis=1)
+        weights = comparisons(sizes / sizes.sum(), disparity)
+        found = likely_gap(counts / sizes[:, None], np.zeros((4, 3)), weights)
+        assert found == pytest.approx(largest_disparity(counts, disparity))
+        assert likely_gap(counts / sizes[:, None], np.full((4, 3), 0.05), weights) > found
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1e6])
-def test_corrected_counts_are_counts_whatever_the_noise(sigma):
+def test_corrected_rates_are_rates_whatever_the_noise(sigma):
     rng = np.random.default_rng(1)
     for n_levels in (1, 2, 21):
         noisy = rng.normal(size=(n_levels, 3, 4)) * sigma
-        found = corrected(noisy, rng.integers(0, 9, (n_levels, 3, 4)).astype(float), sigma)
-        assert found.dtype == np.int64 and (found >= 0).all()
-        assert all(0 <= largest_disparity(table) <= 1 for table in found)
+        rates, errors, shares = corrected(noisy, rng.integers(1, 9, (n_levels, 3, 4)).astype(float), sigma)
+        assert (rates >= 0).all() and np.allclose(rates.sum(axis=2), 1) and np.isfinite(errors).all()
+        weights = comparisons(shares, "others")
+        assert all(0 <= likely_gap(*level, weights) <= 1 for level in zip(rates, errors, strict=True))
 
 
 @pytest.mark.parametrize("gamma", [0.05, 0.15])
@@ -62,3 +93,13 @@ def test_the_gap_that_a_fit_states_is_that_of_the_private_rows(gamma):
     counts[:] = 0
     np.add.at(counts, (groups, tighter.predict(X)), 1)
     assert abs(tighter.student_gap_ - largest_disparity(counts)) < 0.02
+
+
+def test_a_look_gets_as_much_as_leaves_the_votes_clear():
+    shares = [
+        share_of_look(VoteForecast(n, 2, epsilon=1.0, delta=1e-5, share=0.5)) for n in (400, 4000, 21_000, 60_000)
+    ]
+    assert shares[0] == shares[1] == 0.1 < shares[2] < 0.5 == shares[3]
+    for n in (21_000, 60_000):
+        whole = VoteForecast(n, 2, epsilon=1.0, delta=1e-5, share=0.5)
+        assert whole.noise / (1 - share_of_look(whole)) ** 0.5 <= 0.5001 * CLEAR
