@@ -75,7 +75,10 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
     """A candidate as a row of the frontier's frame, and its other scores."""
     entry, model = run.groups[j].whole, data.candidate.model(data.grid[j])
     part = data.candidate.private_part(model)
-    gamma = as_gamma(model.get_params(deep=True).get("gamma", part.get_params().get("gamma")))
+    given = model.get_params(deep=True)
+    gamma = as_gamma(given.get("gamma", part.get_params().get("gamma")))
+    if hasattr(model, "reject_mask") and given["constraints"] is not None:
+        gamma = math.nan  # IDP3 follows those, and 'params' says them
     weight = parity_weight(part)
     lam = None if weight is None else part.get_params()[weight]
     means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}

@@ -19,7 +19,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import FairnessGate, tally
-from skfairdp.postprocessing._gated import admitted
+from skfairdp.postprocessing._gated import admitted, parity_of
 from skfairdp.postprocessing._inputs import (
     declared_groups,
     group_codes,
@@ -96,6 +96,11 @@ class IDP3(ClassifierMixin, NamedEstimator):
         post-processor of predictions from elsewhere, with ``transform`` in place of ``predict``.
     gamma : float or None, default=0.05
         γ, from 0 to 1: the largest demographic disparity let through. None answers everything.
+    constraints : str, RateParity, fairlearn moment or None, default=None
+        The same in the words of the other estimators, with a bound of its own: "demographic_parity",
+        ``RateParity("selection_rate", difference_bound=0.1)``, or fairlearn's ``DemographicParity``. ``gamma``,
+        ``disparity`` and ``gate`` then follow from it, and stay at their defaults. **What looks at true labels
+        (equalized odds, equal opportunity, accuracy) is refused**: they are not known when an answer is given.
     min_count : int, default=50
         M, the answers each group gets unconditionally. Keep γ(M + 1) above 2, or above 1/2 for two classes: below, the
         counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when).
@@ -152,6 +157,14 @@ class IDP3(ClassifierMixin, NamedEstimator):
     >>> answered = idp.transform(predicted, sensitive_features=group)
     >>> idp.update(answered, sensitive_features=group).coverage_
     0.8445
+
+    The same language as elsewhere, with the bound in it:
+
+    >>> from skfairdp.fairness import RateParity
+    >>> idp = IDP3(constraints=RateParity("selection_rate", difference_bound=0.05))
+    >>> again = idp.fit(None, predicted, sensitive_features=group).transform(predicted, sensitive_features=group)
+    >>> bool((again == answered).all())  # of two groups and two classes every comparison is the same
+    True
     """
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
@@ -168,6 +181,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"]), None],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
+        "constraints": "no_validation",
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "disparity": [StrOptions({"others", "overall", "between"})],
         "gate": [StrOptions({"excess", "local"})],
@@ -182,6 +196,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         estimator: Any = None,
         *,
         gamma: float | None = 0.05,
+        constraints: Any = None,
         min_count: int = 50,
         disparity: str = "others",
         gate: str = "excess",
@@ -192,6 +207,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     ) -> None:
         self.estimator = estimator
         self.gamma = gamma
+        self.constraints = constraints
         self.min_count = min_count
         self.disparity = disparity
         self.gate = gate
@@ -421,7 +437,31 @@ class IDP3(ClassifierMixin, NamedEstimator):
     @property
     def predicts_rows_alone(self) -> bool:
         """Whether each answer follows from its own row, so that a search may score it on private rows."""
-        return self.gamma is None
+        return self.gamma is None and self.constraints is None
+
+    def _rule(self, n_classes: int) -> tuple[float | None, str]:
+        """γ and what a group is compared with: as given, or by 'constraints'.
+
+        A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one
+        that differs from no other group by more is not.
+        """
+        if self.constraints is None:
+            return self.gamma, self.disparity
+        parity = parity_of(self.constraints)
+        overall = parity.method == "to_overall" and n_classes == 2
+        return parity.factor_and_slack[1], "overall" if overall else "between"
+
+    def _check_rule(self) -> None:
+        """Raise a ValueError where the gate cannot hold the constraints, or they are not alone."""
+        if self.constraints is None:
+            return
+        parity_of(self.constraints)
+        for name, usual in (("gamma", 0.05), ("disparity", "others"), ("gate", "excess")):
+            if getattr(self, name) != usual:
+                raise ValueError(
+                    f"IDP3 got both 'constraints' and '{name}'. Constraints carry their bound with them, "
+                    'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'
+                )
 
     def _handed_on(self, X: Any, y: Any = None, **given: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
@@ -451,6 +491,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         sensitive_features_public: Any = None,
     ) -> tuple[FitArguments, NDArray[np.object_], bool]:
         """What the estimator is fitted on, the groups, and whether they were read from the rows."""
+        self._check_rule()
         self._check_arguments(y, sensitive_features, X_public)
         if self.estimator is None:
             read_classes(y)  # raises where y cannot be classes
@@ -523,12 +564,13 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _gate(self) -> FairnessGate:
         n_groups, n_classes = self.counts_.shape
+        gamma, disparity = self._rule(n_classes)
         return FairnessGate(
             n_groups,
             n_classes,
-            gamma=self.gamma,
+            gamma=gamma,
             min_count=self.min_count,
-            disparity=self.disparity,
+            disparity=disparity,
             gate=self.gate,
             counts=self.counts_,
         )

@@ -503,6 +503,8 @@ def _plain_fits() -> list[Fit]:
         of("ParityLogistic-odds", partial(ParityLogisticRegression, constraints="equalized_odds", slack=0.05)),
         of("IDP3", idp(), probe=_streamed),
         of("IDP3-between-local", idp(disparity="between", gate="local", reject_label=9), probe=_streamed),
+        of("IDP3-constraints", idp(gamma=0.05, min_count=10, constraints=RateParity("selection_rate", 0.1)),
+           probe=_streamed),
         of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
         of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
            _calibrated(gamma=0.05, method=Thresholds(group_at_prediction=True)), answers_with_groups),

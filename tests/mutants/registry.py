@@ -34,6 +34,7 @@ FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
+IDP3_TESTS = tests_in("postprocessing.test_idp3")
 CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
@@ -78,6 +79,7 @@ PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 
+PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 AWARE = Named("tests.postprocessing.test_calibrator_constraints.AWARE")
 CONSTRAINED = {
     name: Named("tests.postprocessing.test_calibrator_constraints.CONSTRAINTS", name) for name in ("odds", "several")
@@ -1071,6 +1073,22 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.only_the_first_constraint_holds": also(
         CALIBRATOR_CONSTRAINTS(
             "test_constraints_hold_on_the_public_rows", constraints=CONSTRAINED["several"], n_groups=2, method=AWARE
+        )
+    ),
+    "thresholding.a_gate_without_the_constraints_bound": also(
+        IDP3_TESTS(
+            "test_constraints_hold_after_every_answer_from_the_first_moment_they_do",
+            constraints=PARITY_BOUND,
+            n_groups=3,
+            n_classes=3,
+        )
+    ),
+    "thresholding.a_gate_that_looks_at_one_side": also(
+        IDP3_TESTS(
+            "test_constraints_hold_after_every_answer_from_the_first_moment_they_do",
+            constraints=PARITY_BOUND,
+            n_groups=3,
+            n_classes=3,
         )
     ),
     "thresholding.coins_of_the_moment": also(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skfairdp.fairness import RateConstraints
-from skfairdp.postprocessing import _constrained, _private_thresholds
+from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
 from skfairdp.postprocessing._bins import BinsPlan
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
 from tests.mutants.harness import mutant
@@ -84,3 +84,16 @@ def only_the_first_constraint_holds(patch):
 def coins_of_the_moment(patch):
     """An answer that is drawn anew whenever somebody asks: asking often enough gets the answer one wants."""
     patch.setattr(_constrained, "coins_of", lambda rows, key: np.random.default_rng().random(len(rows)))
+
+
+@mutant
+def a_gate_without_the_constraints_bound(patch):
+    """Planted: the gate keeps to its usual γ. Right: to the bound of the constraint that it was given."""
+    patch.setattr(IDP3, "_rule", lambda self, n_classes: (self.gamma, self.disparity))
+
+
+@mutant
+def a_gate_that_looks_at_one_side(patch):
+    """Planted: no group above all rows by more than γ. Right: nor below, which is another thing with three classes."""
+    honest = IDP3._rule
+    patch.setattr(IDP3, "_rule", lambda self, n_classes: (honest(self, n_classes)[0], "overall"))

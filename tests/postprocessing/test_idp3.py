@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from fairlearn.reductions import DemographicParity, EqualizedOdds
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier
@@ -15,8 +16,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
+from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.fairness import FairnessGate, largest_disparity
+from skfairdp.fairness import (
+    FairnessGate,
+    RateBound,
+    RateConstraints,
+    RateParity,
+    largest_disparity,
+    read_rate_constraints,
+)
 from skfairdp.metrics import demographic_disparity
 from skfairdp.postprocessing import IDP3
 
@@ -41,6 +50,89 @@ def rows():
     groups = np.where(X[:, 0] > 0, "m", "f")
     y = (X[:, 1] + 0.8 * (groups == "m") + rng.normal(size=600) > 0.4).astype(int)
     return X, y, groups
+
+
+# ---- constraints -----------------------------------------------------------------------------------------------
+PARITIES = {
+    "name": "demographic_parity",
+    "bound": RateParity("selection_rate", difference_bound=0.03),
+    "overall": RateParity("selection_rate", difference_bound=0.03, method="to_overall"),
+    "fairlearn": DemographicParity(difference_bound=0.02),
+}
+
+
+@pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (3, 3)])
+@pytest.mark.parametrize("constraints", PARITIES.values(), ids=PARITIES)
+def test_constraints_hold_after_every_answer_from_the_first_moment_they_do(constraints, n_groups, n_classes):
+    """Judged by the constraint itself, over the answers so far, behind the cold start."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(n_groups, size=5000)
+    predicted = ((rng.random(5000) + 0.1 * groups) * n_classes).astype(int).clip(0, n_classes - 1)
+    asked = read_rate_constraints(constraints, "a test")
+    judge = RateConstraints(asked, list(range(n_groups)), list(range(n_classes)))
+    min_count = 250  # so that one answer moves a rate by less than a tenth of the bounds
+    idp = fitted(range(n_classes), range(n_groups), constraints=constraints, min_count=min_count)
+    refused = idp.reject_mask(predicted, sensitive_features=groups)
+    answers = np.zeros((np.sum(~refused), n_groups, n_classes))
+    answers[np.arange(len(answers)), groups[~refused], predicted[~refused]] = 1
+    counts = answers.cumsum(axis=0)[np.flatnonzero(answers.cumsum(axis=0).sum(axis=2).min(axis=1) >= min_count)]
+    rates = np.concatenate([counts, counts.sum(axis=1, keepdims=True)], axis=1)
+    rates = (rates / rates.sum(axis=2, keepdims=True))[..., slice(1, None) if n_classes == 2 else slice(None)]
+    broken = (np.einsum("jar,nar->nj", judge.coefficients, rates) - judge.bounds).max(axis=1)
+    assert broken[-1] == pytest.approx(judge.violations(counts[-1][:, None]).max())
+    held = broken <= 1e-9
+    assert held[-1] and held[held.argmax() :].all() and held.sum() > 200 and 0.03 < refused.mean() < 0.7
+
+
+@pytest.mark.parametrize(
+    ("constraints", "match"),
+    [
+        (
+            "equalized_odds",
+            "asks for selection_rate_by_label, which needs the true label of every row that is answered",
+        ),
+        ("equal_opportunity", "Use FairnessCalibrator.* on labelled public rows, PrivateThresholds"),
+        (["demographic_parity", "accuracy_parity"], "asks for error_rate"),
+        (RateBound("error_rate", upper=0.2), "labels that come later can break any bound"),
+        (EqualizedOdds(), "asks for selection_rate_by_label"),
+        (RateParity("selection_rate", ratio_bound=0.8), "a bound on their difference"),
+        (RateParity("selection_rate", of_class=1), "of the selection rates of all classes"),
+        (RateBound("selection_rate", lower=0.2), "must be one parity"),
+        (["demographic_parity", RateParity("selection_rate", 0.1)], "must be one parity"),
+        ("fair", "'constraints' parameter of IDP3 must be one or several of"),
+    ],
+)
+def test_what_counts_of_answers_cannot_hold_is_refused_before_anything_is_spent(rows, constraints, match):
+    X, y, groups = rows
+    ledger = PrivacyLedger()
+    private = FairDPSGDClassifier(classes=[0, 1], groups=["f", "m"], ledger=ledger)
+    with pytest.raises(ValueError, match=match):
+        IDP3(private, constraints=constraints).fit(X, y, sensitive_features=groups)
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("option", [{"gamma": 0.2}, {"gamma": None}, {"disparity": "overall"}, {"gate": "local"}])
+def test_constraints_and_what_follows_from_them_are_not_given_together(option):
+    with pytest.raises(ValueError, match=f"both 'constraints' and '{next(iter(option))}'"):
+        fitted(constraints="demographic_parity", **option)
+
+
+def test_refusing_by_group_and_answer_leaves_the_odds_ratio_of_a_group_as_it_is():
+    """Why no gate that knows group and answer reaches equalized odds where labels are told apart unequally well."""
+    rates = {"a": (0.8, 0.1), "b": (0.6, 0.2)}  # of answer 1 among labels 1 and 0
+
+    def answered(rate, no, yes):
+        return rate * yes / (rate * yes + (1 - rate) * no)
+
+    no, yes = (values.ravel() for values in np.meshgrid(*2 * [np.geomspace(0.001, 1, 30)]))
+    found = {group: np.stack([answered(rate, no, yes) for rate in both], axis=1) for group, both in rates.items()}
+    for group, (true, false) in rates.items():
+        odds = found[group] / (1 - found[group])
+        np.testing.assert_allclose(odds[:, 0] / odds[:, 1], true / (1 - true) / (false / (1 - false)))
+    alike = np.abs(found["a"][:, None] - found["b"][None]).max(axis=2) <= 0.01
+    of_a = found["a"][alike.any(axis=1)]
+    assert len(of_a) > 10
+    assert ((of_a.max(axis=1) < 0.1) | (of_a.min(axis=1) > 0.9)).all()  # one answer for nearly everybody
 
 
 # ---- what holds
