@@ -62,7 +62,25 @@ pytestmark = [
 
 
 # ---- scikit-learn's suite ------------------------------------------------------------------------------------
-@parametrize_with_checks(fast_instances(), expected_failed_checks=expected_failures)
+def sparse_matrices_later(parametrized):
+    """Sparse arrays in all their formats are checked in ``make test``; sparse matrices, read alike, in ``test-all``."""
+    names, checks = parametrized.args
+    given = [check if isinstance(check, tuple) else check.values for check in checks]
+    marks = [() if isinstance(check, tuple) else check.marks for check in checks]
+    marked = [
+        pytest.param(
+            *values, marks=[*own, *[pytest.mark.slow] * (name_of(values[1]) == "check_estimator_sparse_matrix")]
+        )
+        for values, own in zip(given, marks, strict=True)
+    ]
+    return pytest.mark.parametrize(names, marked, **parametrized.kwargs)
+
+
+def name_of(check):
+    return getattr(check, "func", check).__name__
+
+
+@sparse_matrices_later(parametrize_with_checks(fast_instances(), expected_failed_checks=expected_failures))
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -185,6 +203,19 @@ def released(estimator, rows):
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)
 
 
+@pytest.fixture(scope="module")
+def fitted(rows):
+    """One fit of each setting, for the tests that only look at it."""
+    found = {}
+
+    def of(cls, settings):
+        if (cls, id(settings)) not in found:
+            found[cls, id(settings)] = fit(make(cls, settings), rows)
+        return found[cls, id(settings)]
+
+    return of
+
+
 def test_the_settings_cover_every_private_estimator():
     assert {setting.values[0] for setting in SETTINGS} == set(private_classes().values())
 
@@ -201,8 +232,8 @@ def test_fit_changes_no_parameter(rows, cls, settings):
 
 
 @every_setting
-def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(rows, cls, settings):
-    spent = fit(make(cls, settings), rows).privacy_
+def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(fitted, cls, settings):
+    spent = fitted(cls, settings).privacy_
     assert 0.9 * 3.0 < spent.epsilon <= 3.0  # the budget is used, and never overdrawn
     assert spent.epsilon == spent.mechanism_epsilon == epsilon_of(spent.event, spent.delta)
     protected = "sensitive attribute" if cls in OF_GROUPS else "record"
@@ -212,8 +243,8 @@ def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(
 
 
 @every_setting
-def test_the_cap_is_the_same_for_every_data_set_of_a_shape(rows, cls, settings):
-    first = fit(make(cls, settings), rows)
+def test_the_cap_is_the_same_for_every_data_set_of_a_shape(rows, fitted, cls, settings):
+    first = fitted(cls, settings)
     other = make(cls, settings)
     rng = np.random.default_rng(5)
     fit(other, rows, rng.normal(size=rows.X.shape) * 50, rng.integers(2, size=len(rows.y)))
@@ -224,8 +255,8 @@ def test_the_cap_is_the_same_for_every_data_set_of_a_shape(rows, cls, settings):
 
 
 @every_setting
-def test_report_is_frozen(rows, cls, settings):
-    estimator = fit(make(cls, settings), rows)
+def test_report_is_frozen(fitted, cls, settings):
+    estimator = fitted(cls, settings)
     with pytest.raises(dataclasses.FrozenInstanceError):
         estimator.privacy_.epsilon = 0.1
     with pytest.raises(AttributeError):
@@ -327,10 +358,10 @@ def test_every_parameter_is_documented(cls):
     assert set(inspect.signature(cls).parameters) == documented(cls, "Parameters")
 
 
-def fitted_examples(rows):
+def fitted_examples(rows, fitted):
     for setting in SETTINGS:
         cls, settings = setting.values
-        yield fit(make(cls, settings), rows)
+        yield fitted(cls, settings)
         if "student" in settings and hasattr(cls, "refit"):
             yield fit(make(cls, settings), rows).refit(student=None)
     soft = np.column_stack([1 - rows.y, rows.y]).astype(float)
@@ -353,9 +384,9 @@ def fitted_examples(rows):
     yield odds.fit(rows.X_public, rows.y[: len(rows.X_public)], sensitive_features=rows.groups_public)
 
 
-def test_every_public_fitted_attribute_is_documented(rows):
+def test_every_public_fitted_attribute_is_documented(rows, fitted):
     seen = set()
-    for estimator in fitted_examples(rows):
+    for estimator in fitted_examples(rows, fitted):
         cls = type(estimator)
         seen.add(cls.__name__)
         state = {name for name in vars(estimator) if not name.startswith("_")} - set(estimator.get_params(deep=False))

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,7 +19,7 @@ from skorch import NeuralNetClassifier
 from torch import Tensor, nn
 
 from skfairdp._networks._generator import own_generator
-from skfairdp._networks._shorthands import CNN, MLP
+from skfairdp._networks._shorthands import CNN, MLP, widths
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
 
@@ -84,9 +85,9 @@ class Net:
         """
         if self.module is not MLP:
             return None
-        with own_generator():
-            MLP(1, 1, **self.module_options)  # refuses what is no list of sizes
-        return tuple(int(size) for size in self.module_options.get("hidden", (64,)))
+        if not self.module_options.keys() <= {"hidden"}:
+            MLP(1, 1, **self.module_options)  # fails, and names what it does not know
+        return widths(**self.module_options)
 
     def build(self, n_features: int, n_classes: int, seed: int) -> nn.Module:
         """Return a module of its own, on the CPU, whose initial weights follow from ``seed``.
@@ -328,6 +329,11 @@ def module_of(net: Any) -> Any:
     return getattr(net, "module_", net)
 
 
+@lru_cache(maxsize=256)
+def _names_of_class(kind: type) -> set[str]:
+    return _argument_names(kind)
+
+
 def _argument_names(make: Any) -> set[str]:
     try:
         return set(inspect.signature(make).parameters)
@@ -349,7 +355,7 @@ def _described(net: Any) -> str:
 
 def _check_names(net: NeuralNetClassifier, params: Mapping[str, Any], owner: str) -> None:
     """Refuse a misspelt setting, which skorch itself would only find when it trains."""
-    known = {name for kind in type(net).__mro__ for name in _argument_names(kind)}
+    known = {name for kind in type(net).__mro__ for name in _names_of_class(kind)}
     unknown = sorted(name for name in params if "__" not in name and name not in known and name[0] != "_")
     if unknown:
         raise ValueError(

@@ -39,15 +39,20 @@ class MLP(nn.Sequential):
     predicts_rows_alone = True
 
     def __init__(self, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)) -> None:
-        if not _positive(hidden):
-            raise ValueError(f"'hidden' must list positive integers. Got {hidden!r} instead.")
-        sizes = (n_features, *(int(size) for size in hidden))
+        sizes = (n_features, *widths(hidden))
         layers: list[nn.Module] = []
         # skip_init: a plain layer would draw weights of its own first
         for size_in, size_out in pairwise(sizes):
             layers += [nn.utils.skip_init(nn.Linear, size_in, size_out), nn.Tanh()]
         super().__init__(*layers, nn.utils.skip_init(nn.Linear, sizes[-1], n_classes))
         draw_weights(self)
+
+
+def widths(hidden: Sequence[int] = (64,)) -> tuple[int, ...]:
+    """Widths of the hidden layers of an :class:`MLP`, refused where they are no list of sizes."""
+    if not _positive(hidden):
+        raise ValueError(f"'hidden' must list positive integers. Got {hidden!r} instead.")
+    return tuple(int(size) for size in hidden)
 
 
 class CNN(nn.Sequential):

@@ -128,7 +128,10 @@ def _judged(
     n_groups, n_classes = observed.shape
     of_label = observed / np.maximum(observed.sum(axis=1, keepdims=True), 1e-12)
     predicted = np.einsum("nsy,sy->ny", densities, label_rates).argmax(axis=1)
-    hits = np.eye(n_classes)[predicted].reshape(n_groups, n_classes, -1, n_classes).mean(axis=2)
+    n_cells = n_groups * n_classes
+    n_rows = len(predicted) // n_cells
+    counts = np.bincount(np.repeat(np.arange(n_cells) * n_classes, n_rows) + predicted, minlength=n_cells * n_classes)
+    hits = counts.reshape(n_groups, n_classes, n_classes) / n_rows
     of_truth = np.einsum("syy->sy", hits)
     odds = np.ptp(of_truth, axis=0).max()
     demographic = np.ptp(np.einsum("sy,syk->sk", of_label, hits), axis=0).max()

@@ -174,7 +174,7 @@ PFLD = {
     "random_state": 0,
 }
 SFPATE = {"epsilon": 1000.0, "n_teachers": 3, "groups": [0, 1], "noise_seed": 0, "random_state": 0}
-NETWORK = {"net": mlp((8,), max_epochs=60, lr=0.02, batch_size=32), "lam_max": 0.1, "random_state": 0}
+NETWORK = {"net": mlp((8,), max_epochs=12, lr=0.08, batch_size=32), "lam_max": 0.1, "random_state": 0}
 FAIR = {**SEEDED, "gamma": 0.2, "gate": VoteGate(min_count=2)}
 
 
