@@ -65,14 +65,10 @@ pytestmark = [
 def sparse_matrices_later(parametrized):
     """Sparse arrays in all their formats are checked in ``make test``; sparse matrices, read alike, in ``test-all``."""
     names, checks = parametrized.args
-    given = [check if isinstance(check, tuple) else check.values for check in checks]
-    marks = [() if isinstance(check, tuple) else check.marks for check in checks]
-    marked = [
-        pytest.param(
-            *values, marks=[*own, *[pytest.mark.slow] * (name_of(values[1]) == "check_estimator_sparse_matrix")]
-        )
-        for values, own in zip(given, marks, strict=True)
-    ]
+    marked = []
+    for check in (given if hasattr(given, "marks") else pytest.param(*given) for given in checks):
+        later = [pytest.mark.slow] * (name_of(check.values[1]) == "check_estimator_sparse_matrix")
+        marked.append(pytest.param(*check.values, marks=[*check.marks, *later]))
     return pytest.mark.parametrize(names, marked, **parametrized.kwargs)
 
 

@@ -307,17 +307,16 @@ def _evidence(A: Array, targets: Array, noise_std: float) -> tuple[float, float]
     outputs, spare = targets.shape[1], max((n - 1 - len(squared)) * targets.shape[1], 0)
     mean = np.clip(targets.mean(axis=0), 0.05, 0.95)
     slope = float((mean * (1 - mean)).mean())
-    best, best_log = 1.0, -np.inf
-    for scatter in slope * np.array([0.05, 0.1, 0.2, 0.4, 0.8]):
-        variance = noise_std**2 + scatter
-        for prior in np.geomspace(1e-7, 1.0, 36):
-            v = prior * squared + variance
-            log_evidence = -0.5 * (
-                outputs * np.log(v).sum() + (moments / v).sum() + spare * np.log(variance) + rest / variance
-            )
-            if log_evidence > best_log:
-                best, best_log = variance / prior * slope, log_evidence
-    return float(best_log), float(best)
+    variance = noise_std**2 + slope * np.array([0.05, 0.1, 0.2, 0.4, 0.8])[:, None]
+    prior = np.geomspace(1e-7, 1.0, 36)
+    v = prior[:, None] * squared + variance[..., None]  # scatter, prior, direction
+    logs = -0.5 * (
+        outputs * np.log(v).sum(axis=2) + (moments / v).sum(axis=2) + spare * np.log(variance) + rest / variance
+    )
+    logs[np.isnan(logs)] = -np.inf
+    best = np.unravel_index(logs.argmax(), logs.shape)
+    penalty = (variance / prior * slope)[best] if logs[best] > -np.inf else 1.0
+    return float(logs[best]), float(penalty)
 
 
 def _solve(B: Array, targets: Array, alpha: float, fixed: Array | None, rank: int, start: Array | None) -> Array:

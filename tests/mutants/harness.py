@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 from skfairdp.privacy import GaussianMechanism
 from skfairdp.privacy._mechanisms import _Noise
@@ -72,7 +73,8 @@ class Killer:
 
     def notices(self, tmp_path: Path) -> bool:
         try:
-            self.run(tmp_path)
+            with _any_failure_will_do(self.find()):
+                self.run(tmp_path)
         except NOTICED:
             return True
         except BaseExceptionGroup as group:  # hypothesis found several distinct failures
@@ -80,6 +82,20 @@ class Killer:
                 return True
             raise
         return False
+
+
+@contextlib.contextmanager
+def _any_failure_will_do(test: Any) -> Iterator[None]:
+    """Hypothesis need not look for the smallest example that fails, nor explain it: that takes most of the time."""
+    given = getattr(test, "_hypothesis_internal_use_settings", None)
+    if given is None:
+        yield
+        return
+    test._hypothesis_internal_use_settings = settings(given, phases=[Phase.explicit, Phase.generate])
+    try:
+        yield
+    finally:
+        test._hypothesis_internal_use_settings = given
 
 
 @dataclass(frozen=True)
