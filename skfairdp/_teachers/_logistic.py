@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
 
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, run_tasks
-from skfairdp.utils import one_thread
 
 __all__ = ["LogisticTeachers"]
 
@@ -180,7 +180,7 @@ def _fit_block(
     # A regression's padded size depends on its own part only, and so does everything computed from it.
     padded = -(-sizes // _PADDING) * _PADDING
     # Threads would not pay for matrices this small, and their number would change the last bits.
-    with one_thread("blas"):
+    with threadpool_limits(limits=1, user_api="blas"):
         for size in np.unique(padded[owner]):
             same = np.flatnonzero(padded[owner] == size)
             batch = max(1, batch_entries // (size * (X.shape[1] + 1)))

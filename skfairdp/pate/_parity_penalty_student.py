@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import check_numbers
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import ShareProblem
-from skfairdp.utils import NamedEstimator, RandomStateLike, one_thread, public_generator
+from skfairdp.utils import NamedEstimator, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["ParityPenaltyStudent"]
@@ -143,7 +144,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         if groups is not None and self.penalty_weight > 0:
             parity = ParityPenalty.of_rows(problem.public, groups, n_groups, self.penalty_weight, self.temperature)
-        with one_thread():  # threads do not pay for products this small
+        with threadpool_limits(limits=1):  # threads do not pay for products this small
             layers = fit_with_parity(
                 problem.rows,
                 problem.targets,

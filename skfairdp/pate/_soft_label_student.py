@@ -11,10 +11,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils import NamedEstimator, fit_softmax, one_thread
+from skfairdp.utils import NamedEstimator, fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["ShareProblem", "SoftLabelStudent"]
@@ -136,6 +137,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self.disparity = disparity
         self.alpha = alpha
 
+    # Threads do not pay for products this small; on a busy machine their waiting made the fit 20 times slower.
+    @threadpool_limits.wrap(limits=1, user_api="blas")
     def fit(
         self,
         X: Array,
@@ -153,14 +156,12 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self._validate_params()
         if self.gamma is not None and groups is None:
             raise ValueError("SoftLabelStudent needs 'groups' to hold its predictions to 'gamma'.")
-        # Threads do not pay for products this small; on a busy machine their waiting made the fit 20 times slower.
-        with one_thread("blas"):
-            problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha)
-            self.n_features_in_, self.classes_ = problem.rows.shape[1], np.arange(shares.shape[1])
-            self._center, self._scale, self.alpha_ = problem.center, problem.scale, problem.alpha
-            n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
-            self._path = self._solutions(problem, groups, n_groups)
-            return self._select()
+        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha)
+        self.n_features_in_, self.classes_ = problem.rows.shape[1], np.arange(shares.shape[1])
+        self._center, self._scale, self.alpha_ = problem.center, problem.scale, problem.alpha
+        n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
+        self._path = self._solutions(problem, groups, n_groups)
+        return self._select()
 
     def _solutions(
         self, problem: "ShareProblem", groups: NDArray[np.int64] | None, n_groups: int

@@ -28,7 +28,6 @@ from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, pri
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._softmax_regression import fit_softmax
-from skfairdp.utils._threads import one_thread
 
 __all__ = [
     "PRIVATE_ERRORS",
@@ -48,7 +47,6 @@ __all__ = [
     "group_domain",
     "group_membership",
     "label_array",
-    "one_thread",
     "open_stream",
     "private_error",
     "progress_bar",
