@@ -210,9 +210,7 @@ def generated(task: Task, epsilon: float) -> Any:
     """Rows of our generator, their labels and groups among them."""
     from skfairdp import PFGuardGenerator
 
-    made = PFGuardGenerator(
-        epsilon=epsilon, delta=DELTA, schema=task.schema, balance=None, label_rates=None, random_state=task.seed
-    )
+    made = PFGuardGenerator(epsilon=epsilon, delta=DELTA, schema=task.schema, balance=None, random_state=task.seed)
     return made.fit(task.split.X).sample(2000 if task.quick else N_ROWS, random_state=task.seed)
 
 

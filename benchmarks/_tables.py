@@ -324,8 +324,8 @@ def pfguard(record: Record) -> str:
 
 def default_rows(record: Record) -> list[Record]:
     """The rows of the default generator, under its name."""
-    found = [row for row in record["rows"] if row["method"] == "marginals (default)"]
-    return [{**row, "method": "PFGuardGenerator (default)"} for row in found]
+    found = [row for row in record["rows"] if row["method"] == "marginals, fair rates"]
+    return [{**row, "method": "PFGuardGenerator, fair rates"} for row in found]
 
 
 def pfguard_defaults(found: Sequence[Record]) -> str:

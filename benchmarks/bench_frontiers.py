@@ -67,7 +67,7 @@ def moved(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
 
 def generated(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
     """Yield what a classifier learns from synthetic rows, over ε."""
-    from bench_pfguard import learners, load, scores_of
+    from bench_pfguard import FAIR, learners, load, scores_of
 
     from skfairdp import PFGuardGenerator
 
@@ -76,7 +76,7 @@ def generated(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
     test = {"X_test": split.X_test, "y_test": split.y_test, "sensitive_features": split.sensitive_features_test}
     learner = learners()["logistic regression"]
     for epsilon in GENERATOR_EPSILONS[1:2] if quick else GENERATOR_EPSILONS:
-        for name, settings in {"as it is": {"balance": None, "label_rates": None}, "fair (default)": {}}.items():
+        for name, settings in (("as it is", {"balance": None}), ("fair rates", FAIR)):
             generator = PFGuardGenerator(
                 epsilon=epsilon, delta=DELTA, classes=[0, 1], groups=groups, random_state=seed, **settings
             )

@@ -19,6 +19,8 @@ N_SYNTHETIC = 40_000
 TARGET = {"auroc": 0.87, "equalized_odds_disparity": 0.08, "demographic_disparity": 0.12}
 #: Published (Kim et al. 2024, Table 5), at an ε that does not hold: EO, Dem, AUROC.
 PUBLISHED = {"PATE-GAN": (0.19, 0.22, 0.74), "PFGuard": (0.08, 0.12, 0.76)}
+#: Searched for, at the cost of equalized odds where the two gaps pull apart.
+FAIR = {"balance": "group_and_label", "label_rates": "fair"}
 MEASURES = ("auroc", "accuracy", "equalized_odds_disparity", "demographic_disparity")
 
 
@@ -28,9 +30,11 @@ def methods(networks: bool) -> dict[str, dict[str, Any]]:
 
     chosen = {
         "marginals (default)": {},
-        "marginals, star": {"backend": MarginalsBackend(structure="star")},
-        "marginals, groups balanced": {"balance": "group", "label_rates": None},
-        "marginals, as it is": {"balance": None, "label_rates": None},
+        "marginals, fair rates": FAIR,
+        "marginals, star": {"backend": MarginalsBackend(structure="star"), **FAIR},
+        "marginals, groups and labels balanced": {"balance": "group_and_label"},
+        "marginals, groups balanced": {"balance": "group"},
+        "marginals, as it is": {"balance": None},
     }
     if networks:
         # The published number of teachers; a shorter training, so that a thousand of them take two minutes.
@@ -41,7 +45,7 @@ def methods(networks: bool) -> dict[str, dict[str, Any]]:
             "datalens": DataLensBackend(n_teachers=1000),
         }
         for name, backend in ensembles.items():
-            settings = {"backend": backend, "label_rates": None}
+            settings = {"backend": backend, "balance": "group_and_label"}
             chosen[name] = settings
             chosen[f"{name}, as it is"] = {**settings, "balance": None}
     return chosen
@@ -168,10 +172,10 @@ def tables(arguments: argparse.Namespace, data: str) -> None:
 
 
 def target_reached(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Compare the default configuration with what the project asks of itself on Adult by sex."""
+    """Compare the fair rates with what the project asks of itself on Adult by sex."""
     lines = []
     for row in rows:
-        if row["method"] == "marginals (default)":
+        if row["method"] == "marginals, fair rates":
             found = {name: row[name]["mean"] for name in TARGET}
             met = found["auroc"] >= TARGET["auroc"] and all(
                 found[name] <= TARGET[name] for name in ("equalized_odds_disparity", "demographic_disparity")
@@ -324,7 +328,6 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
             generator = PFGuardGenerator(
                 backend=backend,
                 balance=balance,
-                label_rates=None,
                 classes=[0, 1],
                 groups=groups,
                 random_state=0,

@@ -237,7 +237,6 @@ def class_points(
                 bounds=(0, 1),
                 groups=list(range(10)),
                 balance=balance,
-                label_rates=None,
                 random_state=seed,
                 **settings,
             )

@@ -128,8 +128,9 @@ class Cells:
 
 
 def balanced(y: Any, s: Any, n: int, rng: Any) -> Any:
-    """Codes of labels and groups at the rates that PFGuardGenerator samples with label_rates=None: groups evenly,
-    labels alike in each. The overall label rate is taken as it is, which flatters the peers: they do not pay for it.
+    """Codes of labels and groups at the rates that PFGuardGenerator samples with balance="group_and_label":
+    groups evenly, labels alike in each. The overall label rate is taken as it is, which flatters the peers: they do not
+    pay for it.
     """
     import numpy as np
     import pandas as pd

@@ -41,10 +41,10 @@ groups = sorted(set(rows[2]))
 # of its own, and the ledger says what publishing all of them comes to.
 ledger = PrivacyLedger(delta=1e-5)
 balances = {
-    "as it is": {"balance": None, "label_rates": None},
-    "groups": {"balance": "group", "label_rates": None},
-    "groups and labels": {"label_rates": None},
-    "fair (default)": {},
+    "as it is": {"balance": None},
+    "groups": {"balance": "group"},
+    "groups and labels": {"balance": "group_and_label"},
+    "labels (default)": {},
 }
 generators = {}
 for name, settings in balances.items():
@@ -52,7 +52,7 @@ for name, settings in balances.items():
     generators[name] = generator.fit(
         split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public
     )
-print(generators["fair (default)"].privacy_)
+print(generators["labels (default)"].privacy_)
 print(f"publishing all four: epsilon={ledger.epsilon_spent:.2f}")
 
 # %%
@@ -80,7 +80,7 @@ plt.show()
 # Rows of one kind
 # ----------------
 # Conditions only choose which rates are sampled, so they are free as well.
-X, y = generators["fair (default)"].sample_labels(5, conditions={"sensitive_features": groups[0], "y": 1})
+X, y = generators["labels (default)"].sample_labels(5, conditions={"sensitive_features": groups[0], "y": 1})
 print(X.iloc[:, :5].to_string())
 
 # %%
@@ -88,12 +88,12 @@ print(X.iloc[:, :5].to_string())
 # ------------
 # The report compares columns, groups and classifiers. Its figures of real rows are exact, so it is made here with the
 # public rows; one made with private rows stays with their curator.
-X, y, s = generators["fair (default)"].sample_labels(5000, return_sensitive=True, random_state=0)
+X, y, s = generators["labels (default)"].sample_labels(5000, return_sensitive=True, random_state=0)
 report = SyntheticDataReport.from_data(
     split.X_public,
     X,
     sensitive_features_real=split.sensitive_features_public,
     sensitive_features_synthetic=s,
-    privacy=generators["fair (default)"].privacy_,
+    privacy=generators["labels (default)"].privacy_,
 )
 print(report.total_variation.round(3).to_string())

@@ -41,7 +41,7 @@ class Layout:
     n_rows, n_columns : int
     n_groups, n_classes : int
         1 where there are no groups or no labels. A *cell* is a group and a label: ``group * n_classes + label``.
-    balance : {"group", "group_and_label"} or None
+    balance : {"label", "group", "group_and_label"} or None
         What the generator balances.
     groups_known : bool
         False where groups are to be balanced that only public rows tell of.

@@ -11,7 +11,7 @@ from skfairdp._tables import Model
 
 __all__ = ["BALANCES", "fair_label_rates", "given_label_rates", "target_rates", "tilted_label_rates"]
 
-BALANCES = ("group", "group_and_label")
+BALANCES = ("label", "group", "group_and_label")
 
 _ROWS_PER_CELL = 4000
 _MOST_DENSITIES = 10**7  # rows times cells: fewer rows of each where there are many cells
@@ -30,14 +30,14 @@ def target_rates(
     ----------
     observed : ndarray of shape (n_groups, n_classes)
         Released shares of the private rows.
-    balance : {"group", "group_and_label"} or None
+    balance : {"label", "group", "group_and_label"} or None
     label_rates : ndarray of shape (n_groups, n_classes) or None
         Shares of the labels in each group, in place of what ``balance`` says about them.
     """
     n_groups = len(observed)
-    groups = observed.sum(axis=1) if balance is None else np.full(n_groups, 1.0 / n_groups)
+    groups = observed.sum(axis=1) if balance in (None, "label") else np.full(n_groups, 1.0 / n_groups)
     if label_rates is None:
-        label_rates = tilted_label_rates(observed, 0.0 if balance == "group_and_label" else -1.0)
+        label_rates = tilted_label_rates(observed, -1.0 if balance in (None, "group") else 0.0)
     return groups[:, None] * label_rates
 
 

@@ -196,7 +196,7 @@ def read_generator_data(
         layout=layout,
         encoder=features.encoder,
         public=features.public,
-        label_rates=_read_label_rates(estimator.label_rates, classes, domain, owner),
+        label_rates=_read_label_rates(estimator, classes, domain),
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
     )
@@ -401,7 +401,13 @@ def _label_entries(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
     return as_entries(y.reshape(-1) if isinstance(y, np.ndarray) else y)
 
 
-def _read_label_rates(given: Any, classes: Any, domain: Any, owner: str) -> NDArray[np.float64] | None:
+def _read_label_rates(estimator: Any, classes: Any, domain: Any) -> NDArray[np.float64] | None:
+    given, owner = estimator.label_rates, type(estimator).__name__
+    if given == "fair" and estimator.balance != "group_and_label":
+        raise ValueError(
+            f"{owner}(label_rates='fair') tilts the labels of groups that are equally frequent, but 'balance' is "
+            f"{estimator.balance!r}. Set balance='group_and_label', or label_rates=None."
+        )
     if not isinstance(given, Mapping):
         return None
     if classes is None or domain is None:

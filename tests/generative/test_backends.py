@@ -97,7 +97,7 @@ def test_rows_of_gs_wgan_are_those_of_the_group_they_are_asked_for():
 def test_a_fit_spends_what_was_asked_writes_it_down_and_pickles_without_rows(backend):
     X, y, s = easy(120)
     ledger = PrivacyLedger()
-    generator = make(backend, epsilon=4.0, ledger=ledger).fit(X, y, sensitive_features=s)
+    generator = make(backend, epsilon=4.0, balance="group_and_label", ledger=ledger).fit(X, y, sensitive_features=s)
     assert 0.97 * 4.0 < generator.privacy_.epsilon <= 4.0
     assert len(ledger.entries) == 1 and ledger.entries[0].event == generator.privacy_.event
     stored = pickle.dumps(generator)
@@ -170,5 +170,5 @@ def test_how_to_balance_is_refused_where_nothing_is_balanced(setting):
     ledger = PrivacyLedger()
     backend = GSWGANBackend(**setting, **SMALL)
     with pytest.raises(ValueError, match=f"The '{next(iter(setting))}' parameter of GSWGANBackend says how groups and"):
-        make(backend, balance=None, label_rates=None, ledger=ledger).fit(X, y, sensitive_features=s)
+        make(backend, balance=None, ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()

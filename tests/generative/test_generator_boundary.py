@@ -177,7 +177,6 @@ def make(frame=True, **more):
         "groups": ["f", "m", "a long name"],
         "codec": TableCodec(n_bins=4),
         "random_state": 0,
-        "label_rates": None,
     }
     return PFGuardGenerator(**{**given, **more})
 
@@ -388,7 +387,7 @@ def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused
 
 def test_an_array_of_bytes_says_that_it_is_one():
     images = np.random.default_rng(0).integers(0, 256, (N, 2, 3), dtype=np.uint8)
-    model = PFGuardGenerator(backend=NETWORKS["gs_wgan"], balance=None, label_rates=None).fit(images)
+    model = PFGuardGenerator(backend=NETWORKS["gs_wgan"], balance=None).fit(images)
     assert model.sample(3).dtype == np.uint8
     assert "that X is an array of bytes" in {fact.name for fact in model.privacy_.public}
 
@@ -410,7 +409,8 @@ def unlike():
 
 
 RATES = {
-    "default": {"label_rates": "fair"},
+    "default": {},
+    "fair": {"balance": "group_and_label", "label_rates": "fair"},
     "groups": {"balance": "group"},
     "as it is": {"balance": None},
     "ranges paid for": {"bounds": None, "dtypes": {"count": int, "size": float}},

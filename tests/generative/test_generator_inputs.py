@@ -105,7 +105,7 @@ def test_columns_that_say_nothing():
 def test_a_class_that_a_group_lacks_and_a_group_without_rows():
     X, y, s = mixed_table()
     y = y.where(s == "m", "<=50K")
-    new, labels = attempt(X, y, s, label_rates=None).sample_labels(500, conditions={"sensitive_features": "f"})
+    new, labels = attempt(X, y, s).sample_labels(500, conditions={"sensitive_features": "f"})
     assert len(new) == 500 and (labels == ">50K").any()  # its columns are those of the other group's label
     with_empty = attempt(X, y, s, groups=["f", "m", "x"])
     assert len(with_empty.sample(30, conditions={"sensitive_features": "x"})) == 30
@@ -125,13 +125,14 @@ def test_one_row_and_one_column():
         ({"bounds": {"agee": (0, 1)}}, "names 'agee', which is no column of X"),
         ({"bounds": {"job": (0, 1)}, "categories": CATEGORIES}, "'bounds' parameter.*holds no numbers"),
         ({"categories": {"job": []}}, "'categories' parameter.*must be a list of labels"),
+        ({"label_rates": "fair"}, "label_rates='fair'.*'balance' is 'label'.*Set balance='group_and_label'"),
         ({"label_rates": {"f": 0.5}}, "'label_rates' parameter.*must map each group"),
         ({"label_rates": {"f": 0.5, "m": 1.5}}, "'label_rates' parameter"),
         ({"epsilon": 0.0}, "'epsilon' parameter of PFGuardGenerator"),
         ({"epsilon": np.inf}, "'epsilon' parameter of PFGuardGenerator"),
         ({"delta": 0.0}, "'delta' parameter of PFGuardGenerator"),
         ({"backend": "gan"}, "'backend' parameter of PFGuardGenerator"),
-        ({"balance": "label"}, "'balance' parameter of PFGuardGenerator"),
+        ({"balance": "labels"}, "'balance' parameter of PFGuardGenerator"),
         ({"backend": MarginalsBackend(structure="ring")}, "'structure' parameter of MarginalsBackend"),
         ({"backend": MarginalsBackend(budget_split={"tables": 0.5, "scores": 0.5, "pairs": 0.5})}, "add up to 1"),
         ({"backend": MarginalsBackend(budget_split={"tables": 0.5, "scores": 0.5})}, "'tables', 'scores', 'pairs'"),

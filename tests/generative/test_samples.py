@@ -46,7 +46,7 @@ def test_missing_values_are_as_frequent_as_they_were_and_absent_where_there_were
 
 def test_means_and_frequencies_are_near_those_of_the_rows(fitted):
     X, y, s = mixed_table()
-    generator = make(epsilon=50.0, balance=None, label_rates=None).fit(X, y, sensitive_features=s)
+    generator = make(epsilon=50.0, balance=None).fit(X, y, sensitive_features=s)
     new, labels, groups = generator.sample_labels(30_000, return_sensitive=True, random_state=0)
     assert abs(new["height"].mean() - X["height"].mean()) < 1.0
     assert abs((new["income"] == 0).mean() - (X["income"] == 0).mean()) < 0.03
@@ -84,13 +84,13 @@ def test_groups_among_the_columns_are_sampled_as_columns():
     X["race"] = pd.Categorical(np.where(np.arange(N) % 3 == 0, "a", "b"))
     groups = [("f", "a"), ("f", "b"), ("m", "a"), ("m", "b")]
     dtypes = {**DTYPES, "race": "category"}
-    generator = make(sensitive_columns=["sex", "race"], groups=groups, dtypes=dtypes).fit(X, y)
+    generator = make(balance="group", sensitive_columns=["sex", "race"], groups=groups, dtypes=dtypes).fit(X, y)
     new, drawn = generator.sample(4000, return_sensitive=True, random_state=0)
     assert list(new.columns) == list(X.columns) and new.dtypes.to_dict() == X.dtypes.to_dict()
     assert generator.n_features_in_ == X.shape[1]
     assert list(zip(new["sex"], new["race"], strict=True)) == list(drawn)
     assert new.value_counts(["sex", "race"]).tolist() == [1000] * 4
-    one = make(sensitive_columns="sex").fit(X.drop(columns="race"), y).sample(100, random_state=0)
+    one = make(balance="group", sensitive_columns="sex").fit(X.drop(columns="race"), y).sample(100, random_state=0)
     assert one["sex"].value_counts().to_dict() == {"f": 50, "m": 50}
 
 
@@ -98,21 +98,23 @@ def test_several_group_columns_come_back_as_a_frame():
     X, y, s = mixed_table()
     groups = pd.DataFrame({"sex": s, "old": np.arange(N) % 2 == 0})
     domain = [("f", False), ("f", True), ("m", False), ("m", True)]
-    _, drawn = make(groups=domain).fit(X, y, sensitive_features=groups).sample(40, return_sensitive=True)
+    _, drawn = (
+        make(balance="group", groups=domain).fit(X, y, sensitive_features=groups).sample(40, return_sensitive=True)
+    )
     assert drawn.dtypes.to_dict() == groups.dtypes.to_dict()
     assert drawn.value_counts().tolist() == [10] * 4
 
 
 def test_without_labels_and_without_groups():
     X, _, s = mixed_table()
-    generator = make(balance=None, label_rates=None, classes=None, groups=None).fit(X)
+    generator = make(balance=None, classes=None, groups=None).fit(X)
     assert generator.classes_ is None and generator.groups_ is None
     assert generator.sample(5).shape == (5, 10)
     with pytest.raises(ValueError, match="fitted without y"):
         generator.sample_labels(5)
     with pytest.raises(ValueError, match="fitted without groups"):
         generator.sample(5, return_sensitive=True)
-    balanced = make(classes=None, balance="group", label_rates=None).fit(X, sensitive_features=s)
+    balanced = make(classes=None, balance="group").fit(X, sensitive_features=s)
     assert balanced.sample(10, return_sensitive=True)[1].value_counts().to_dict() == {"f": 5, "m": 5}
 
 

@@ -57,7 +57,7 @@ def test_epsilon_is_the_generators_and_is_planned_and_charged_once(table):
     model = SyntheticDataClassifier(LogisticRegression(), epsilon=1.0, ledger=ledger, **PUBLIC)
     planned = model.planned_privacy(X, y, sensitive_features=groups)
     model.fit(X, y, sensitive_features=groups)
-    alone = PFGuardGenerator(epsilon=1.0, balance=None, label_rates=None, **PUBLIC)
+    alone = PFGuardGenerator(epsilon=1.0, balance=None, **PUBLIC)
     expected = alone.planned_privacy(X, y, sensitive_features=groups)
     assert model.privacy_.epsilon == planned.epsilon <= 1.0
     assert model.privacy_.epsilon == pytest.approx(expected.epsilon, rel=1e-3)  # another split of the same budget

@@ -24,7 +24,7 @@ SETTINGS = {
     "tree": {},
     "star": {"backend": MarginalsBackend(structure="star")},
     "tree, bounds paid for": {"bounds": None},
-    "group alone": {"balance": "group", "label_rates": None},
+    "group alone": {"balance": "group"},
 }
 #: Rows that may take the place of any other: far out, in the rarest group, with the rarest label.
 STRANGERS = [
