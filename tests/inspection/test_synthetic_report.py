@@ -21,6 +21,7 @@ def tables():
     y, s = (rng.random(600) < 0.4).astype(int), rng.choice(["f", "m"], 600, p=[0.2, 0.8])
     generator = PFGuardGenerator(
         epsilon=5.0,
+        balance="group_and_label",
         bounds={"x": (-4, 4)},
         categories={"<b>kind</b>": sorted(set(X["<b>kind</b>"]))},
         classes=[0, 1],
