@@ -279,6 +279,21 @@ ROWS = [
         "X of FairnessCalibrator", "not numbers", "Encode",
     ),
     mistake(
+        "equalized odds from public rows without labels",
+        lambda ledger: FairnessCalibrator(pate(ledger), constraints="equalized_odds").fit(
+            R.X, R.y, sensitive_features=R.groups, X_public=PublicData(R.X_public, R.groups_public)
+        ),
+        "'constraints' parameter of FairnessCalibrator", "true label of every public row",
+        r"X_public=PublicData\(X, groups, y\)", "PrivateThresholds",
+    ),
+    mistake(
+        "equalized odds from a gate that sees no labels",
+        lambda ledger: IDP3(pate(ledger), groups=[0, 1], constraints="equalized_odds").fit(
+            R.X, R.y, sensitive_features=R.groups, X_public=PublicData(R.X_public, R.groups_public)
+        ),
+        "'constraints' parameter of IDP3", "not known when the answer is given", "Use FairnessCalibrator",
+    ),
+    mistake(
         "a word where a baseline reads numbers",
         lambda ledger: ParityLogisticRegression().fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
         "X of ParityLogisticRegression", "not numbers", "Encode",
