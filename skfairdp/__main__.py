@@ -190,7 +190,10 @@ def _own_table_parsers(commands: Any) -> None:
         help="privacy budgets, the schema's included (default: 0.5 1 2)",
     )  # fmt: skip
     frontier.add_argument("--delta", metavar="D", type=_probability, default=1e-5, help="(default: 1e-5)")
-    frontier.add_argument("--schema", metavar="FILE", help="what is public about the table (see: skfairdp schema)")
+    frontier.add_argument(
+        "--schema", metavar="FILE",
+        help="what is public about the table (see: skfairdp schema); a fifth of the smallest ε finds what is null",
+    )  # fmt: skip
     frontier.add_argument(
         "--methods", nargs="+", choices=METHODS, default=METHODS,
         help="what to compare; each is one more release for each ε (default: all)",
@@ -245,20 +248,22 @@ def _frontier(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     folder = _writable(arguments.out, ("frontier.csv", "frontier.png", "frontier.html", "schema.yaml", "privacy.json"))
     table = _read_table(arguments.table, types=False)
-    schema = None if arguments.schema is None else _read_schema(arguments.schema)
-    label = arguments.label or (schema.label if schema else None)
-    groups = tuple(arguments.group or (schema.groups if schema else ()))
+    schema, said = (None, None) if arguments.schema is None else _read_schema(arguments.schema)
+    label = arguments.label or (said["label"] if said else None)
+    groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:
         raise _UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
     if schema is not None:
         schema = _with_roles(schema, label, groups, arguments.schema)
-    absent = [name for name in (schema.columns if schema else (label, *groups)) if name not in table.columns]
+    absent = [name for name in (*(said["known"] if said else ()), label, *groups) if name not in table.columns]
     if absent:
         raise _UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
+        schema = {**dict.fromkeys(name for name in table.columns if name not in (label, *groups)), **said["known"]}
     print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
     found = _swept(table, label, groups, schema, arguments)
     _report(found.frame)
-    written = [*_written(found.frame, folder), *_statement(found, folder, schema is None)]
+    written = [*_written(found.frame, folder), *_statement(found, folder, found.schema.privacy_ is not None)]
     print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
     return 0
 
@@ -277,7 +282,8 @@ def _swept(
                 verbose=1, random_state=arguments.seed,
             )  # fmt: skip
         except ValueError as error:
-            raise _UsageError(f"{arguments.table}: {' '.join(str(error).split())}") from None
+            said = " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
+            raise _UsageError(f"{arguments.table}: {said}") from None
     ours = [warning for warning in caught if warning.category.__module__ in ("builtins", "skfairdp.exceptions")]
     spoken = (str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL))
     for message in dict.fromkeys(spoken):
@@ -285,6 +291,10 @@ def _swept(
     return found
 
 
+_IN_PYTHON = "say what you know: known={'name': Category([...])}."
+_IN_A_FILE = (
+    "write the values that you know into a file (skfairdp schema TABLE --out FILE) and give it as --schema FILE."
+)
 _TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other libraries, for their programmers
 
 
@@ -328,12 +338,15 @@ def _schema(arguments: argparse.Namespace) -> int:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise _UsageError(f"cannot write {out}: {error.strerror or error}") from None
-    print(f"Wrote {out}. Fill in what is null from public sources, then: skfairdp frontier TABLE --schema {out}")
+    print(
+        f"Wrote {out}. Fill in what you know from public sources, the label and the group above all; what stays null "
+        f"is found with a fifth of ε. Then: skfairdp frontier TABLE --schema {out}"
+    )
     return 0
 
 
 _TEMPLATE_HEAD = """\
-# What is public about this table. Fill in each null from a code book or a form, never from the private rows; delete the
+# What is public about this table. Fill in nulls from a code book or a form, never from the private rows; delete the
 # columns that models should not use. Kinds were guessed from the file: number, category, boolean, date.
 """
 
@@ -362,11 +375,15 @@ def _read_table(name: str, *, types: bool) -> "pd.DataFrame":
     return table
 
 
-def _read_schema(name: str) -> Any:
+def _read_schema(name: str) -> tuple[Any, dict[str, Any]]:
+    """A schema, or None where something in the file is null; and what the file says."""
     from skfairdp.schema import Schema
 
+    path = Path(name).expanduser()
     try:
-        return Schema.load(Path(name).expanduser())
+        said = Schema.load_known(path)
+        whole = not any(isinstance(known, str) for known in said["known"].values())
+        return Schema.load(path) if whole else None, said
     except OSError as error:
         raise _UsageError(f"cannot read --schema {name}: {error.strerror or error}") from None
     except ValueError as error:
@@ -558,7 +575,7 @@ def _report(table: "pd.DataFrame") -> None:
         refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
             f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
-            f"{row['disparity']:>7.3f} {row['accuracy']:>9.2%} {row['coverage']:>9.1%}"
+            f"{_gap_text(row['disparity']):>7} {row['accuracy']:>9.2%} {row['coverage']:>9.1%}"
             + (f"  {row['estimator']}" if several else "")
         )
     for one in attrs.get("references", []):
@@ -575,6 +592,17 @@ def _report(table: "pd.DataFrame") -> None:
             else "Gap, accuracy and coverage: noisy tables of rows that no model has seen, covered by the same ε."
         )
     )
+    if "accuracy_error" in table:
+        print(
+            f"Each accuracy is right to within {table['accuracy_error'].max():.1%} (95 %), noise and sampling "
+            "together: models that lie closer are not told apart."
+        )
+    if table["disparity"].isna().any():
+        print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
+
+
+def _gap_text(gap: float) -> str:
+    return "?" if math.isnan(gap) else f"{gap:.3f}"
 
 
 if __name__ == "__main__":

@@ -114,8 +114,33 @@ def test_the_template_is_a_schema_to_fill_in_and_is_never_replaced(table, tmp_pa
         Schema.load(out)
     again = run("schema", table, "--out", out)
     assert again.returncode == 2 and "may be filled in already" in again.stderr
-    used = run("frontier", table, "--schema", out, "--out", tmp_path / "o")
-    assert used.returncode == 2 and "not filled in yet" in used.stderr and used.stderr.count("\n") == 1
+
+
+def test_what_a_file_leaves_null_is_found_and_what_it_leaves_out_is_not_used(table, tmp_path):
+    said = {
+        "columns": {
+            "age": {"kind": "number", "low": None, "high": None, "step": None, "missing": True},
+            "sex": {"kind": "category", "values": ["Female", "Male", "Other"]},
+            "income": {"kind": "category", "values": ["high", "low"]},
+        },
+        "label": "income",
+        "groups": ["sex"],
+    }
+    (tmp_path / "some.json").write_text(json.dumps(said))
+    done = run("frontier", table, "--schema", tmp_path / "some.json", "--epsilon", 6, "--methods", "synthetic",
+               "--out", tmp_path / "out")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    schema = Schema.load(tmp_path / "out" / "schema.yaml")
+    assert schema.group_values == ("Female", "Male", "Other") and list(schema.columns) == ["age", "sex", "income"]
+    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    assert 5.9 < statement["epsilon"] <= 6.0 + 1e-9 and "RareDisclosure" not in json.dumps(statement["event"])
+
+
+def test_one_class_that_is_found_is_an_error_that_says_what_to_write_where(tmp_path):
+    people(300).to_csv(tmp_path / "few.csv", index=False)
+    done = run("frontier", tmp_path / "few.csv", *ROLES, "--epsilon", 0.1, "--out", tmp_path / "out")
+    assert done.returncode == 2 and "Schema.release found" in done.stderr and "What was spent is spent" in done.stderr
+    assert "give it as --schema FILE" in done.stderr and done.stderr.strip().count("\n") == 0
 
 
 def test_parquet_is_read_like_csv(tmp_path):

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +48,9 @@ class OwnFrontier:
     Parameters
     ----------
     frame : DataFrame
-        As of ``frontier``; all figures are noisy. ``gap_bound`` takes the noise into account, and is of the groups that
-        the noise does not hide, as many as ``groups_seen``.
+        As of ``frontier``; all figures are noisy. ``accuracy`` is right to within ``accuracy_error``, noise and
+        sampling together, in 95 of 100 tables. ``gap_bound`` takes the noise into account, and is of the groups that
+        the noise does not hide, as many as ``groups_seen``; with fewer than two, ``disparity`` is not known: NaN.
     schema : Schema
     privacy : PrivacySpent
         Of everything: rows that models learned from, and rows that they were measured on.
@@ -67,7 +68,7 @@ def frontier_of_table(
     groups: str | Sequence[str],
     epsilons: Sequence[float],
     delta: float = 1e-5,
-    schema: Schema | None = None,
+    schema: Schema | Mapping[str, Any] | None = None,
     gaps: Sequence[float | None] = (0.02, 0.05, None),
     methods: Sequence[str] = ("synthetic", "fair_pate", "dpsgd"),
     test_size: float = 0.25,
@@ -96,8 +97,9 @@ def frontier_of_table(
         One release each, the schema's included.
     delta : float, default=1e-5
         Of every ε.
-    schema : Schema, default=None
-        Public. None: a fifth of the smallest ε, and of δ, pays for ``Schema.release``.
+    schema : Schema or mapping, default=None
+        Public. A mapping is what is known of some columns, as of ``Schema.release``: a fifth of the smallest ε, and of
+        δ, pays for what is not, and so with None for everything.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
     methods : sequence of {"synthetic", "fair_pate", "dpsgd"}, default=all three
@@ -174,10 +176,13 @@ def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[f
     return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
 
 
-def _schema_of(learned: pd.DataFrame, schema: Schema | None, epsilon: float, delta: float, **roles: Any) -> Schema:
+def _schema_of(
+    learned: pd.DataFrame, schema: Schema | Mapping[str, Any] | None, epsilon: float, delta: float, **roles: Any
+) -> Schema:
     """A schema that the rows pay for; or the given one, without a number of rows, which would be that of all rows."""
-    if schema is None:
-        return Schema.release(learned, epsilon=_SCHEMA_SHARE * epsilon, delta=_SCHEMA_SHARE * delta, **roles)
+    if not isinstance(schema, Schema):
+        share = _SCHEMA_SHARE
+        return Schema.release(learned, epsilon=share * epsilon, delta=share * delta, known=schema, **roles)
     if schema.n_rows is None:
         return schema
     part = Schema(schema.columns, label=schema.label, groups=schema.groups)
@@ -324,39 +329,56 @@ class _Figures:
         )  # fmt: skip
 
     def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Group and class of each row, as positions in the schema; what it does not list is the first."""
+        """Group and class of each row, as positions in the schema; what it does not list comes after all of them."""
         numbers = self.schema.numbers(rows)
         sizes = [_n_values(self.schema, name) for name in self.schema.groups]
-        read = [np.nan_to_num(numbers[name]).astype(np.int64) for name in self.schema.groups]
-        labels = np.nan_to_num(numbers[str(self.schema.label)]).astype(np.int64)
-        return np.ravel_multi_index(read, sizes).astype(np.int64), labels
+        read = np.stack([numbers[name] for name in self.schema.groups])
+        known = ~np.isnan(read).any(axis=0)
+        groups = np.full(len(rows), math.prod(sizes), dtype=np.int64)
+        groups[known] = np.ravel_multi_index(tuple(read[:, known].astype(np.int64)), sizes)
+        labels = numbers[str(self.schema.label)]
+        n_classes = len(self.schema.classes or ())
+        return groups, np.where(np.isnan(labels), n_classes, np.nan_to_num(labels)).astype(np.int64)
 
     def measured(
         self, model: Any, rows: pd.DataFrame, truth: tuple[NDArray[np.int64], NDArray[np.int64]], noise: NoiseSource
     ) -> dict[str, float]:
-        """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap."""
+        """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap.
+
+        A label that the schema does not list is one that no model gets right, and a share is one of all rows, whose
+        number is public: so neither is flattered by what the schema, or the noise, hides.
+        """
         assert self.schema.classes is not None and self.schema.group_values is not None
         groups, labels = truth
         place = {value: j for j, value in enumerate(self.schema.classes)}
         predicted = np.array([place[value] for value in model.predict(rows).tolist()], dtype=np.int64)
         n_groups, n_classes = len(self.schema.group_values), len(place)
-        counts = np.zeros((n_groups, n_classes, n_classes))
+        counts = np.zeros((n_groups + 1, n_classes + 1, n_classes))
         np.add.at(counts, (groups, labels, predicted), 1.0)
         released = self.mechanism.release(counts, noise)
-        noisy = np.maximum(released, 0.0)
-        seen = noisy.sum(axis=(1, 2)) > 20 * self.mechanism.sigma * n_classes
-        total = max(float(noisy.sum()), 1.0)
-        by_class = noisy.sum(axis=(0, 2))
+        of_groups = released[:-1].sum(axis=1)
+        seen = of_groups.sum(axis=1) > 20 * self.mechanism.sigma * n_classes
+        shown = np.rint(np.maximum(of_groups[seen], 0.0)).astype(np.int64)
+        by_class = released.sum(axis=(0, 2))[:-1]
+        right = self._share(float(np.trace(released.sum(axis=0)[:-1])), len(rows))
         return {
-            "accuracy": float(np.trace(noisy.sum(axis=0))) / total,
-            "disparity": largest_disparity(np.rint(noisy.sum(axis=1)[seen]).astype(np.int64))
-            if seen.sum() > 1
-            else 0.0,
-            "gap_bound": parity_bound(released.sum(axis=1)[seen], noise=self.mechanism.sigma * math.sqrt(n_classes)),
+            "accuracy": right,
+            "accuracy_error": self._error(right, (n_groups + 1) * n_classes, len(rows)),
+            "disparity": largest_disparity(shown) if seen.sum() > 1 else math.nan,
+            "gap_bound": parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1)),
             "coverage": 1.0,
-            "majority": float(by_class.max()) / total,
+            "majority": self._share(float(by_class.max()), len(rows)),
             "groups_seen": int(seen.sum()),
         }
+
+    @staticmethod
+    def _share(count: float, n_rows: int) -> float:
+        return min(max(count / n_rows, 0.0), 1.0)
+
+    def _error(self, share: float, n_cells: int, n_rows: int) -> float:
+        """Half of the width of a 95 % interval around a share: the noise of its cells, and the sampling of its rows."""
+        sampled = max(share * (1 - share), 1 / n_rows) / n_rows
+        return 1.96 * math.sqrt(n_cells * (self.mechanism.sigma / n_rows) ** 2 + sampled)
 
 
 def _n_values(schema: Schema, name: str) -> int:
@@ -387,9 +409,9 @@ def _result(
         public=public_facts(reads, relation),
     )  # fmt: skip
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
-    columns = [*COLUMNS, "gap_bound", "groups_seen"]
+    columns = [*COLUMNS, "gap_bound", "groups_seen", "accuracy_error"]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
-    frame["non_dominated"] = mark_non_dominated(frame)
+    frame["non_dominated"] = mark_non_dominated(frame.fillna({"disparity": 1.0}))  # not known: it may be anything
     record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, n_fits)
     common = {
         "dataset": rows[0]["dataset"],

@@ -319,6 +319,27 @@ def column_from_dict(declared: Any, name: str) -> Column:
         raise ValueError(f"Column {name!r} of a Schema: {error}") from None
 
 
+def known_from_dict(declared: Any, name: str) -> "Column | str":
+    """What a template says of a column that may not be filled in: the column, or its kind where something is null.
+
+    Parameters
+    ----------
+    declared : dict
+        As for :func:`column_from_dict`; what is null is not known.
+    name : str
+        Of the column, for messages.
+
+    Returns
+    -------
+    Column or str
+    """
+    if isinstance(declared, dict) and declared.get("kind") in _KINDS:
+        unknown = [key for key, value in declared.items() if value is None and key not in ("kind", "step")]
+        if unknown:
+            return str(declared["kind"])
+    return column_from_dict(declared, name)
+
+
 # ---------------------------------------------------------------------- total readers
 
 

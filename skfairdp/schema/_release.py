@@ -43,6 +43,7 @@ _RELATION = NeighboringRelation.REPLACE_ONE
 _APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
 _FAILURES = 0.1  # of δ, for values that one record alone holds
 _KIND_SHARE, _COARSE_SHARE = 0.1, 0.3  # of the μ² of a column whose kind has to be found; of one of numbers
+_ROLES_SHARE = 0.5  # of the μ² of a schema, for the label and the groups together
 _BEYOND = 0.005  # of the rows may lie beyond either bound
 _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as if it held rows
 _N_CELLS = 128  # of the fine table, or a few more
@@ -293,8 +294,10 @@ class SchemaPlan:
     releases: tuple[str, ...]
 
 
-def plan_release(columns: Mapping[str, Column | str | None], epsilon: float, delta: float) -> SchemaPlan:
-    """Share the budget evenly among the columns that are to be found.
+def plan_release(
+    columns: Mapping[str, Column | str | None], epsilon: float, delta: float, roles: Sequence[str] = ()
+) -> SchemaPlan:
+    """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others.
 
     Parameters
     ----------
@@ -302,29 +305,42 @@ def plan_release(columns: Mapping[str, Column | str | None], epsilon: float, del
         A description, a kind, or None where the kind has to be found as well.
     epsilon, delta : float
         Of the whole.
+    roles : sequence of str, default=()
+        The label and the groups. A class that is not found is lost to every model; a feature is one among many.
 
     Returns
     -------
     SchemaPlan
     """
     kinds = {name: said for name, said in columns.items() if not isinstance(said, Column) and said != "boolean"}
-    mu, share = 0.0, 0.0
+    mu, share = dict[str, float](), 0.0
     event, releases = compose(), tuple[str, ...]()
     if kinds:
         listed = [name for name, kind in kinds.items() if kind in (None, "category")]
         failures = _FAILURES * delta if listed else 0.0
-        mu = gdp_mu(epsilon, delta - failures) / math.sqrt(len(kinds)) * (1 - 1e-9)
+        whole = gdp_mu(epsilon, delta - failures) * (1 - 1e-9)
+        mu = {name: whole * math.sqrt(part) for name, part in _shares(list(kinds), roles).items()}
         share = failures / max(len(listed), 1) * (1 - 1e-9)
-        gaussian = GaussianDpEvent((1 - 1e-12) / mu)  # the steps of a column add up to mu but for a rounding
-        event = compose(repeat(gaussian, len(kinds)), *([repeat(RareDisclosure(share), len(listed))] if listed else []))
+        # The steps of a column add up to its mu but for a rounding.
+        gaussians = [repeat(GaussianDpEvent((1 - 1e-12) / one), n) for one, n in Counter(mu.values()).items()]
+        event = compose(*gaussians, *([repeat(RareDisclosure(share), len(listed))] if listed else []))
         releases = (f"noisy counts of the values of {len(kinds)} columns",)
     plan: dict[str, Column | ColumnRelease] = {}
     for name, said in columns.items():
         if isinstance(said, Column):
             plan[name] = said
         else:
-            plan[name] = Boolean(missing=True) if said == "boolean" else ColumnRelease(said, mu, share)
+            plan[name] = Boolean(missing=True) if said == "boolean" else ColumnRelease(said, mu[name], share)
     return SchemaPlan(plan, event, _RELATION, releases)
+
+
+def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
+    """Of μ², for each column. Where label and groups are half of the columns or more, all have the same."""
+    n_roles = len(set(names) & set(roles))
+    if 2 * n_roles >= len(names):
+        return dict.fromkeys(names, 1 / len(names))
+    rest = 1 - _ROLES_SHARE if n_roles else 1.0
+    return {name: _ROLES_SHARE / n_roles if name in roles else rest / (len(names) - n_roles) for name in names}
 
 
 def released_columns(
@@ -363,7 +379,7 @@ def released_columns(
         for name in names
         if name not in known or known[name] is not None
     }
-    plan = plan_release(said, epsilon, delta)
+    plan = plan_release(said, epsilon, delta, roles)
     frame = as_dataframe(table, list(said))
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
@@ -393,6 +409,14 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str,
         raise ValueError(
             f"Schema.release found no value that enough records share in {needed or absent}. What was spent is spent. "
             "Raise epsilon, or say what you know: known={'name': Category([...])}."
+        )
+    described = {name: columns[name] for name in roles}
+    alone = [name for name, one in described.items() if isinstance(one, Category) and len(one.values) == 1]
+    if alone:
+        raise ValueError(
+            f"Schema.release found one value only in {alone}, which is the label or a group: the others are too rare "
+            "for this epsilon, and nothing can be learned from one. What was spent is spent. Raise epsilon, or say "
+            "what you know: known={'name': Category([...])}."
         )
     if absent:
         warn_caller(

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp.privacy import PrivacyLedger, PrivacySpent
-from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict
+from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict, known_from_dict
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns
@@ -298,10 +298,7 @@ class Schema:
         Schema
             The description.
         """
-        known = {"columns", "label", "groups", "n_rows"}
-        if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping) or set(content) - known:
-            raise ValueError(f"A Schema is a mapping with 'columns' and, of these, what applies: {sorted(known)}.")
-        columns = {name: column_from_dict(declared, name) for name, declared in content["columns"].items()}
+        columns = {name: column_from_dict(declared, name) for name, declared in _declared(content).items()}
         return cls(
             columns, label=content.get("label"), groups=content.get("groups") or (), n_rows=content.get("n_rows")
         )
@@ -335,15 +332,27 @@ class Schema:
         Schema
             The description.
         """
-        path = Path(path)
-        text = path.read_text(encoding="utf-8")
-        try:
-            content = json.loads(text) if path.suffix == ".json" else _yaml(path).safe_load(text)
-        except Exception as error:
-            if isinstance(error, ModuleNotFoundError):
-                raise
-            raise ValueError(f"{path} cannot be read as {path.suffix.lstrip('.') or 'YAML'}: {error}") from None
-        return cls.from_dict(content)
+        return cls.from_dict(_content(Path(path)))
+
+    @classmethod
+    def load_known(cls, path: str | Path) -> dict[str, Any]:
+        """Read a template of which something is still null, as arguments of :meth:`release`, which finds that.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends with .json, .yaml or .yml.
+
+        Returns
+        -------
+        dict
+            With ``known``, ``label`` and ``groups``: ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
+            Of a column with a null the kind is known, and nothing else.
+        """
+        content = _content(Path(path))
+        declared = _declared(content)
+        known = {name: known_from_dict(said, name) for name, said in declared.items()}
+        return {"known": known, "label": content.get("label"), "groups": content.get("groups") or ()}
 
     @classmethod
     def from_public(
@@ -575,6 +584,26 @@ class Schema:
         roles = {label, *((groups,) if isinstance(groups, str) else groups)}
         columns = {str(name): _skeleton(frame[name].dtype, name in roles) for name in names}
         return {"columns": columns, "label": label, "groups": [groups] if isinstance(groups, str) else list(groups)}
+
+
+def _content(path: Path) -> Any:
+    """What a file holds."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text) if path.suffix == ".json" else _yaml(path).safe_load(text)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            raise
+        raise ValueError(f"{path} cannot be read as {path.suffix.lstrip('.') or 'YAML'}: {error}") from None
+
+
+def _declared(content: Any) -> Mapping[str, Any]:
+    """The columns of a schema that was written down."""
+    known = {"columns", "label", "groups", "n_rows"}
+    if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping) or set(content) - known:
+        raise ValueError(f"A Schema is a mapping with 'columns' and, of these, what applies: {sorted(known)}.")
+    columns: Mapping[str, Any] = content["columns"]
+    return columns
 
 
 def _roles(label: str | None, groups: str | Sequence[str]) -> tuple[str, ...]:

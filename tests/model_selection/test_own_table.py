@@ -9,7 +9,7 @@ import pytest
 
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import frontier_of_table
-from skfairdp.model_selection._own_table import _split
+from skfairdp.model_selection._own_table import _Figures, _split
 from skfairdp.privacy import (
     CommonValues,
     GaussianDpEvent,
@@ -106,7 +106,7 @@ def test_what_is_stated_covers_what_was_released_to_each_part():
     with recording_noise() as record:
         found = swept(TABLE)
     figures = [r for r in record.releases if isinstance(r.mechanism, GaussianMechanism) and np.ndim(r.private[0]) == 3
-               and np.shape(r.private[0]) == (2, 2, 2) and r.private[0].sum() == 300]  # fmt: skip
+               and np.shape(r.private[0]) == (3, 3, 2) and r.private[0].sum() == 300]  # fmt: skip
     assert len(figures) == len(found.frame) == 4
     learned = [r for r in record.releases if not any(r is one for one in figures)]
     for part in (learned, figures):
@@ -137,7 +137,7 @@ def test_all_methods_are_on_one_page_with_one_sum_for_what_they_cost(tmp_path):
     assert frame.attrs["epsilon_total"] == privacy.epsilon and frame.attrs["n_fits"] == 3
     (tmp_path / "privacy.json").write_text(privacy.statement(subject="a frontier").to_json())
     assert all(check.holds for check in verify_file(tmp_path / "privacy.json"))
-    figures = [r for r in record.releases if np.shape(r.private[0]) == (2, 2, 2) and np.sum(r.private[0]) == 100]
+    figures = [r for r in record.releases if np.shape(r.private[0]) == (3, 3, 2) and np.sum(r.private[0]) == 100]
     assert len(figures) == len(frame) == 5 and {int(np.sum(r.private[0])) for r in figures} == {100}
 
 
@@ -186,6 +186,63 @@ def test_the_code_on_the_page_makes_the_model_again(tmp_path, monkeypatch):
         names = {"table": TABLE, "new_table": TABLE.drop(columns=["rich", "sex"])}
         exec(point["code"], names)
         assert names["model"].predict(names["new_table"]).shape == (len(TABLE),)
+
+
+RARE = TABLE.assign(
+    rich=np.where(TABLE["age"] > 75, "very", TABLE["rich"]), sex=np.where(TABLE["age"] > 77, "x", TABLE["sex"])
+)
+
+
+def test_labels_that_a_schema_does_not_list_are_errors_of_every_model():
+    """Not of the first class: a model would be praised for what the schema hides."""
+    held = _split(RARE, 0.25, 0)[1]
+    with recording_noise(0, exact=True):
+        frame = swept(RARE, schema=SCHEMA, epsilons=[9.0]).frame
+    unlisted = (held["rich"] == "very").mean()
+    assert unlisted > 0.05 and (frame["accuracy"] <= 1 - unlisted).all()
+    common = frame.attrs["references"][0]
+    assert common["accuracy"] == pytest.approx(held["rich"].value_counts(normalize=True)[["yes", "no"]].max())
+
+
+def test_rows_of_groups_that_a_schema_does_not_list_are_in_no_rate():
+    with recording_noise(0, exact=True) as record:
+        frame = swept(RARE, schema=SCHEMA, epsilons=[9.0], gaps=[None]).frame
+    (counts,) = [r.private[0] for r in record.releases if np.shape(r.private[0]) == (3, 3, 2)]
+    assert counts[2].sum() == (_split(RARE, 0.25, 0)[1]["sex"] == "x").sum() > 0
+    shown = counts[:2].sum(axis=1)
+    assert frame["disparity"][0] == pytest.approx(abs(np.diff(shown[:, 0] / shown.sum(axis=1))[0]))
+
+
+class Rule:
+    """Says yes to people older than 60, which is wrong for the many who are 51 to 60."""
+
+    def predict(self, rows):
+        return np.where(rows["age"] > 60, "yes", "no")
+
+
+def test_accuracies_lie_within_the_error_that_is_stated():
+    """In 95 of 100 tables of new people, with noise of their own."""
+    figures = _Figures(SCHEMA, 1.0, 1e-5, 1)
+    true, inside, errors = (Rule().predict(everybody := people(200_000, 1)) == everybody["rich"]).mean(), [], []
+    for seed in range(200):
+        held = people(300, seed + 2)
+        with recording_noise(entropy=seed), figures.spending(300) as noise:
+            found = figures.measured(Rule(), held, figures.codes(held), noise)
+        inside.append(abs(found["accuracy"] - true) <= found["accuracy_error"])
+        errors.append(found["accuracy_error"])
+    assert abs(np.mean(inside) - 0.95) <= 2.6 * 0.0154  # standard errors of a share of 200
+    assert np.mean(errors) < 0.1
+
+
+def test_one_group_that_the_noise_leaves_has_no_gap(capsys):
+    from skfairdp.__main__ import _report
+
+    found = swept(TABLE.iloc[:120], schema=SCHEMA, epsilons=[0.3], gaps=[None])
+    assert found.frame["disparity"].isna().all() and found.frame["groups_seen"].max() < 2
+    _report(found.frame)
+    said = capsys.readouterr().out
+    assert "A gap of '?' is not known" in said and "Each accuracy is right to within" in said
+    assert "null" in frontier_page(found.frame)
 
 
 def test_a_gap_comes_with_a_bound_that_knows_the_noise():

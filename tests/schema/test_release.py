@@ -178,6 +178,46 @@ def test_the_event_costs_what_was_asked_for_and_every_path_of_a_column_is_covere
     assert failures <= delta / 10
 
 
+def test_label_and_groups_have_half_of_the_budget_where_they_are_fewer_than_the_others():
+    names = [f"c{i}" for i in range(8)]
+    plan = plan_release(dict.fromkeys(names), 1.0, 1e-5, ("c0", "c1"))
+    mu = np.array([plan.columns[name].mu for name in names])
+    assert mu[0] == mu[1] and (mu[2:] == mu[2]).all()
+    assert 2 * mu[0] ** 2 == pytest.approx(6 * mu[2] ** 2) and epsilon_of(plan.event, 1e-5) <= 1.0
+    even = plan_release(dict.fromkeys(names[:3]), 1.0, 1e-5, ("c0", "c1"))
+    assert len({column.mu for column in even.columns.values()}) == 1
+
+
+@pytest.mark.parametrize("role", ["label", "groups"])
+def test_a_label_or_group_of_which_one_value_is_found_is_an_error_and_paid_for(role):
+    rare = np.where(np.arange(N) < 20, "rare", "common")
+    rows = pd.DataFrame({"x": np.arange(N) % 7, "a": np.arange(N) % 2, "b": rare})
+    roles = {"label": "b", "groups": "a"} if role == "label" else {"label": "a", "groups": "b"}
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    with (
+        recording_noise(entropy=0),
+        pytest.raises(ValueError, match=r"one value only in \['b'\], which is the label or"),
+    ):
+        Schema.release(rows, epsilon=0.5, ledger=ledger, **roles)
+    assert len(ledger.entries) == 1
+    known = {"b": Category(["common", "rare"])}
+    assert Schema.release(rows, epsilon=0.5, known=known, ledger=ledger, **roles).columns["b"].values == (
+        "common", "rare",
+    )  # fmt: skip
+
+
+def test_a_template_with_nulls_is_what_is_known(tmp_path):
+    said = {"columns": {"x": {"kind": "number", "low": None, "high": 9, "step": None}, "y": {"kind": "boolean"},
+                        "z": {"kind": "category", "values": ["a", "b"]}}, "label": "y", "groups": "z"}  # fmt: skip
+    (tmp_path / "s.json").write_text(json.dumps(said))
+    assert Schema.load_known(tmp_path / "s.json") == {
+        "known": {"x": "number", "y": Boolean(), "z": Category(["a", "b"])}, "label": "y", "groups": "z",
+    }  # fmt: skip
+    (tmp_path / "bad.json").write_text(json.dumps({"columns": {"x": {"kind": "text", "values": None}}}))
+    with pytest.raises(ValueError, match=r"Column 'x' of a Schema needs a 'kind'.*Free text is refused"):
+        Schema.load_known(tmp_path / "bad.json")
+
+
 def test_a_released_schema_charges_what_its_mechanisms_declare():
     """The noise and the failures that were used, composed, cost no more than what the report says."""
     with recording_noise() as record:
