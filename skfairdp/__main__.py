@@ -592,6 +592,11 @@ def _report(table: "pd.DataFrame") -> None:
             else "Gap, accuracy and coverage: noisy tables of rows that no model has seen, covered by the same ε."
         )
     )
+    _report_of_noise(table)
+
+
+def _report_of_noise(table: "pd.DataFrame") -> None:
+    """Print how far the figures of a table are to be trusted, where they are noisy."""
     if "accuracy_error" in table:
         print(
             f"Each accuracy is right to within {table['accuracy_error'].max():.1%} (95 %), noise and sampling "
