@@ -6,12 +6,13 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all lint package minimum bench bench-check docs clean install
+.PHONY: help demo test test-all coverage lint package minimum bench bench-check docs clean install
 
 help:
 	@echo "make demo      a frontier in $(OUT)/frontier.{csv,png,html}, and the README's first example"
 	@echo "make test      the tests (a few minutes)"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
+	@echo "make coverage  the tests, and which lines of the package none of them reaches"
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
 	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
 	@echo "make minimum   install the lowest supported versions elsewhere and use them: needs a package index"
@@ -38,6 +39,9 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile --cov=skfairdp --cov-report=term-missing:skip-covered
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

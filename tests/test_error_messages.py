@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skfairdp import FairPATEClassifier, PublicPreprocessor, SyntheticRows
+from skfairdp import FairPATEClassifier, PrivacyLedger, PublicPreprocessor, SyntheticRows
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, LabelGate, ParityPenaltyStudent, SoftVoting, VoteGate
 
@@ -233,45 +234,69 @@ def test_every_parameter_is_tried():
 
 
 def only_clear_errors(call):
-    """Run it; what it raises may quote parameters, which are public, but no entry of a row."""
-    said = ""
+    """Run it; what it raises may quote parameters, which are public, but no entry of a row. Whether it went through."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             call()
         except (ValueError, TypeError, BudgetExceededError) as error:
-            said = said_by(error)
+            words, said = str(error), said_by(error)
+        else:
+            return True
+    assert words.strip(), "an error without words"
     assert SECRET not in said
+    return False
 
 
-@calm
-@given(parameters, st.one_of(st.none(), st.tuples(st.sampled_from(sorted(PLAUSIBLE)), odd)), st.booleans())
-def test_no_parameters_raise_anything_else(parameters, strange, hold_out):
+def test_no_parameters_raise_anything_else():
+    """A fit is refused in clear words, and then for free; or it is paid for once, and costs at most what was asked."""
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(28, 2)), np.arange(28) % 2
     y = (X[:, 0] > 0).astype(int)
-    given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "public_data": None}
-    given["gate"] = VoteGate(min_count=1)
-    given |= parameters | ({} if strange is None else {strange[0]: strange[1]})
-    public = None if hold_out else X[14:]
-    in_X = given.get("sensitive_columns") is not None
-    fit = {
-        "sensitive_features": None if in_X else groups[:14],
-        "sensitive_features_public": None if in_X or hold_out else groups[14:],
-    }
-    only_clear_errors(lambda: FairPATEClassifier(**given).fit(X[:14], y[:14], X_public=public, **fit))
+    outcomes = Counter()
+
+    @calm
+    @given(parameters, st.one_of(st.none(), st.tuples(st.sampled_from(sorted(PLAUSIBLE)), odd)), st.booleans())
+    def attempt(parameters, strange, hold_out):
+        given = {"epsilon": 5.0, "n_teachers": 3, "classes": [0, 1], "random_state": 0, "public_data": None}
+        given["gate"] = VoteGate(min_count=1)
+        given |= parameters | ({} if strange is None else {strange[0]: strange[1]})
+        public = None if hold_out else X[14:]
+        in_X = given.get("sensitive_columns") is not None
+        fit = {
+            "sensitive_features": None if in_X else groups[:14],
+            "sensitive_features_public": None if in_X or hold_out else groups[14:],
+        }
+        ledger = PrivacyLedger()
+        model = FairPATEClassifier(**given, ledger=ledger)
+        through = only_clear_errors(lambda: model.fit(X[:14], y[:14], X_public=public, **fit))
+        assert len(ledger.entries) == through
+        assert not through or model.privacy_.epsilon <= model.epsilon
+        outcomes[through] += 1
+
+    attempt()
+    assert min(outcomes[True], outcomes[False]) >= 20, outcomes
 
 
-@calm
-@given(calls, PLAUSIBLE["voting"], st.booleans())
-def test_no_arguments_raise_anything_else(call, voting, fair):
-    model = FairPATEClassifier(epsilon=5.0, n_teachers=2, voting=voting, random_state=0)
-    model.set_params(gamma=0.3 if fair else None, gate__min_count=1)
-    if call["X_public"] is None:
-        call["sensitive_features_public"] = None
-    only_clear_errors(lambda: model.fit(**call))
-    if hasattr(model, "student_"):
-        only_clear_errors(lambda: model.predict_proba(call["X"]))
+def test_no_arguments_raise_anything_else():
+    outcomes = Counter()
+
+    @calm
+    @given(calls, PLAUSIBLE["voting"], st.booleans())
+    def attempt(call, voting, fair):
+        ledger = PrivacyLedger()
+        model = FairPATEClassifier(epsilon=5.0, n_teachers=2, voting=voting, random_state=0, ledger=ledger)
+        model.set_params(gamma=0.3 if fair else None, gate__min_count=1)
+        if call["X_public"] is None:
+            call["sensitive_features_public"] = None
+        through = only_clear_errors(lambda: model.fit(**call))
+        assert through == hasattr(model, "student_") and len(ledger.entries) == through
+        outcomes[through] += 1
+        if through:
+            outcomes["predicted"] += only_clear_errors(lambda: model.predict_proba(call["X"]))
+
+    attempt()
+    assert min(outcomes[True], outcomes[False], outcomes["predicted"]) >= 5, outcomes
 
 
 @functools.cache
@@ -282,9 +307,17 @@ def fitted():
     return model.fit(rows, (rows[:, 0] > 0).astype(int), X_public=rows[:5].copy())
 
 
-@calm
-@given(table(6), column(6))
-def test_no_predictions_raise_anything_else(X, y):
-    model = fitted()
-    for call in (model.predict, model.predict_proba, lambda X: model.score(X, y, sensitive_features=y)):
-        only_clear_errors(lambda call=call: call(X))
+def test_no_predictions_raise_anything_else():
+    """All of the answers or none: rows that one method reads, the others read."""
+    model, outcomes = fitted(), Counter()
+
+    @calm
+    @given(table(6), column(6))
+    def attempt(X, y):
+        labels, chances = only_clear_errors(lambda: model.predict(X)), only_clear_errors(lambda: model.predict_proba(X))
+        only_clear_errors(lambda: model.score(X, y, sensitive_features=y))
+        assert labels == chances
+        outcomes[labels] += 1
+
+    attempt()
+    assert min(outcomes[True], outcomes[False]) >= 5, outcomes

@@ -21,12 +21,16 @@ from skfairdp.metrics import (
     rate_intervals,
 )
 
-REPEATS = 1000
-#: What a share of 1,000 repetitions may be off by, with one chance in a thousand.
-OFF = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS)
+#: How often samples are drawn: in ``make test``, and in ``make test-all`` as well.
+repeated = pytest.mark.parametrize("repeats", [300, pytest.param(1000, marks=pytest.mark.slow)])
 
 
-def tables(sizes, rates, noise=0.0, seed=0, repeats=REPEATS, random=False):
+def off(repeats):
+    """What a share of so many repetitions may be off by, with one chance in a thousand."""
+    return 3.3 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+def tables(sizes, rates, noise=0.0, *, repeats, seed=0, random=False):
     """Counts of (group, true class, predicted class); ``rates`` are those of being predicted 1, by group and class."""
     rng = np.random.default_rng(seed)
     sizes, rates = np.broadcast_to(sizes, np.shape(rates)), np.asarray(rates)
@@ -54,50 +58,55 @@ DIFFERENT = {
 }
 
 
+@repeated
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_the_gap_stays_below_its_bound_in_95_of_100_samples(name):
+def test_the_gap_stays_below_its_bound_in_95_of_100_samples(name, repeats):
     sizes, rates, noise = DIFFERENT[name]
     parity = of(RateParity("selection_rate", 0.0))
-    found = coverage(parity, abs(rates[0][0] - rates[1][0]), tables(sizes, rates, noise), noise)
-    assert abs(found - 0.95) <= OFF, found
+    found = coverage(parity, abs(rates[0][0] - rates[1][0]), tables(sizes, rates, noise, repeats=repeats), noise)
+    assert abs(found - 0.95) <= off(repeats), found
 
 
-def test_near_parity_the_bound_holds_more_often_as_its_construction_says():
+@repeated
+def test_near_parity_the_bound_holds_more_often_as_its_construction_says(repeats):
     sizes, rates = [[400], [400]], [[0.32], [0.28]]
     error = math.sqrt((0.32 * 0.68 + 0.28 * 0.72) / 400)
     normal = math.erfc(1.6448536 / math.sqrt(2)) / 2
     missed = normal - math.erfc((2 * 0.04 / error - 1.6448536) / math.sqrt(2)) / 2
-    found = coverage(of(RateParity("selection_rate", 0.0)), 0.04, tables(sizes, rates))
-    assert abs(found - (1 - max(missed, 0.0))) <= OFF
+    found = coverage(of(RateParity("selection_rate", 0.0)), 0.04, tables(sizes, rates, repeats=repeats))
+    assert abs(found - (1 - max(missed, 0.0))) <= off(repeats)
 
 
-def test_the_largest_of_many_differences_is_covered_without_correction_for_their_number():
+@repeated
+def test_the_largest_of_many_differences_is_covered_without_correction_for_their_number(repeats):
     noise = 8.0
     rates = [[0.1, 0.7], [0.12, 0.65], [0.3, 0.6], [0.2, 0.72]]  # by group, of true class 0 and 1
     odds = of(RateParity("selection_rate_by_label", 0.0), 4)
-    found = coverage(odds, 0.2, tables(np.array([[300, 200]] * 4), rates, noise, repeats=300), noise)
-    assert found >= 0.95 - 1.8 * OFF
+    found = coverage(odds, 0.2, tables(np.array([[300, 200]] * 4), rates, noise, repeats=repeats), noise)
+    assert found >= 0.95 - off(repeats)
 
 
+@repeated
 @pytest.mark.parametrize("noise", [0.0, 8.0])
-def test_all_intervals_of_the_rates_hold_together(noise):
+def test_all_intervals_of_the_rates_hold_together(noise, repeats):
     rates = np.array([[0.1, 0.7], [0.3, 0.5], [0.02, 0.9]])
     sizes = np.array([[300, 200], [80, 60], [150, 40]])
     odds = of("equalized_odds", 3)
     held = 0
-    for counts in tables(sizes, rates, noise, repeats=300):
+    for counts in tables(sizes, rates, noise, repeats=repeats):
         lower, upper = rate_bounds(odds, counts, noise=noise)
         held += bool(((lower[:-1] <= rates) & (rates <= upper[:-1])).all())
-    assert held / 300 >= 0.95 - 1.8 * OFF
+    assert held / repeats >= 0.95 - off(repeats)
 
 
-def test_a_bound_on_the_errors_of_all_rows_reads_their_groups_in_their_shares():
+@repeated
+def test_a_bound_on_the_errors_of_all_rows_reads_their_groups_in_their_shares(repeats):
     overall = of(RateBound("error_rate", upper=0.2, groups="overall"))
     sizes = np.array([[300, 100], [50, 50]])
     wrong = np.array([[0.1, 0.8], [0.3, 0.6]])  # of being predicted 1
     errors = (sizes[:, 0] * wrong[:, 0] + sizes[:, 1] * (1 - wrong[:, 1])).sum() / sizes.sum()
-    found = coverage(overall, errors - 0.2, tables(sizes, wrong, random=True))
-    assert abs(found - 0.95) <= OFF, found
+    found = coverage(overall, errors - 0.2, tables(sizes, wrong, repeats=repeats, random=True))
+    assert abs(found - 0.95) <= off(repeats), found
 
 
 def test_less_noise_and_more_rows_bring_the_bound_to_the_gap():
