@@ -62,27 +62,30 @@ pytestmark = [
 
 
 # ---- scikit-learn's suite ------------------------------------------------------------------------------------
-def sparse_matrices_later(parametrized):
-    """Sparse arrays in all their formats are checked in ``make test``; sparse matrices, read alike, in ``test-all``."""
+def checks_of(estimators):
+    """Scikit-learn's checks of each; those of sparse matrices, which are read as sparse arrays are, in ``test-all``."""
+    parametrized = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
     names, checks = parametrized.args
+    called = parametrized.kwargs["ids"]
+    printed = {id(estimator): called(estimator) for estimator in estimators}  # once, not for every check
     marked = []
     for check in (given if hasattr(given, "marks") else pytest.param(*given) for given in checks):
         later = [pytest.mark.slow] * (name_of(check.values[1]) == "check_estimator_sparse_matrix")
         marked.append(pytest.param(*check.values, marks=[*check.marks, *later]))
-    return pytest.mark.parametrize(names, marked, **parametrized.kwargs)
+    return pytest.mark.parametrize(names, marked, ids=lambda value: printed.get(id(value)) or called(value))
 
 
 def name_of(check):
     return getattr(check, "func", check).__name__
 
 
-@sparse_matrices_later(parametrize_with_checks(fast_instances(), expected_failed_checks=expected_failures))
+@checks_of(fast_instances())
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(slow_instances(), expected_failed_checks=expected_failures)
+@checks_of(slow_instances())
 def test_scikit_learns_checks_of_the_other_settings(estimator, check):
     check(estimator)
 
