@@ -20,6 +20,7 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._cnn import build_cnn
+from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, set_knots
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._group_clipping import (
@@ -77,6 +78,7 @@ __all__ = [
     "AdversarialTraining",
     "BoundsByGroup",
     "ClippingRule",
+    "ColumnScales",
     "DPStep",
     "DenseRows",
     "FairClippingStep",
@@ -89,6 +91,7 @@ __all__ = [
     "Network",
     "ParityPenalty",
     "PrivateRows",
+    "ScaledMLP",
     "StackedDiscriminators",
     "StackedMLP",
     "StackedModule",
@@ -122,6 +125,7 @@ __all__ = [
     "resolve_device",
     "rows_read_by",
     "scale_last_layer",
+    "set_knots",
     "trace_layers",
     "train_privately",
     "train_stacked",

@@ -1,7 +1,8 @@
 """The DP-SGD loop: private gradients from a :class:`DPStep`, and a public fairness gradient beside them."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import PerSampleLoss
+from skfairdp._networks._column_scales import ColumnScales, ScaledMLP
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._nets import Net
@@ -301,16 +303,22 @@ class RowsOnDemand:
         return self._network.tensor(self._X[index.cpu().numpy() if isinstance(index, Tensor) else index])
 
 
-def prepare_network(net: Net, n_features: int, n_classes: int, *, seed: int, owner: str) -> Network:
+def prepare_network(
+    net: Net, n_features: int, n_classes: int, *, seed: int, owner: str, scales: ColumnScales | None = None
+) -> Network:
     """Build a network, or copy the given one, after every check that can be made before anything is spent.
+
+    With ``scales`` our own "mlp" gets them as its first layer.
 
     Raises
     ------
     ValueError
         See :func:`check_network`, :meth:`Net.build` and :meth:`Net.check_optimizer`.
     """
+    if scales is not None:
+        net = replace(net, module=partial(ScaledMLP, scales))
     built = net.build(n_features, n_classes, seed)
-    ours = type(built) in (MLP, CNN)
+    ours = type(built) in (MLP, CNN, ScaledMLP)
     fused = ours or check_network(built, n_features, n_classes, owner=owner)
     net.check_optimizer(built)
     if ours:

@@ -13,11 +13,12 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
+from skfairdp.gradient._column_tables import KNOTS, ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
 from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
-from skfairdp.schema import Schema, bytes_kept
+from skfairdp.schema import Schema, bytes_kept, number_places
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval
 
@@ -202,7 +203,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         -------
         {returns_self}
         """
-        from skfairdp._networks import fitted_net
+        from skfairdp._networks import fitted_net, set_knots
 
         data = self._read(
             X,
@@ -216,6 +217,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         network, terms = self._network(data, plan)
 
         with self._spend(plan, data.reads) as noise:
+            if plan.tables is not None:
+                set_knots(network.module, plan.tables.knots(data.X, noise))
             module = network.trained(
                 data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
             )
@@ -284,6 +287,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         duals = parity.plan(self.epsilon, self.delta, relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         looks, temperature = self._looks(data, net, n_rows, relation)
+        tables = self._tables(net, n_rows, relation)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -292,10 +296,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             epochs=net.max_epochs,
             max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
-            beside=beside(duals, temperature, looks),
+            beside=beside(duals, tables, temperature, looks),
             relation=relation,
         )
-        plan = DPSGDPlan(net, step, duals, looks, temperature)
+        plan = DPSGDPlan(net, step, duals, looks, temperature, tables)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
@@ -312,13 +316,25 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         temperature = Temperature(self.epsilon, self.delta, relation)
         return look if look.is_needed else None, temperature if temperature.fits(net) else None
 
+    def _tables(self, net: "Net", n_rows: int, relation: NeighboringRelation) -> ColumnTables | None:
+        """What scales the numbers of a table that a schema describes, for our own network."""
+        if self.noise_multiplier is not None or self.schema is None or net.hidden is None:
+            return None
+        tables = ColumnTables(number_places(self.schema), n_rows, self.epsilon, self.delta, relation)
+        return tables if tables.is_worth_it else None
+
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         """The untrained network, and what is added to its private gradients."""
-        from skfairdp._networks import prepare_network
+        from skfairdp._networks import ColumnScales, prepare_network
 
         owner = type(self).__name__
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 2)]
-        network = prepare_network(plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner)
+        places = () if plan.tables is None else plan.tables.places
+        columns = [place.column for place in places]
+        scales = ColumnScales(columns, [place.missing for place in places], KNOTS) if places else None
+        network = prepare_network(
+            plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner, scales=scales
+        )
         if self.lam == 0:
             return network, {}
         parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)

@@ -16,6 +16,7 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skfairdp._networks import DPStep, Net, Network
+    from skfairdp.gradient._column_tables import ColumnTables
     from skfairdp.gradient._second_look import SecondLook
     from skfairdp.gradient._signed_loss import DualPlan
     from skfairdp.gradient._temperature import Temperature
@@ -39,6 +40,8 @@ class DPSGDPlan:
         Whether the network is better than the most frequent class, where it may well not be.
     temperature : Temperature or None
         How sure the network may be of its answers.
+    tables : ColumnTables or None
+        Where the numbers of each column lie.
     """
 
     net: "Net"
@@ -46,11 +49,12 @@ class DPSGDPlan:
     duals: "DualPlan | None" = None
     look: "SecondLook | None" = None
     temperature: "Temperature | None" = None
+    tables: "ColumnTables | None" = None
 
     @property
     def event(self) -> DpEvent:
-        """Gradients, rates, the table of answers and the second look together."""
-        return self.step.event_with(beside(self.duals, self.temperature, self.look))
+        """Gradients, rates, the tables of numbers and of answers, and the second look together."""
+        return self.step.event_with(beside(self.duals, self.tables, self.temperature, self.look))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -62,7 +66,7 @@ class DPSGDPlan:
         """In words, for the ledger."""
         gradients = f"{self.step.steps} noisy clipped gradient sums"
         rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
-        looks = [one.releases for one in (self.temperature, self.look) if one is not None]
+        looks = [one.releases for one in (self.tables, self.temperature, self.look) if one is not None]
         return (gradients, *rates, *chain.from_iterable(looks))
 
 

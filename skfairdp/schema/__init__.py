@@ -3,7 +3,7 @@
 from skfairdp._rows import KeyedRows
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._compact import CompactRows
-from skfairdp.schema._encoder import SchemaEncoder
+from skfairdp.schema._encoder import NumberPlace, SchemaEncoder, number_places
 from skfairdp.schema._kept_rows import KeptRows, bytes_kept, kept_rows
 from skfairdp.schema._raw_table import SAID_BY_SCHEMA, RawTable, schema_of
 from skfairdp.schema._schema import Schema, SchemaRows
@@ -18,11 +18,13 @@ __all__ = [
     "KeptRows",
     "KeyedRows",
     "Number",
+    "NumberPlace",
     "RawTable",
     "Schema",
     "SchemaEncoder",
     "SchemaRows",
     "bytes_kept",
     "kept_rows",
+    "number_places",
     "schema_of",
 ]

@@ -1,6 +1,7 @@
 """A table as numbers, by its schema alone: the first step of a pipeline that needs no public rows."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,23 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema
 from skfairdp.utils import NamedEstimator, PublicData
 
-__all__ = ["SchemaEncoder", "encoded_features"]
+__all__ = ["NumberPlace", "SchemaEncoder", "encoded_features", "number_places"]
+
+
+@dataclass(frozen=True)
+class NumberPlace:
+    """Where a column of numbers is in an encoded table.
+
+    Parameters
+    ----------
+    column : int
+        Of the numbers, scaled to -1 … 1.
+    missing : int or None, default=None
+        Of the mark that says which of them are missing.
+    """
+
+    column: int
+    missing: int | None = None
 
 
 @shared_docs
@@ -147,6 +164,33 @@ def encoded_features(schema: Schema, numbers: Mapping[str, NDArray[np.float64]])
     ndarray of shape (n_rows, n_encoded)
     """
     return np.hstack([_encoded(schema.columns[name], numbers[name]) for name in schema.features])
+
+
+def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
+    """Where SchemaEncoder puts numbers and dates.
+
+    Parameters
+    ----------
+    schema : Schema
+        Public.
+
+    Returns
+    -------
+    tuple of NumberPlace
+
+    Examples
+    --------
+    >>> from skfairdp.schema import Category, Number, Schema, number_places
+    >>> number_places(Schema({"job": Category(["clerk", "nurse"]), "age": Number(0, 100, missing=True)}))
+    (NumberPlace(column=2, missing=3),)
+    """
+    places, start = [], 0
+    for name in schema.features:
+        column = schema.columns[name]
+        if isinstance(column, Number | Date):
+            places.append(NumberPlace(start, start + 1 if column.missing else None))
+        start += len(_suffixes(column))
+    return tuple(places)
 
 
 def _suffixes(column: Column) -> list[str]:

@@ -1,0 +1,110 @@
+"""The first layer of a network for tables: numbers scaled by public knots, and a piecewise linear basis beside them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from skfairdp._networks._shorthands import MLP
+
+__all__ = ["ColumnScales", "ScaledMLP", "set_knots"]
+
+#: Numbers are cut off at so many half ranges from the centre.
+FAR = 2.0
+#: Of the basis beside a scaled number: what it adds to the squared norm of a row, and so to the noise, is then about a
+#: sixth of a column, beside a third.
+WEIGHT = 0.5
+
+
+class ColumnScales(nn.Module):
+    """Scale columns by the range of their knots, and add hat functions around the knots.
+
+    Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros.
+
+    Parameters
+    ----------
+    columns : sequence of int
+        Where the numbers are among the features.
+    missing : sequence of int or None
+        Where each of them is marked as missing.
+    n_knots : int
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import ColumnScales
+    >>> scales = ColumnScales([0], [None], 3)
+    >>> scales(torch.tensor([[0.25, 7.0], [1.0, 7.0]]))
+    tensor([[0.2500, 7.0000, 0.0000, 0.3750, 0.1250],
+            [1.0000, 7.0000, 0.0000, 0.0000, 0.5000]])
+    """
+
+    columns: Tensor
+    missing: Tensor
+    knots: Tensor
+
+    def __init__(self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int) -> None:
+        super().__init__()
+        marks = [-1 if place is None else place for place in missing]
+        self.register_buffer("columns", torch.tensor(columns), persistent=False)
+        self.register_buffer("missing", torch.tensor(marks), persistent=False)
+        self.register_buffer("knots", torch.linspace(-1, 1, n_knots).repeat(len(columns), 1))
+
+    @property
+    def n_added(self) -> int:
+        """How many features it adds."""
+        return self.knots.numel()
+
+    def forward(self, X: Tensor) -> Tensor:
+        numbers = X[:, self.columns]
+        absent = torch.where(self.missing >= 0, X[:, self.missing.clamp(min=0)], torch.zeros_like(numbers)) > 0.5
+        low, high = self.knots[:, 0], self.knots[:, -1]
+        scaled = ((numbers - (low + high) / 2) / ((high - low) / 2)).clamp(-FAR, FAR)
+        hats = WEIGHT * self._hats(numbers)
+        features = X.clone()
+        features[:, self.columns] = scaled.masked_fill(absent, 0.0)
+        return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
+
+    def _hats(self, numbers: Tensor) -> Tensor:
+        """Of shape (n_rows, n_columns, n_knots); they add up to 1."""
+        # how far a number is from each knot to the next, from 0 to 1: a hat is one such ramp less the next
+        gaps = self.knots.diff(dim=1)
+        ramps = ((numbers[:, :, None] - self.knots[:, :-1]) / gaps).clamp(0.0, 1.0)
+        ones, zeros = torch.ones_like(ramps[:, :, :1]), torch.zeros_like(ramps[:, :, :1])
+        return torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2)
+
+
+class ScaledMLP(nn.Sequential):
+    """A plain network behind :class:`ColumnScales`.
+
+    Parameters
+    ----------
+    scales : ColumnScales
+    n_features, n_classes : int
+        Features before the scaling.
+    hidden : sequence of int, default=(64,)
+    """
+
+    predicts_rows_alone = True
+
+    def __init__(
+        self, scales: ColumnScales, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)
+    ) -> None:
+        super().__init__(scales, *MLP(n_features + scales.n_added, n_classes, hidden))
+
+
+def set_knots(module: nn.Module, knots: NDArray[np.float64]) -> None:
+    """Put released knots into the first layer of a :class:`ScaledMLP`.
+
+    Parameters
+    ----------
+    module : ScaledMLP
+    knots : ndarray of shape (n_columns, n_knots)
+        Strictly increasing in each row.
+    """
+    assert isinstance(module, ScaledMLP)
+    scales = module[0]
+    assert isinstance(scales, ColumnScales)
+    scales.knots.copy_(torch.as_tensor(knots))
