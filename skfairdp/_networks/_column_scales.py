@@ -89,9 +89,7 @@ class ScaledMLP(nn.Sequential):
 
     predicts_rows_alone = True
 
-    def __init__(
-        self, scales: ColumnScales, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)
-    ) -> None:
+    def __init__(self, scales: ColumnScales, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)) -> None:
         super().__init__(scales, *MLP(n_features + scales.n_added, n_classes, hidden))
 
 

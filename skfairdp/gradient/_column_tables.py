@@ -17,7 +17,9 @@ Array = NDArray[np.float64]
 #: Of the squared cost of the fit: gradients have 4 % more noise.
 SHARE = 0.08
 ROUNDS = 3
-CELLS = 16  # a power of two; each round looks up to so many times more closely
+CELLS = 32  # a power of two; each round looks up to so many times more closely
+LIGHT = 0.25  # neighbouring cells become one below this part of an equal share
+UNSEEN = 0.2  # standard deviations of rows that either half of a range gets unseen, as wide as it is
 KNOTS = 8
 #: Below so many standard deviations of a count a whole column is hardly clear of its noise.
 CLEAR = 4.0
@@ -27,7 +29,7 @@ ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True)
 class ColumnTables:
-    """Counts of the rows by cells of every column of numbers, three times, each time in cells that hold equally many.
+    """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where there are many.
 
     Bounds of a schema are often far wider than what a table holds, and amounts are skewed. A network that sees numbers
     scaled by such bounds sees next to nothing. From the counts follow quantiles, by which the network scales them. A
@@ -110,33 +112,50 @@ class ColumnTables:
         """
         edges = np.tile(np.linspace(-1, 1, CELLS + 1), (len(self.places), 1))
         for _ in range(ROUNDS - 1):
-            edges = self.quantiles(edges, self.counts.release(self.table(X, edges), noise), np.arange(CELLS + 1) / CELLS)
-        return self.quantiles(
-            edges, self.counts.release(self.table(X, edges), noise), (np.arange(KNOTS) + 0.5) / KNOTS
-        )
+            shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
+            edges = np.stack([_finer(ends, part) for ends, part in zip(edges, shares, strict=True)])
+        shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
+        return np.stack([_quantiles(ends, part) for ends, part in zip(edges, shares, strict=True)])
 
-    def quantiles(self, edges: Array, noisy: Array, levels: Array) -> Array:
-        """Quantiles of each column by noisy counts; post-processing."""
-        return np.stack(
-            [
-                _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], ends))
-                for ends, shares in zip(edges, map(self._shares, noisy, np.diff(edges)), strict=True)
-            ]
-        )
+    def shares(self, edges: Array, noisy: Array) -> Array:
+        """Shares of the cells by noisy counts; post-processing.
 
-    def _shares(self, noisy: Array, widths: Array) -> Array:
-        """Shares of the cells of one column, from the top: each half of a range gets what is clear of the noise.
-
-        Where neither half is, both get what they are wide.
+        From the top: each half of a range gets what is clear of the noise of its count. Where neither half has any,
+        both get what they are wide.
         """
-        shares = np.ones(1)
+        n_columns = len(edges)
+        shares = np.ones((n_columns, 1))
         for size in (CELLS >> level for level in range(1, CELLS.bit_length())):
-            halves = noisy.reshape(-1, 2, size).sum(axis=2)
-            wide = widths.reshape(-1, 2, size).sum(axis=2)
+            halves = noisy.reshape(n_columns, -1, 2, size).sum(axis=3)
+            wide = np.diff(edges).reshape(n_columns, -1, 2, size).sum(axis=3)
             error = self.counts.sigma * math.sqrt(size)
-            kept = np.maximum(halves - error, 0.0) + error / 2 * wide / wide.sum(axis=1, keepdims=True)
-            shares = (shares[:, None] * kept / kept.sum(axis=1, keepdims=True)).ravel()
+            kept = np.maximum(halves - error, 0.0) + UNSEEN * error * wide / wide.sum(axis=2, keepdims=True)
+            shares = (shares[:, :, None] * kept / kept.sum(axis=2, keepdims=True)).reshape(n_columns, -1)
         return shares
+
+
+def _finer(edges: Array, shares: Array) -> Array:
+    """Edges of as many cells, of which none is heavy: light neighbours become one, and the heaviest are halved."""
+    cells = [(shares[0], edges[0], edges[1])]
+    for share, low, high in zip(shares[1:], edges[1:-1], edges[2:], strict=True):
+        before, start, _ = cells[-1]
+        if before + share < LIGHT / CELLS:
+            cells[-1] = (before + share, start, high)
+        else:
+            cells.append((share, low, high))
+    while len(cells) < CELLS:
+        wide = [cell for cell in cells if cell[2] - cell[1] >= 2 * CLOSEST]
+        share, low, high = max(wide)
+        middle = (low + high) / 2
+        cells.remove((share, low, high))
+        cells += [(share / 2, low, middle), (share / 2, middle, high)]
+    return np.array([*sorted(low for _, low, _ in cells), edges[-1]])
+
+
+def _quantiles(edges: Array, shares: Array) -> Array:
+    """Quantiles of one column at KNOTS levels, apart from each other."""
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS
+    return _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], edges))
 
 
 def _apart(knots: Array) -> Array:

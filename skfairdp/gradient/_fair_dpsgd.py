@@ -46,6 +46,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     of the private rows, inside the clipping, steered by noisy rates of their groups, which are charged: ε covers steps
     and rates together, and the groups are protected as well.
 
+    Numbers of a table that ``schema`` describes are scaled by where they lie, not by the bounds alone: three noisy
+    tables, released within ε before the first step, say where. Bounds may be far too wide then, and columns skewed.
+    (Only with our own "mlp".)
+
     At the end one noisy table, of how sure the network is of its answers and how often they are right, is released
     within ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not
     for a network of your own, nor with ``noise_multiplier``.)

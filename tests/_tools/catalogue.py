@@ -645,6 +645,7 @@ def _raw_fits() -> list[Fit]:
         of("FairPATE", fair_pate(**undeclared, **CLEARLY), with_public, RECORD),
         of("FairDPSGD-public", dpsgd(**undeclared, public_data=raw_public(make_tables())), alone, NULL),
         of("FairDPSGD-none", dpsgd(**signed), alone, NULL),
+        of("FairDPSGD-plain", dpsgd(lam=0.0, **undeclared), alone, NULL),
         of("PFLD", pfld(**undeclared), alone, ATTRIBUTE, ("groups",)),
         of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
         of("SyntheticData", synthetic, alone, RECORD),

@@ -18,7 +18,8 @@ from skfairdp._networks import (
 )
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp.baselines import Reweighting, _fair_clipping
-from skfairdp.gradient import _fair_dpsgd
+from skfairdp.gradient import _column_tables, _fair_dpsgd
+from skfairdp.gradient._column_tables import ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, beside
 from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
@@ -143,7 +144,8 @@ def the_most_frequent_class_from_exact_counts(patch):
 @mutant
 def a_table_of_answers_for_nothing(patch):
     """How sure a network may be follows from private labels, and costs as much as any other release of them."""
-    patch.setattr(DPSGDPlan, "event", property(lambda self: self.step.event_with(beside(self.duals, self.look))))
+    some = property(lambda self: self.step.event_with(beside(self.duals, self.tables, self.look)))
+    patch.setattr(DPSGDPlan, "event", some)
 
 
 @mutant
@@ -163,6 +165,52 @@ def the_factor_of_the_exact_table(patch):
         return scale_last_layer(module, self.factor(table))
 
     patch.setattr(Temperature, "taken", taken)
+
+
+@mutant
+def tables_of_numbers_for_nothing(patch):
+    """Where the numbers of the private rows lie is no public fact, and costs as much as any other release of them."""
+    some = property(lambda self: self.step.event_with(beside(self.duals, self.temperature, self.look)))
+    patch.setattr(DPSGDPlan, "event", some)
+
+
+@mutant
+def tables_of_numbers_charged_once(patch):
+    """Three tables are released, and one is accounted for."""
+    patch.setattr(ColumnTables, "event", property(lambda self: self.counts.event))
+
+
+@mutant
+def a_record_in_the_table_of_one_column(patch):
+    """A record is counted in every column: the norm of what it moves grows with the root of their number."""
+    counts = ColumnTables.counts.fget
+
+    def of_one(self):
+        one = counts(self)
+        return GaussianMechanism(one.sigma / one.sensitivity, sensitivity=1.0, relation=one.relation)
+
+    patch.setattr(ColumnTables, "counts", property(of_one))
+
+
+@mutant
+def numbers_counted_up_to_each_edge(patch):
+    """Counts of "at most so much" are smoother quantiles, and one row moves up to all of them."""
+    table = ColumnTables.table
+    patch.setattr(ColumnTables, "table", lambda self, *args: np.cumsum(table(self, *args), axis=1))
+
+
+@mutant
+def cells_that_follow_the_exact_counts(patch):
+    """The noisy tables are paid for, and the shares are those of the exact ones."""
+    shares = ColumnTables.shares
+
+    def exact(self, X, noise):
+        edges = np.tile(np.linspace(-1, 1, _column_tables.CELLS + 1), (len(self.places), 1))
+        self.counts.release(self.table(X, edges), noise)
+        found = shares(self, edges, self.table(X, edges))
+        return np.stack([_column_tables._quantiles(*both) for both in zip(edges, found, strict=True)])
+
+    patch.setattr(ColumnTables, "knots", exact)
 
 
 @mutant

@@ -30,6 +30,7 @@ FAIR_BATCHES = tests_in("generative.test_fair_batches")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
 SYNTHETIC_USE = tests_in("generative.test_usefulness")
+COLUMN_TABLES = tests_in("gradient.test_column_tables")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
@@ -468,6 +469,27 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.the_factor_of_the_exact_table": also(
         TEMPERATURE("test_given_its_release_the_network_does_not_hang_on_the_labels")
+    ),
+    "gradient.tables_of_numbers_for_nothing": trap(
+        5, COLUMN_TABLES("test_the_tables_and_all_else_together_cost_at_most_epsilon", epsilon=2.0)
+    ),
+    "gradient.tables_of_numbers_charged_once": trap(
+        5, COLUMN_TABLES("test_the_tables_and_all_else_together_cost_at_most_epsilon", epsilon=2.0)
+    ),
+    "gradient.a_record_in_the_table_of_one_column": also(
+        COLUMN_TABLES(
+            "test_removing_any_record_moves_a_table_by_at_most_the_sensitivity",
+            relation=Named("skfairdp.privacy.NeighboringRelation", "ZERO_OUT"),
+        )
+    ),
+    "gradient.numbers_counted_up_to_each_edge": also(
+        COLUMN_TABLES(
+            "test_removing_any_record_moves_a_table_by_at_most_the_sensitivity",
+            relation=Named("skfairdp.privacy.NeighboringRelation", "ZERO_OUT"),
+        )
+    ),
+    "gradient.cells_that_follow_the_exact_counts": also(
+        COLUMN_TABLES("test_given_its_releases_no_knot_hangs_on_a_row")
     ),
     "gradient.weighted_sampler_accounted_as_uniform": trap(
         31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")

@@ -1,0 +1,208 @@
+"""Where the numbers of a table lie: three noisy tables within ε, and no bounds so wide that a network sees nothing."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from skfairdp import FairDPSGDClassifier
+from skfairdp._networks import ColumnScales
+from skfairdp.gradient import mlp
+from skfairdp.gradient._column_tables import CELLS, KNOTS, ROUNDS, ColumnTables
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, repeat
+from skfairdp.schema import Boolean, Category, Number, NumberPlace, Schema, SchemaEncoder, number_places
+from tests._tools.sources import recording_noise
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+
+ZERO_OUT, ADD_REMOVE = NeighboringRelation.ZERO_OUT, NeighboringRelation.ADD_OR_REMOVE_ONE
+PLACES = (NumberPlace(0), NumberPlace(1, 2), NumberPlace(3))
+
+
+def tables(places=PLACES, n_rows=5000, epsilon=1.0, relation=ZERO_OUT):
+    return ColumnTables(places, n_rows, epsilon, 1e-5, relation)
+
+
+def rows(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 4))
+    X[:, 2] = rng.random(n) < 0.3
+    X[X[:, 2] == 1, 1] = 0.0
+    X[:5, 0] = -1.0
+    X[5:9, 0] = 1.0
+    return X
+
+
+def schema(wide=1.0):
+    bounds = (-0.3 * wide * 100.0, 100.0 * wide)
+    columns = {"amount": Number(*bounds), "years": Number(*bounds, missing=True), "kind": Category(["a", "b"])}
+    return Schema({**columns, "label": Category([0, 1])}, label="label")
+
+
+def frame(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    amount, years = rng.lognormal(1, 1, n).clip(0, 100), rng.uniform(0, 40, n)
+    score = np.log(amount) - 1 + (np.abs(years - 20) < 10) + 0.5 * rng.normal(size=n)
+    years[rng.random(n) < 0.1] = np.nan
+    kind = rng.choice(["a", "b"], n)
+    return pd.DataFrame({"amount": amount, "years": years, "kind": kind, "label": (score > 0.5).astype(int)})
+
+
+# ---- privacy -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("relation", [ZERO_OUT, ADD_REMOVE])
+def test_removing_any_record_moves_a_table_by_at_most_the_sensitivity(relation):
+    X, one = rows(), tables(relation=relation)
+    X[7] = np.nan  # a null record
+    equal = np.tile(np.linspace(-1, 1, CELLS + 1), (3, 1))
+    edges = np.sort(np.random.default_rng(1).uniform(-1, 1, equal.shape))
+    edges[:, 0], edges[:, -1] = -1, 1
+    for ends in (equal, edges):
+        whole = one.table(X, ends)
+        moves = [np.linalg.norm(whole - one.table(np.delete(X, i, axis=0), ends)) for i in range(40)]
+        seen = [0 if i == 7 else math.sqrt(2 if X[i, 2] else 3) for i in range(40)]
+        np.testing.assert_allclose(moves, seen)
+        assert max(moves) == pytest.approx(one.counts.sensitivity)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_tables_and_all_else_together_cost_at_most_epsilon(epsilon):
+    model = FairDPSGDClassifier(epsilon=epsilon, lam=0.0, net=mlp((4,), max_epochs=1, batch_size=300), schema=schema(), random_state=0)
+    plan = model._plan(model._read(frame(), None))
+    parts = [one.event for one in (plan.tables, plan.temperature, plan.look) if one is not None]
+    assert plan.tables is not None and plan.event == compose(plan.step.event, compose(*parts))
+    assert plan.tables.event == repeat(plan.tables.counts.event, 3)
+    assert 0.99 * epsilon <= epsilon_of(plan.event, 1e-5) <= epsilon
+    with recording_noise(entropy=0) as record:
+        model.fit(frame())
+    found = record.of(GaussianMechanism)
+    assert [release.mechanism for release in found[:ROUNDS]] == ROUNDS * [plan.tables.counts]
+    assert [release.value.shape for release in found[:ROUNDS]] == ROUNDS * [(2, CELLS)]
+    assert found[ROUNDS].mechanism == plan.step.sums and plan.tables.counts not in [
+        release.mechanism for release in found[ROUNDS:]
+    ]
+    assert any("where the numbers of 2 columns lie" in words for words in plan.releases)
+
+
+def test_noise_of_the_tables_grows_with_the_columns_that_a_record_moves():
+    one, four = (tables(tuple(NumberPlace(j) for j in range(k))) for k in (1, 4))
+    assert four.counts.sigma == pytest.approx(2 * one.counts.sigma) and four.event == one.event
+
+
+def test_given_its_releases_no_knot_hangs_on_a_row():
+    chosen = [np.abs(np.random.default_rng(k).normal(400, 300, (3, CELLS))) for k in range(ROUNDS)]
+
+    def knots(X):
+        from skfairdp.privacy import _noise
+
+        answers = iter(chosen)
+        with recording_noise(answer=lambda release: next(answers)):
+            return tables().knots(X, _noise.open_source(0))
+
+    np.testing.assert_array_equal(knots(rows(seed=0)), knots(rows(seed=1)))
+
+
+def test_the_first_cells_are_equal_parts_of_the_bounds():
+    with recording_noise(0) as record:
+        from skfairdp.privacy import _noise
+
+        tables().knots(rows(), _noise.open_source(0))
+    expected = [np.histogram(rows()[:, 0], np.linspace(-1, 1, CELLS + 1))[0]]
+    np.testing.assert_array_equal(record.releases[0].value[:1], expected)
+
+
+# ---- what follows from the tables -------------------------------------------------------------------------------
+@pytest.mark.parametrize("zoom", [1.0, 0.1, 1e-3])
+@pytest.mark.parametrize("centre", [0.0, -0.73])
+def test_knots_are_quantiles_whatever_the_bounds_are(zoom, centre):
+    numbers = np.random.default_rng(0).exponential(size=20_000).clip(0, 4)[:, None] * 0.1 * zoom + centre
+    one = tables((NumberPlace(0),), 20_000)
+    with recording_noise(np.random.default_rng(1)):
+        from skfairdp.privacy import _noise
+
+        knots = one.knots(numbers, _noise.open_source(0))[0]
+    shares = np.searchsorted(np.sort(numbers[:, 0]), knots) / 20_000
+    # the last cells are 2 / 32**3 wide, a sixth of what is closest together here
+    np.testing.assert_allclose(shares, (np.arange(KNOTS) + 0.5) / KNOTS, atol=0.08 if zoom < 0.01 else 0.04)
+
+
+@given(st.integers(0, 10_000), st.floats(0, 1e6))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_float32_tells_knots_apart_whatever_the_noise_was(seed, scale):
+    from skfairdp.privacy import _noise
+
+    rng = np.random.default_rng(seed)
+    with recording_noise(answer=lambda release: scale * rng.normal(size=(3, CELLS)) ** 3) as record:
+        knots = tables().knots(rows(), _noise.open_source(0))
+    assert len(record.releases) == ROUNDS and knots.shape == (3, KNOTS)
+    assert np.all(np.diff(knots.astype(np.float32)) > 0) and knots.min() >= -1 and knots.max() <= 1
+
+
+def test_where_nothing_is_clear_of_the_noise_knots_are_equally_spaced():
+    from skfairdp.privacy import _noise
+
+    with recording_noise(answer=lambda release: np.zeros((3, CELLS))):
+        knots = tables().knots(rows(), _noise.open_source(0))
+    np.testing.assert_allclose(knots, np.tile(np.linspace(-1 + 1 / KNOTS, 1 - 1 / KNOTS, KNOTS), (3, 1)))
+
+
+# ---- the layer ---------------------------------------------------------------------------------------------------
+def test_numbers_are_scaled_by_their_knots_and_hats_stand_where_they_are():
+    scales = ColumnScales([1], [2], 3)
+    scales.knots.copy_(torch.tensor([[0.0, 0.1, 0.4]]))
+    X = torch.tensor([[9.0, 0.2, 0.0], [9.0, 0.1, 0.0], [9.0, -1.0, 0.0], [9.0, 0.2, 1.0]])
+    expected = [[9, 0, 0, 0, 1 / 3, 1 / 6], [9, -0.5, 0, 0, 0.5, 0], [9, -2, 0, 0.5, 0, 0], [9, 0, 1, 0, 0, 0]]
+    torch.testing.assert_close(scales(X), torch.tensor(expected), atol=1e-6, rtol=1e-5)
+
+
+def test_the_first_layer_treats_rows_alone_and_a_null_record_stays_one():
+    scales, X = ColumnScales([0, 1, 3], [None, 2, None], KNOTS), torch.tensor(rows(), dtype=torch.float32)
+    X[3] = torch.nan
+    together, alone = scales(X), torch.cat([scales(row[None]) for row in X])
+    assert torch.equal(together.isnan(), alone.isnan()) and together[3].isnan().any()
+    assert torch.equal(together.nan_to_num(), alone.nan_to_num())
+
+
+# ---- where it is used --------------------------------------------------------------------------------------------
+def test_places_are_those_of_the_encoder():
+    described = Schema(
+        {
+            "kind": Category(["a", "b"], missing=True),
+            "age": Number(0, 10, missing=True),
+            "vip": Boolean(),
+            "income": Number(0, 5),
+            "label": Category([0, 1]),
+        },
+        label="label",
+    )
+    names = SchemaEncoder(described).get_feature_names_out()
+    places = number_places(described)
+    assert [names[place.column] for place in places] == ["age", "income"]
+    assert [None if place.missing is None else names[place.missing] for place in places] == ["age_missing", None]
+
+
+def test_without_a_schema_with_a_network_or_noise_of_your_own_and_with_few_rows_nothing_is_asked():
+    def planned(X=None, y=None, **options):
+        model = FairDPSGDClassifier(**{"lam": 0.0, "schema": schema(), **options})
+        return model._plan(model._read(frame() if X is None else X, y)).tables
+
+    assert planned() is not None
+    assert planned(np.ones((500, 3)), np.arange(500) % 2, schema=None, classes=[0, 1]) is None
+    assert planned(net=nn.Linear(4 + 1, 2)) is None
+    assert planned(noise_multiplier=50.0, epsilon=50.0) is None
+    assert planned(frame(100)) is None
+    only = Schema({"kind": Category(["a", "b"]), "label": Category([0, 1])}, label="label")
+    assert planned(frame()[["kind", "label"]], schema=only) is None
+
+
+def test_bounds_a_thousand_times_too_wide_cost_next_to_nothing():
+    def accuracy(wide):
+        model = FairDPSGDClassifier(lam=0.0, schema=schema(wide), random_state=0, noise_seed=0)
+        return model.fit(frame(4000)).score(frame(4000, seed=1))
+
+    near, far = accuracy(1.0), accuracy(1000.0)
+    assert near > 0.8 and far > near - 0.03, (near, far)
