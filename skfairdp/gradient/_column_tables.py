@@ -14,22 +14,24 @@ __all__ = ["ColumnTables"]
 
 Array = NDArray[np.float64]
 
-#: Of the squared cost of the fit: gradients have 4 % more noise.
+#: At most of the squared cost of the fit: gradients have 4 % more noise.
 SHARE = 0.08
+#: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths.
+ENOUGH = 100.0
 ROUNDS = 3
 CELLS = 32  # a power of two; each round looks up to so many times more closely
 LIGHT = 0.25  # neighbouring cells become one below this part of an equal share
 UNSEEN = 0.2  # standard deviations of rows that either half of a range gets unseen, as wide as it is
 KNOTS = 8
-#: Below so many standard deviations of a count a whole column is hardly clear of its noise.
-CLEAR = 4.0
+#: Half of a column is counted with four standard deviations of a cell, which have to be a quarter of the rows at most.
+CLEAR = 16.0
 CLOSEST = 2.0**-17  # knots of bounds from -1 to 1: float32 tells them apart
 ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
 class ColumnTables:
-    """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where there are many.
+    """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where many are.
 
     Bounds of a schema are often far wider than what a table holds, and amounts are skewed. A network that sees numbers
     scaled by such bounds sees next to nothing. From the counts follow quantiles, by which the network scales them. A
@@ -52,7 +54,7 @@ class ColumnTables:
     >>> from skfairdp.schema import NumberPlace
     >>> tables = ColumnTables((NumberPlace(0), NumberPlace(1)), 20_000, 1.0, 1e-5, NeighboringRelation.ZERO_OUT)
     >>> tables.is_worth_it, round(tables.counts.sigma, 1)
-    (True, 32.3)
+    (True, 200.0)
     """
 
     places: tuple[NumberPlace, ...]
@@ -70,7 +72,7 @@ class ColumnTables:
     def counts(self) -> GaussianMechanism:
         """For the cells of all columns together, once."""
         moved = math.sqrt(len(self.places))
-        mu = math.sqrt(SHARE / ROUNDS) * gdp_mu(self.epsilon, self.delta)
+        mu = min(math.sqrt(SHARE / ROUNDS) * gdp_mu(self.epsilon, self.delta), ENOUGH * moved / self.n_rows)
         return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
 
     @property

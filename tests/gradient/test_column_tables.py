@@ -71,7 +71,9 @@ def test_removing_any_record_moves_a_table_by_at_most_the_sensitivity(relation):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_tables_and_all_else_together_cost_at_most_epsilon(epsilon):
-    model = FairDPSGDClassifier(epsilon=epsilon, lam=0.0, net=mlp((4,), max_epochs=1, batch_size=300), schema=schema(), random_state=0)
+    model = FairDPSGDClassifier(
+        epsilon=epsilon, lam=0.0, net=mlp((4,), max_epochs=1, batch_size=300), schema=schema(), random_state=0
+    )
     plan = model._plan(model._read(frame(), None))
     parts = [one.event for one in (plan.tables, plan.temperature, plan.look) if one is not None]
     assert plan.tables is not None and plan.event == compose(plan.step.event, compose(*parts))
@@ -89,8 +91,10 @@ def test_the_tables_and_all_else_together_cost_at_most_epsilon(epsilon):
 
 
 def test_noise_of_the_tables_grows_with_the_columns_that_a_record_moves():
-    one, four = (tables(tuple(NumberPlace(j) for j in range(k))) for k in (1, 4))
+    one, four = (tables(tuple(NumberPlace(j) for j in range(k)), n_rows=2000) for k in (1, 4))
     assert four.counts.sigma == pytest.approx(2 * one.counts.sigma) and four.event == one.event
+    many = tables(n_rows=10**6)
+    assert many.counts.sigma == pytest.approx(1e4) and many.event.event.noise_multiplier > 100
 
 
 def test_given_its_releases_no_knot_hangs_on_a_row():
@@ -103,7 +107,7 @@ def test_given_its_releases_no_knot_hangs_on_a_row():
         with recording_noise(answer=lambda release: next(answers)):
             return tables().knots(X, _noise.open_source(0))
 
-    np.testing.assert_array_equal(knots(rows(seed=0)), knots(rows(seed=1)))
+    np.testing.assert_array_equal(knots(rows(5000)), knots(0.3 * rows(5000, seed=1)))
 
 
 def test_the_first_cells_are_equal_parts_of_the_bounds():
@@ -116,7 +120,7 @@ def test_the_first_cells_are_equal_parts_of_the_bounds():
 
 
 # ---- what follows from the tables -------------------------------------------------------------------------------
-@pytest.mark.parametrize("zoom", [1.0, 0.1, 1e-3])
+@pytest.mark.parametrize("zoom", [1.0, 0.1, 4e-3])
 @pytest.mark.parametrize("centre", [0.0, -0.73])
 def test_knots_are_quantiles_whatever_the_bounds_are(zoom, centre):
     numbers = np.random.default_rng(0).exponential(size=20_000).clip(0, 4)[:, None] * 0.1 * zoom + centre
@@ -126,8 +130,7 @@ def test_knots_are_quantiles_whatever_the_bounds_are(zoom, centre):
 
         knots = one.knots(numbers, _noise.open_source(0))[0]
     shares = np.searchsorted(np.sort(numbers[:, 0]), knots) / 20_000
-    # the last cells are 2 / 32**3 wide, a sixth of what is closest together here
-    np.testing.assert_allclose(shares, (np.arange(KNOTS) + 0.5) / KNOTS, atol=0.08 if zoom < 0.01 else 0.04)
+    np.testing.assert_allclose(shares, (np.arange(KNOTS) + 0.5) / KNOTS, atol=0.07)
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1e6))
