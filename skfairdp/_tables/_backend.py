@@ -117,6 +117,10 @@ class Model(ABC):
         """Log density of rows in each cell, (n_rows, n_cells), where the model has one; else None."""
         return None
 
+    def log_likelihood_of(self, values: NDArray[Any], columns: Sequence[int]) -> NDArray[np.float64]:
+        """Log density of some columns of rows in each cell, the others summed out, where the model has one."""
+        raise NotImplementedError(f"{type(self).__name__} has no density of some of its columns.")
+
     def __repr__(self) -> str:
         """The kind of model. The default would show an address, which no two runs share."""
         return f"{type(self).__name__}()"

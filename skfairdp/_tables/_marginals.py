@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -293,3 +293,6 @@ class MarginalsModel(Model):
 
     def log_likelihood(self, values: NDArray[Any]) -> NDArray[np.float64]:
         return self.tree.log_likelihood(values)
+
+    def log_likelihood_of(self, values: NDArray[Any], columns: Sequence[int]) -> NDArray[np.float64]:
+        return self.tree.log_likelihood_of(values, columns)

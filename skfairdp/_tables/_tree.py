@@ -180,6 +180,27 @@ class TreeModel:
             codes[:, column] = np.clip(place, 0, n_codes - 1)
         return codes
 
+    def log_likelihood_of(self, codes: NDArray[np.integer], columns: Sequence[int]) -> NDArray[np.float64]:
+        """Log density of the codes of some columns in each cell, the others summed out, (n_rows, n_cells)."""
+        rows = np.arange(len(codes))
+        total = np.zeros((len(codes), self.tables[0].shape[0]))
+        below: dict[int, Any] = {}  # what hangs below a column says of each of its codes: (n_rows, n_cells, n_codes)
+        for (column, parent), table in reversed(list(zip(self.order, self.tables, strict=True))):
+            given = table if parent is not None else table[:, None, :]
+            said = below.pop(column, None)
+            if column in columns:
+                found = given[:, :, codes[:, column]].transpose(2, 0, 1)
+                found = found if said is None else found * said[rows, :, codes[:, column]][:, :, None]
+            elif said is not None:
+                found = np.einsum("cpk,nck->ncp", given, said)
+            else:
+                continue
+            if parent is None:
+                total += np.log(np.maximum(found[:, :, 0], _TINY))
+            else:
+                below[parent] = found * below.get(parent, 1.0)
+        return total
+
     def log_likelihood(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
         """Log density of rows in each cell, (n_rows, n_cells)."""
         n_cells = self.tables[0].shape[0]

@@ -17,6 +17,7 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.generative._admissible import AdmissibleLabels
 from skfairdp.generative._group_rates import BALANCES, fair_label_rates, target_rates
 from skfairdp.generative._gs_wgan import GSWGANBackend
 from skfairdp.generative._inputs import GeneratorData, read_generator_data
@@ -40,6 +41,10 @@ BACKENDS: dict[str, type[GeneratorBackend]] = {
     "g_pate": GPATEBackend,
     "datalens": DataLensBackend,
 }
+
+#: What a balance says of groups, where labels follow from columns.
+_GROUPS_ALONE = {None: None, "label": None, "group": "group", "group_and_label": "group"}
+_MEASURED = 10_000  # rows of each group
 
 
 @shared_docs
@@ -85,6 +90,11 @@ class PFGuardGenerator(PrivateEstimator):
         groups' own shares, and sharpened, as makes the model's own best classifier least unfair in equalized odds and
         demographic parity together, at .01 less accuracy at most. It lowers the one at the cost of the other where
         they pull apart. Backends without a density keep the overall shares.
+    admissible : column or list of columns, default=None
+        Columns through which alone the label may depend on anything: each row gets a label drawn anew from P(label |
+        these columns) of the released tables, the same in every group. Rows are then drawn with their group's own
+        shares of the labels, and ``balance`` counts for groups alone. Needs ``backend="marginals"`` and no
+        ``label_rates``.
     codec : {"auto", "table", "units"}, TableCodec or UnitCodec, default="auto"
         ``"table"``: columns are categories, or numbers cut into bins (:class:`TableCodec`). ``"units"``: numbers
         between public ``bounds`` (0 to 255 for uint8) as they are, for images (:class:`UnitCodec`); auto takes it for
@@ -112,7 +122,8 @@ class PFGuardGenerator(PrivateEstimator):
     model_ : object
         The released model. It holds no private row.
     rates_ : ndarray of shape (n_groups, n_classes)
-        Shares of groups and labels in what is sampled. Chosen from released values.
+        Shares of groups and labels in what is sampled. Chosen from released values; with ``admissible``, measured on
+        10,000 rows of each group.
     observed_rates_ : ndarray of shape (n_groups, n_classes)
         Released shares of groups and labels in the private rows.
     classes_ : ndarray of shape (n_classes,)
@@ -135,6 +146,11 @@ class PFGuardGenerator(PrivateEstimator):
     >>> X_new, y_new, s_new = generator.sample_labels(1000, return_sensitive=True, random_state=0)
     >>> X_new.shape, list(X_new.columns) == list(X.columns), [round(y_new[s_new == s].mean(), 2) for s in (0, 1)]
     ((1000, 10), True, [..., ...])
+
+    The group may move the label through two columns, and in no other way:
+
+    >>> generator.set_params(admissible=["x0", "x1"]).fit(X, y, sensitive_features=groups).rates_.shape
+    (2, 2)
     """
 
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
@@ -149,6 +165,7 @@ class PFGuardGenerator(PrivateEstimator):
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
         "balance": [StrOptions(set(BALANCES)), None],
         "label_rates": [StrOptions({"fair"}), dict, None],
+        "admissible": [str, Integral, "array-like", None],
         "codec": [StrOptions({"auto", "table", "units"}), TableCodec, UnitCodec],
         "bounds": [dict, tuple, None],
         "categories": [dict, None],
@@ -164,6 +181,7 @@ class PFGuardGenerator(PrivateEstimator):
         backend: str | GeneratorBackend = "marginals",
         balance: str | None = "label",
         label_rates: str | Mapping[Any, Any] | None = None,
+        admissible: Any = None,
         codec: str | TableCodec | UnitCodec = "auto",
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
@@ -182,6 +200,7 @@ class PFGuardGenerator(PrivateEstimator):
         self.backend = backend
         self.balance = balance
         self.label_rates = label_rates
+        self.admissible = admissible
         self.codec = codec
         self.bounds = bounds
         self.categories = categories
@@ -244,6 +263,11 @@ class PFGuardGenerator(PrivateEstimator):
         self.model_: Model = model
         if self.label_rates == "fair":
             rates = target_rates(observed, data.balance, fair_label_rates(model, observed, rng))
+        self._drawn_rates, self._admissible = rates, None
+        if data.admissible:
+            self._admissible = AdmissibleLabels(model, data.admissible, observed)
+            self._drawn_rates = target_rates(observed, _GROUPS_ALONE[data.balance], None)
+            rates = self._admissible.rates(self._drawn_rates, _MEASURED, rng)
         self.observed_rates_, self.rates_ = observed, rates
         self._codec, self._form, self._schema = encoder, data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
@@ -372,10 +396,18 @@ class PFGuardGenerator(PrivateEstimator):
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
             raise ValueError(f"n_samples of {owner}.sample must be an integer >= 1. Got {n_samples!r} instead.")
         rng = public_generator(random_state)
-        rates = restricted(self.rates_, conditions, self.groups_, self.classes_, owner)
+        if self._admissible is not None and isinstance(conditions, Mapping) and "y" in conditions:
+            raise ValueError(
+                f"'conditions' of {owner}.sample cannot fix y, as 'admissible' draws it from the columns of a row. "
+                "Draw more rows, and keep those with the label."
+            )
+        rates = self.rates_ if self._admissible is None else self._drawn_rates
+        rates = restricted(rates, conditions, self.groups_, self.classes_, owner)
         cells = drawn_cells(rates.ravel(), int(n_samples), rng)
         values = self.model_.sample(cells, rng)
         groups, labels = np.divmod(cells, self.rates_.shape[1])
+        if self._admissible is not None:
+            labels = self._admissible.draw(values, rng)
         return self._codec.decode(values, rng, self._form.columns_of_groups(groups)), labels, groups
 
     def __sklearn_tags__(self) -> Any:

@@ -34,6 +34,7 @@ from skfairdp._tables import (
     type_of,
 )
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.generative._admissible import read_admissible
 from skfairdp.generative._group_rates import given_label_rates
 from skfairdp.generative._schema_columns import declarations_of, numbers_of
 from skfairdp.generative._streamed import StreamedRows, StreamedTable
@@ -71,6 +72,8 @@ class GeneratorData:
         Public rows.
     label_rates : ndarray of shape (n_groups, n_classes) or None
         Those that the user gave.
+    admissible : tuple of int
+        Positions of the columns that labels may follow; empty where labels are drawn by rates.
     form : SampleForm
         How samples are handed out.
     reads : PublicReads
@@ -83,6 +86,7 @@ class GeneratorData:
     encoder: TableEncoder | UnitEncoder
     public: Any
     label_rates: NDArray[np.float64] | None
+    admissible: tuple[int, ...]
     form: SampleForm
     reads: PublicReads
 
@@ -197,6 +201,7 @@ def read_generator_data(
         encoder=features.encoder,
         public=features.public,
         label_rates=_read_label_rates(estimator, classes, domain),
+        admissible=read_admissible(estimator, [column.name for column in features.encoder.columns], classes, domain),
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
     )

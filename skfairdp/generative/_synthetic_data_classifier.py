@@ -80,9 +80,9 @@ class SyntheticDataClassifier(PrivateClassifier):
     {delta}
     backend : str or GeneratorBackend, default="marginals"
         Of the generator.
-    balance, label_rates : default=None
-        Of the generator: what it balances between groups. None is as in the private rows, for fairness is the learner's
-        part here.
+    balance, label_rates, admissible : default=None
+        Of the generator: what it balances between groups, or which columns the label may follow. None is as in the
+        private rows, for fairness is the learner's part here.
     codec : str or TableCodec, default="auto"
         Of the generator: how columns are cut into bins.
     n_samples : int, default=None
@@ -137,8 +137,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         **{
             name: PFGuardGenerator._parameter_constraints[name]
             for name in (
-                "epsilon", "delta", "backend", "balance", "label_rates", "codec", "bounds", "categories", "dtypes",
-                "classes", "groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
+                "epsilon", "delta", "backend", "balance", "label_rates", "admissible", "codec", "bounds", "categories",
+                "dtypes", "classes", "groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
             )
         },
     }  # fmt: skip
@@ -157,6 +157,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         backend: str | GeneratorBackend = "marginals",
         balance: str | None = None,
         label_rates: str | Mapping[Any, Any] | None = None,
+        admissible: Any = None,
         codec: str | TableCodec = "auto",
         n_samples: int | None = None,
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
@@ -176,6 +177,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         self.backend = backend
         self.balance = balance
         self.label_rates = label_rates
+        self.admissible = admissible
         self.codec = codec
         self.n_samples = n_samples
         self.bounds = bounds

@@ -412,6 +412,7 @@ RATES = {
     "default": {},
     "fair": {"balance": "group_and_label", "label_rates": "fair"},
     "groups": {"balance": "group"},
+    "admissible": {"admissible": ["kind", "flag"]},
     "as it is": {"balance": None},
     "ranges paid for": {"bounds": None, "dtypes": {"count": int, "size": float}},
 }

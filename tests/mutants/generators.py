@@ -392,6 +392,37 @@ def rates_from_exact_counts(patch):
 
 
 @mutant
+def admissible_labels_by_exact_counts(patch):
+    """Planted: labels given admissible columns by the private shares of groups and labels. Right: released ones."""
+    honest = PFGuardGenerator._release
+
+    def release(self, data, plan, noise):
+        honest(self, data, plan, noise)
+        if self._admissible is not None:
+            exact = data.cell_counts.reshape(self.observed_rates_.shape) / data.cell_counts.sum()
+            self._admissible = replace(self._admissible, observed=exact)
+
+    patch.setattr(PFGuardGenerator, "_release", release)
+
+
+@mutant
+def admissible_labels_of_the_own_group(patch):
+    """Planted: labels that follow a group's own shares as well. Right: the admissible columns alone."""
+    honest = PFGuardGenerator._draw
+
+    def draw(self, n_samples, conditions, random_state):
+        values, labels, groups = honest(self, n_samples, conditions, random_state)
+        if self._admissible is None:
+            return values, labels, groups
+        rng = np.random.default_rng(0)
+        of_group = self.observed_rates_[:, 1] / self.observed_rates_.sum(axis=1)
+        mixed = rng.random(len(labels)) < 0.5
+        return values, np.where(mixed, rng.random(len(labels)) < of_group[groups], labels).astype(labels.dtype), groups
+
+    patch.setattr(PFGuardGenerator, "_draw", draw)
+
+
+@mutant
 def small_groups_told_by_exact_counts(patch):
     """Found (survived in 0.1.0): the warning of small groups counts private rows. Right: it reads released counts."""
     honest_counts, honest_warning, kept = GeneratorPlan.counts.fget, PFGuardGenerator._warn_of_small_groups, []

@@ -27,6 +27,7 @@ def also(*killers: Killer) -> Noticed:
 FAIR_CLIPPING = tests_in("baselines.test_fair_clipping")
 RANDOMIZED_RESPONSE = tests_in("baselines.test_randomized_response")
 FAIR_BATCHES = tests_in("generative.test_fair_batches")
+ADMISSIBLE = tests_in("generative.test_admissible")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
 SYNTHETIC_USE = tests_in("generative.test_usefulness")
@@ -385,6 +386,15 @@ NOTICED: dict[str, Noticed] = {
         GENERATOR_BOUNDARY(
             "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="as it is"
         ),
+    ),
+    "generators.admissible_labels_by_exact_counts": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="admissible"
+        ),
+    ),
+    "generators.admissible_labels_of_the_own_group": also(
+        ADMISSIBLE("test_the_label_is_independent_of_the_group_given_the_admissible_columns")
     ),
     "generators.small_groups_told_by_exact_counts": trap(
         45,
