@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: 
     Parameters
     ----------
     estimator : PFGuardGenerator
-        Asked for its parameters.
+        Asked for its parameters, and for the names of the columns of X.
     names : sequence
         Labels of the columns that are learnt; those of the groups are not among them.
     classes, groups : array or None
@@ -38,7 +39,8 @@ def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: 
         raise ValueError(
             f"{owner} got 'admissible' and 'label_rates': both say which labels are drawn. Leave one of them out."
         )
-    wanted = [given] if isinstance(given, str | int) else list(given)
+    columns = getattr(estimator, "feature_names_in_", ())  # an array's are numbered as they are
+    wanted = [_name(item, columns) for item in ([given] if isinstance(given, str | Integral) else list(given))]
     unknown = [name for name in wanted if name not in names]
     if unknown or not wanted:
         said = f"names {unknown[0]!r}, which is no column that is learnt" if unknown else "is empty"
@@ -46,6 +48,12 @@ def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: 
             f"The 'admissible' parameter of {owner} {said}. Name columns of X, among them none of the label or groups."
         )
     return tuple(sorted({list(names).index(name) for name in wanted}))
+
+
+def _name(item: Any, columns: Sequence[Any]) -> Any:
+    """The label of a column that is named, or that is meant by its position in X."""
+    position = int(item) if isinstance(item, Integral) and item not in list(columns) else len(columns)
+    return columns[position] if -len(columns) <= position < len(columns) else item
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class PFGuardGenerator(PrivateEstimator):
         groups' own shares, and sharpened, as makes the model's own best classifier least unfair in equalized odds and
         demographic parity together, at .01 less accuracy at most. It lowers the one at the cost of the other where
         they pull apart. Backends without a density keep the overall shares.
-    admissible : column or list of columns, default=None
+    admissible : column of X, by name or position, or list of them, default=None
         Columns through which alone the label may depend on anything: each row gets a label drawn anew from P(label |
         these columns) of the released tables, the same in every group. Rows are then drawn with their group's own
         shares of the labels, and ``balance`` counts for groups alone. Needs ``backend="marginals"`` and no

@@ -92,6 +92,8 @@ def test_a_classifier_of_the_rows_takes_admissible_columns():
     with recording_noise(entropy=3):
         model = SyntheticDataClassifier(**given).fit(X, y, sensitive_features=s)
     assert model.generator_._admissible.columns == (5,)
+    by_position = model.set_params(admissible=[5, -3]).fit(X, y, sensitive_features=s)
+    assert by_position.generator_._admissible.columns == (5, 7)
 
 
 @pytest.mark.parametrize(
