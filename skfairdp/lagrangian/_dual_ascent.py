@@ -164,13 +164,16 @@ def followed_scores(
     constraints: FairnessConstraints, probabilities: Tensor, predicted: Tensor, violations: str
 ) -> Tensor:
     """The scores h of all rows that multipliers follow, of predictions or of probabilities."""
+    # The moments of a distribution of scores are not those of 0 and 1.
+    generalized = [column.notion == "generalized_demographic_parity" for column in constraints.columns]
+    if violations == "predictions":
+        of_predictions = torch.nn.functional.one_hot(predicted, constraints.n_classes).to(probabilities.dtype)
+        hard: Tensor = constraints.values(of_predictions, constraints.y)
+        if not any(generalized):
+            return hard
     soft: Tensor = constraints.values(probabilities, constraints.y)
     if violations == "probabilities":
         return soft
-    of_predictions = torch.nn.functional.one_hot(predicted, constraints.n_classes).to(probabilities.dtype)
-    hard: Tensor = constraints.values(of_predictions, constraints.y)
-    # The moments of a distribution of scores are not those of 0 and 1.
-    generalized = [column.notion == "generalized_demographic_parity" for column in constraints.columns]
     return torch.where(torch.tensor(generalized, device=soft.device), soft, hard)
 
 

@@ -1,6 +1,6 @@
 """The primal steps of one network, of any module: by automatic differentiation."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -47,7 +47,7 @@ class OneNetwork:
         *,
         membership: Array | None,
         gradient: NoisyGradient | None,
-        make_optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None,
+        optimizer: torch.optim.Optimizer,
     ) -> None:
         assert (membership is None) != (gradient is None)
         self.module, self.X, self.y, self.constraints = module, X, constraints.y, constraints
@@ -62,12 +62,7 @@ class OneNetwork:
         self.primal_at = {r * self.steps // gradient.n_steps for r in range(gradient.n_steps)} if gradient else set()
         # then loss and release share a pass, and nothing is held
         self.at_once = gradient is not None and gradient.from_sample and gradient.n_steps == self.steps
-        adam = torch.optim.Adam
-        self.optimizer = (
-            adam(self.parameters, lr=training.lr, **training.optimizer_options)
-            if make_optimizer is None
-            else make_optimizer(module)
-        )
+        self.optimizer = optimizer
         share = training.average_last
         self.first_averaged = self.steps - max(1, round(share * self.steps)) if share else self.steps
         self.averaged = LastIterates(self.parameters)

@@ -79,7 +79,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         rows or keeps something of them (BatchNorm) is refused. Of a skorch net ``module``, ``optimizer`` (usually Adam)
         and their options, ``lr`` (1e-3), ``batch_size`` of the public batches (256), ``max_epochs`` (20, and as many
         more as 2000 steps take) and ``device`` are read. Its callbacks and ``train_split`` are never run. Dropout acts
-        on the loss; releases are formed without it.
+        on the loss; releases are formed without it. "mlp", and any other sequence of linear layers with tanh or ReLU
+        between them, is trained several times as fast as other modules (on the CPU, by Adam, with a group model).
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}

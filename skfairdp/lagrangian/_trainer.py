@@ -20,6 +20,7 @@ from skfairdp._networks import Net, Network, StackedMLP, own_generator
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
+from skfairdp.lagrangian._plain_network import PlainNetwork
 from skfairdp.lagrangian._stack import Stack, StackedParity
 from skfairdp.utils import progress_bar
 
@@ -128,16 +129,12 @@ def train_lagrangian(
     module = deepcopy(network.module).to(network.device)
     codes = torch.from_numpy(np.array(y)).to(network.device)
     ascent = DualAscent(training, constraints, violations, sizes, dual_noise)
+    rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
     with own_generator(seed, network.device):
-        learner = OneNetwork(
-            module,
-            X if isinstance(X, Tensor) else network.tensor(X),
-            constraints.of_labels(codes),
-            training,
-            ascent.sizes,
-            membership=membership,
-            gradient=gradient,
-            make_optimizer=make_optimizer,
+        optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
+        by_hand = gradient is None and PlainNetwork.fits(module, rows, of_rows, optimizer)
+        learner = (PlainNetwork if by_hand else OneNetwork)(
+            module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient, optimizer=optimizer
         )
         _train(learner, ascent, learner.steps, training.dual_steps, verbose)
         learner.finish()
@@ -145,6 +142,11 @@ def train_lagrangian(
     result = deepcopy(network.module)
     result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
     return result.eval(), ascent.multipliers
+
+
+def _adam(module: nn.Module, training: LagrangianTraining) -> torch.optim.Optimizer:
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return torch.optim.Adam(trained, lr=training.lr, **training.optimizer_options)
 
 
 def train_with_groups(

@@ -1,0 +1,194 @@
+"""The primal steps of a plain perceptron on the CPU: forward, backward and Adam written out, on one vector.
+
+A step of a small network is a few matrix products of some microseconds; automatic differentiation, and an optimizer
+that walks over parameters, cost ten times that.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian._dual_ascent import followed_scores
+from skfairdp.lagrangian._one_network import OneNetwork
+
+__all__ = ["PlainNetwork"]
+
+Floats = NDArray[np.float32]
+_CHUNK = 1024  # rows whose activations stay in a cache
+
+
+class PlainNetwork(OneNetwork):
+    """As :class:`OneNetwork` for what :meth:`fits`: the same steps, up to the last digits of their sums."""
+
+    @staticmethod
+    def fits(module: nn.Module, X: Tensor, constraints: FairnessConstraints, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether it is linear layers with tanh or ReLU between them, on the CPU, and Adam as it usually is."""
+        layers = list(module) if isinstance(module, nn.Sequential) else []
+        parameters = list(module.parameters())
+        return (
+            len(layers) % 2 == 1
+            and type(module).forward is nn.Sequential.forward
+            and all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
+            and all(type(layer) in _ACTIVATIONS for layer in layers[1::2])
+            and all(p.requires_grad and p.dtype == torch.float32 and p.device.type == "cpu" for p in parameters)
+            and not any(_hooks(part) for part in module.modules())
+            and X.ndim == 2
+            and all(column.power == 1 for column in constraints.columns)
+            and _Adam.is_usual(optimizer)
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        assert isinstance(self.module, nn.Sequential)
+        lengths = np.cumsum([p.numel() for p in self.parameters])[:-1]
+        self.vector = np.concatenate([p.detach().numpy().ravel() for p in self.parameters])
+        self.slope, self.mean = np.zeros_like(self.vector), np.zeros_like(self.vector)
+        views, slopes = (
+            [part.reshape(p.shape) for part, p in zip(np.split(flat, lengths), self.parameters, strict=True)]
+            for flat in (self.vector, self.slope)
+        )
+        for p, view in zip(self.parameters, views, strict=True):
+            p.data = torch.from_numpy(view)
+        self.weights_of, self.slopes_of = (list(zip(all_[::2], all_[1::2], strict=True)) for all_ in (views, slopes))
+        self.activations = [_ACTIVATIONS[type(layer)] for layer in list(self.module)[1::2]]
+        self.adam = _Adam(self.optimizer, self.vector)
+        self.rows: Floats = self.X.numpy()
+        self.truth = np.eye(self.constraints.n_classes, dtype=np.float32)[self.y.numpy()]
+        self.all_classes = np.ones((self.constraints.n_classes, 1), dtype=np.float32)
+        self.all_rows = np.ones(min(self.training.batch_size, len(self.rows)), dtype=np.float32)
+        self.pulls: Floats | None = None  # on the probability of each class, row by row
+
+    # ------------------------------------------------------------------ dual
+
+    def scores(self) -> NDArray[np.float64]:
+        """The scores h of all rows that multipliers follow."""
+        parts = (self.rows[start : start + _CHUNK] for start in range(0, len(self.rows), _CHUNK))
+        logits = np.concatenate([self._forward(part)[-1] for part in parts])
+        predicted = torch.from_numpy(logits.argmax(1))
+        probabilities = torch.from_numpy(logits).double()
+        if self.training.violations == "probabilities":
+            probabilities = torch.softmax(probabilities, dim=1)
+        h = followed_scores(self.constraints, probabilities, predicted, self.training.violations)
+        return np.nan_to_num(h.numpy())
+
+    def pull(self, multipliers: NDArray[np.float64]) -> None:
+        """Let primal steps follow these multipliers."""
+        super().pull(multipliers)
+        assert self.row_weights is not None
+        nothing = torch.zeros(len(self.rows), self.constraints.n_classes, dtype=self.dtype)
+        self.pulls = self.constraints.probability_weights(self.row_weights, nothing, self.y).numpy()
+
+    # ------------------------------------------------------------------ primal
+
+    def step(self, t: int) -> None:
+        """One step of Adam on a batch."""
+        rows = next(self.batches).numpy()
+        activations = self._forward(self.rows.take(rows, axis=0))
+        probabilities = torch.softmax(torch.from_numpy(activations.pop()), dim=1).numpy()
+        signal = probabilities - self.truth.take(rows, axis=0)
+        if self.pulls is not None:
+            pulls = self.pulls.take(rows, axis=0)
+            signal += probabilities * (pulls - (probabilities * pulls) @ self.all_classes)
+        signal /= len(rows)
+        self._backward(activations, signal)
+        self.adam.step(self.slope)
+        if t >= self.first_averaged:
+            self.mean += (self.vector - self.mean) / np.float32(t - self.first_averaged + 1)
+
+    def finish(self) -> None:
+        """Put the mean of the last iterates in the place of the last one."""
+        if self.first_averaged < self.steps:
+            self.vector[:] = self.mean
+        self.module.eval()
+
+    def _forward(self, x: Floats) -> list[Floats]:
+        """What enters each layer, and the logits."""
+        found = [x]
+        for k, (weights, bias) in enumerate(self.weights_of):
+            x = x @ weights.T
+            x += bias
+            if k < len(self.activations):
+                x = self.activations[k][0](x)
+            found.append(x)
+        return found
+
+    def _backward(self, entering: list[Floats], signal: Floats) -> None:
+        """Write the slopes of all parameters, given those by the logits."""
+        for k in range(len(self.weights_of) - 1, -1, -1):
+            of_weights, of_bias = self.slopes_of[k]
+            np.matmul(signal.T, entering[k], out=of_weights)
+            np.matmul(self.all_rows, signal, out=of_bias)
+            if k > 0:
+                signal = self.activations[k - 1][1](signal @ self.weights_of[k][0], entering[k])
+
+
+def _tanh(x: Floats) -> Floats:
+    """tanh(x) = 2 σ(2x) - 1, in place; torch's σ is three times as fast as either tanh."""
+    x *= 2
+    torch.sigmoid_(torch.from_numpy(x))
+    x *= 2
+    x -= 1
+    return x
+
+
+def _tanh_slope(signal: Floats, activation: Floats) -> Floats:
+    return signal - signal * np.square(activation)
+
+
+def _relu(x: Floats) -> Floats:
+    return np.maximum(x, 0, out=x)
+
+
+def _relu_slope(signal: Floats, activation: Floats) -> Floats:
+    return signal * (activation > 0)
+
+
+_ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Floats], Floats], Callable[[Floats, Floats], Floats]]] = {
+    nn.Tanh: (_tanh, _tanh_slope),
+    nn.ReLU: (_relu, _relu_slope),
+}
+
+
+def _hooks(module: nn.Module) -> bool:
+    """Whether somebody listens to a module, who would hear nothing here."""
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+
+
+class _Adam:
+    """Adam on one vector, in place (Kingma & Ba 2015; weight decay enters the slope, as in torch)."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, vector: Floats) -> None:
+        group = optimizer.param_groups[0]
+        self.vector = vector
+        self.lr, (self.beta1, self.beta2) = float(group["lr"]), group["betas"]
+        self.eps, self.decay = float(group["eps"]), float(group["weight_decay"])
+        self.first, self.second, self.t = np.zeros_like(vector), np.zeros_like(vector), 0
+
+    @staticmethod
+    def is_usual(optimizer: torch.optim.Optimizer) -> bool:
+        """Whether it is torch's Adam with no other options than step size, betas, eps and weight decay."""
+        groups, usual = optimizer.param_groups, ("lr", "betas", "eps", "weight_decay", "params")
+        plain = torch.optim.Adam([torch.zeros(1)]).param_groups[0]
+        return (
+            type(optimizer) is torch.optim.Adam
+            and len(groups) == 1
+            and all(groups[0].get(name) == value for name, value in plain.items() if name not in usual)
+        )
+
+    def step(self, slope: Floats) -> None:
+        self.t += 1
+        if self.decay:
+            slope = slope + np.float32(self.decay) * self.vector
+        self.first += np.float32(1 - self.beta1) * (slope - self.first)
+        self.second += np.float32(1 - self.beta2) * (np.square(slope) - self.second)
+        room = np.sqrt(self.second)
+        room *= np.float32(1 / np.sqrt(1 - self.beta2**self.t))
+        room += np.float32(self.eps)
+        np.divide(self.first, room, out=room)
+        room *= np.float32(self.lr / (1 - self.beta1**self.t))
+        self.vector -= room

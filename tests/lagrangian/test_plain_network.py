@@ -1,0 +1,97 @@
+"""A plain perceptron that is trained by hand is the one that automatic differentiation trains."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from skfairdp._networks import as_net, prepare_network
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian import LagrangianTraining, mlp, train_lagrangian
+from skfairdp.lagrangian._plain_network import PlainNetwork
+
+
+class Unknown(nn.Sequential):
+    """The same network with a forward pass of its own, which nobody writes out by hand."""
+
+    def forward(self, X):
+        return super().forward(X)
+
+
+def plain(n_features, n_classes, hidden, activation=nn.Tanh, kind=nn.Sequential):
+    layers = []
+    for size_in, size_out in zip((n_features, *hidden[:-1]), hidden, strict=True) if hidden else ():
+        layers += [nn.Linear(size_in, size_out), activation()]
+    return kind(*layers, nn.Linear(hidden[-1] if hidden else n_features, n_classes))
+
+
+def trained(module, notions, n_classes, *, options=None, **settings):
+    rng = np.random.default_rng(0)
+    groups = rng.integers(3, size=300)
+    X = rng.normal(size=(300, 4)) + groups[:, None]
+    y = np.digitize(X[:, 0] + rng.normal(size=300), np.linspace(0, 2, n_classes + 1)[1:-1])
+    network = prepare_network(as_net(module, owner="F-LD"), 4, n_classes, seed=0, owner="F-LD")
+    constraints, membership = FairnessConstraints(notions, y, n_classes), np.eye(3)[groups]
+    counts = np.stack([membership[constraints.row_cells == cell].sum(0) for cell in range(constraints.n_cells)], 1)
+
+    def violations(h):
+        found = np.zeros((3, constraints.n_cells, constraints.n_constraints))
+        for c in range(constraints.n_constraints):
+            for cell in range(constraints.n_cells):
+                here = constraints.cells[:, c] == cell
+                if here.any():
+                    found[:, cell, c] = membership[here].T @ (h[here, c] - h[here, c].mean())
+        return found
+
+    training = LagrangianTraining(
+        epochs=6, batch_size=32, lr=0.01, dual_steps=8, optimizer_options=options or {}, **settings
+    )
+    module, multipliers = train_lagrangian(
+        network, X, y, constraints, constraints.sizes(counts), training, violations=violations, membership=membership
+    )
+    return torch.cat([p.detach().flatten() for p in module.parameters()]).numpy(), multipliers
+
+
+@pytest.mark.parametrize(
+    ("notions", "n_classes", "hidden", "activation", "settings"),
+    [
+        (["demographic_parity"], 2, (8,), nn.Tanh, {}),
+        (["demographic_parity"], 3, (), nn.Tanh, {"violations": "probabilities"}),
+        (["equalized_odds"], 2, (6, 5), nn.ReLU, {"options": {"weight_decay": 0.02, "betas": (0.8, 0.99)}}),
+        (["accuracy_parity", "equalized_odds"], 3, (8,), nn.Tanh, {"average_last": 0.0}),
+    ],
+)
+def test_it_takes_the_same_steps(notions, n_classes, hidden, activation, settings):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        weights = plain(4, n_classes, hidden, activation)
+        by_autograd = plain(4, n_classes, hidden, activation, Unknown)
+    by_autograd.load_state_dict(weights.state_dict())
+    mine, multipliers = trained(weights, notions, n_classes, **settings)
+    other, others = trained(by_autograd, notions, n_classes, **settings)
+    assert np.abs(multipliers).max() > 0.1
+    np.testing.assert_allclose(multipliers, others, atol=2e-3)
+    np.testing.assert_allclose(mine, other, atol=2e-3)
+
+
+def fits(module, optimizer=None, notions=("demographic_parity",), X=None):
+    y = np.array([0, 1])
+    constraints = FairnessConstraints(notions, y, 2).of_labels(torch.from_numpy(y))
+    optimizer = torch.optim.Adam(module.parameters()) if optimizer is None else optimizer
+    return PlainNetwork.fits(module, torch.zeros(2, 4) if X is None else X, constraints, optimizer)
+
+
+def test_only_what_it_can_do_is_done_by_hand():
+    usual = plain(4, 2, (3,))
+    assert fits(usual) and fits(as_net(mlp((3, 2)), owner="F-LD").build(4, 2, 0)) and fits(plain(4, 2, (), nn.ReLU))
+    assert not fits(plain(4, 2, (3,), kind=Unknown)) and not fits(plain(4, 2, (3,), nn.Sigmoid))
+    assert not fits(nn.Sequential(nn.Linear(4, 3), nn.Dropout(), nn.Linear(3, 2)))
+    assert not fits(nn.Sequential(nn.Linear(4, 2, bias=False))) and not fits(nn.Linear(4, 2))
+    assert not fits(plain(4, 2, (3,)).double()) and not fits(usual, X=torch.zeros(2, 1, 4))
+    assert not fits(usual, notions=["generalized_demographic_parity"])
+    for other in (torch.optim.SGD(usual.parameters(), lr=0.1), torch.optim.Adam(usual.parameters(), amsgrad=True)):
+        assert not fits(usual, other)
+    frozen, heard = plain(4, 2, (3,)), plain(4, 2, (3,))
+    frozen[0].weight.requires_grad_(False)
+    heard[0].register_forward_hook(lambda *given: None)
+    assert not fits(frozen, torch.optim.Adam([frozen[2].weight])) and not fits(heard)
