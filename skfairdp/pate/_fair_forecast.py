@@ -28,6 +28,8 @@ class FairForecast:
         Noise on each count, where it is given.
     fair_parts : bool
         Whether teachers have to be fair, each on its own rows.
+    hard : bool, default=False
+        Whether winners are released, so that a student sees nothing but the rows asked about.
 
     Examples
     --------
@@ -42,13 +44,14 @@ class FairForecast:
     n_queries: int
     sigma: float | None
     fair_parts: bool
+    hard: bool = False
 
     @classmethod
     def of(cls, model: Any, n_rows: int, n_values: int, n_queries: int, *, fair_parts: bool) -> "FairForecast":
         """The forecast of a fit of an :class:`SFPATEClassifier` on so many rows."""
         given = None if model.n_teachers == "auto" else int(model.n_teachers)
         votes = VoteForecast(n_rows, n_values, model.epsilon, model.delta, given)
-        return cls(votes, n_queries, model.sigma, fair_parts)
+        return cls(votes, n_queries, model.sigma, fair_parts, model.voting == "gnmax")
 
     @property
     def n_teachers(self) -> int:
@@ -75,7 +78,13 @@ class FairForecast:
         """Whether nothing that is public speaks against it; one value leaves nothing to hold."""
         if self.votes.n_values < 2:
             return True
-        return self.noise <= FAIR_NOISE and not (self.fair_parts and self.rows_of_a_part < FAIR_PART)
+        small_parts = self.fair_parts and self.rows_of_a_part < FAIR_PART
+        return self.noise <= FAIR_NOISE and not small_parts and not self.asks_little
+
+    @property
+    def asks_little(self) -> bool:
+        """Whether a fair student sees too few rows for its rates to be those of others."""
+        return self.hard and not self.fair_parts and self.n_queries < FAIR_PART
 
     @property
     def enough_rows(self) -> int | None:
@@ -108,9 +117,17 @@ class FairForecast:
                 f"each of {self.n_teachers} teachers is fair on {self.rows_of_a_part} rows of its own, and on fewer "
                 f"than {FAIR_PART} that is chance"
             )
+        ways = []
+        if self.asks_little:
+            reasons.append(
+                f"the student is fair on the {self.n_queries} rows asked about, and on fewer than {FAIR_PART} that is "
+                "chance"
+            )
+            ways.append("voting='soft'")
         rows, epsilon = self.enough_rows, self.enough_epsilon
-        ways = [f"{rows:,} rows"] if rows is not None else []
+        ways += [f"{rows:,} rows"] if rows is not None else []
         ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
+        ways += [f"max_queries={FAIR_PART} or more"] if self.asks_little else []
         ways += ["another number of teachers"] if self.votes.n_teachers is not None else []
         ways += ["a smaller sigma"] if self.sigma is not None and self.noise > FAIR_NOISE else []
         enough = " or ".join(ways or ["more rows at a larger epsilon"])

@@ -117,8 +117,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     -----
     FairnessWarning
         By public numbers, before anything is spent: the votes are too noisy to hold any constraint, or fair teachers
-        have too few rows each; the message says how many rows, or which ε, would do. Or by the released votes a group
-        has too few rows to speak of.
+        have too few rows each, or winners are released on too few rows; the message says how many rows, or which ε,
+        would do. Or by the released votes a group has too few rows to speak of, or too much noise in its rates.
     UtilityWarning
         It is right less often than the most frequent class, by its labels, which are public.
 
@@ -233,7 +233,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
         plan, variant = self._plan(data), self._part
-        self._warn_of_noise(data, plan.n_queries)
+        forecast = self._forecast(data, plan.n_queries)
+        if not forecast.is_fair:
+            warn_caller(forecast.words(type(self).__name__), FairnessWarning)
         rng = public_generator(self.random_state)
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
 
@@ -244,7 +246,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.classes_, self.groups_ = data.classes, data.domain
         self.n_teachers_, self.n_queries_, self.query_indices_ = plan.n_teachers, len(queries), queries
         self.released_votes_, self.sigma_ = released.values, plan.sigma
-        self._released = Released.of(data, queries, released, n_values=variant._n_values(data))
+        self._released = Released.of(
+            data, queries, released, n_values=variant._n_values(data), doubted=not forecast.is_fair
+        )
         self._student_seed = int(rng.integers(2**31 - 1))
         with paid_votes():
             return self._learn()
@@ -300,14 +304,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     # ------------------------------------------------------------------ pieces
 
-    def _warn_of_noise(self, data: AttributeRows, n_queries: int) -> None:
-        """Say beforehand, from public numbers, that the votes are too noisy to be fair by."""
+    def _forecast(self, data: AttributeRows, n_queries: int) -> FairForecast:
+        """What the votes are going to hold, by public numbers."""
         variant = self._part
         n_values = variant._n_values(data)
         fair_parts = isinstance(variant, FairTeachers) and len(data.domain) > 1
-        forecast = FairForecast.of(self, len(data.X), n_values, n_queries, fair_parts=fair_parts)
-        if not forecast.is_fair:
-            warn_caller(forecast.words(type(self).__name__), FairnessWarning)
+        return FairForecast.of(self, len(data.X), n_values, n_queries, fair_parts=fair_parts)
 
     def _check(self) -> None:
         """Raise what can be said of the parameters before any row is read."""

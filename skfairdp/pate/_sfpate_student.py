@@ -1,5 +1,6 @@
 """Students of SF-PATE: what is learnt from released votes and public rows. All of it is post-processing."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ __all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]
 
 Array = NDArray[np.float64]
 FEW_ROWS = 10
+#: Noise in the rates of a group that is worth a word: gaps that were left on made-up tables were about as large.
+FAIR_RATE = 0.1
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Released:
     n_values : int
         Groups or classes that were voted on.
     center, scale : ndarray of shape (n_features,)
+    doubted : bool, default=False
+        Whether it was said beforehand that the votes cannot hold a constraint.
     """
 
     X: Array
@@ -54,13 +59,22 @@ class Released:
     n_values: int
     center: Array
     scale: Array
+    doubted: bool = False
 
     @classmethod
-    def of(cls, rows: AttributeRows, queries: NDArray[np.int64], votes: ReleasedVotes, *, n_values: int) -> "Released":
+    def of(
+        cls,
+        rows: AttributeRows,
+        queries: NDArray[np.int64],
+        votes: ReleasedVotes,
+        *,
+        n_values: int,
+        doubted: bool = False,
+    ) -> "Released":
         """All that a student may learn from: everything but the groups."""
         return cls(
             rows.X, rows.codes, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
-            rows.center, rows.scale,
+            rows.center, rows.scale, doubted,
         )  # fmt: skip
 
     def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
@@ -106,14 +120,7 @@ def fair_student(released: Released, learner: Any, default: Any, weight: float, 
     features = features_and_labels(released.X, released.y, released.n_classes)
     rows, membership = released.estimates(features)
     X, y = released.X[rows], released.y[rows]
-    least = float(membership.sum(axis=0).min())
-    if least < FEW_ROWS:
-        warn_caller(
-            f"By the released votes of SFPATEClassifier, one of the groups has about {least:.0f} of the {len(rows)} "
-            "rows that the student learns from: too few to say that its rates are those of the others. Ask about more "
-            "rows ('max_queries'), or join groups.",
-            FairnessWarning,
-        )
+    _warn_of_small_groups(released, membership)
     if learner is None:
         return _network(released, default, X, y, membership, weight, rng)
     # Whoever takes no weights gets groups drawn from them: their rates are right on average, those of the likeliest
@@ -125,6 +132,29 @@ def fair_student(released: Released, learner: Any, default: Any, weight: float, 
     if check_fair_learner(learner, "SFPATEClassifier"):
         given["group_weights"] = membership
     return seeded(learner, rng).fit(_unscale(released, X), y, **given)
+
+
+def _warn_of_small_groups(released: Released, membership: Array) -> None:
+    """Where the released votes know too little of a group; of noise only what was not said before the fit."""
+    n_rows, least = len(membership), float(membership.sum(axis=0).min())
+    if least < FEW_ROWS:
+        warn_caller(
+            f"By the released votes of SFPATEClassifier, one of the groups has about {least:.0f} of the {n_rows} "
+            "rows that the student learns from: too few to say that its rates are those of the others. Ask about more "
+            "rows ('max_queries'), or join groups.",
+            FairnessWarning,
+        )
+        return
+    share = least / n_rows
+    noise = released.noise_std / (math.sqrt(max(1, len(released.queries))) * share)
+    if noise > FAIR_RATE and not released.doubted:
+        warn_caller(
+            f"By the released votes of SFPATEClassifier, the smallest group has a share of about {share:.2f}, and "
+            f"noise in its rates a standard deviation of {noise:.2g}: about as much of a gap may be left. "
+            f"{noise / FAIR_RATE:.1f} times the epsilon would do at least, or join groups. PFLDClassifier has the same "
+            "guarantee and less noise.",
+            FairnessWarning,
+        )
 
 
 def plain_student(released: Released, learner: Any, default: Any, weight: float, rng: np.random.Generator) -> Any:

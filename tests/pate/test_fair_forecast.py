@@ -67,6 +67,23 @@ def test_a_given_number_of_teachers_counts_and_one_value_needs_no_votes():
     assert forecast(20, n_values=1, fair_parts=True).is_fair
 
 
+def test_winners_on_few_rows_are_not_enough_and_on_many_are():
+    votes = VoteForecast(50_000, 2, epsilon=1.0, delta=1e-5)
+    few, many = (FairForecast(votes, n, None, fair_parts=False, hard=True) for n in (200, FAIR_PART))
+    assert many.is_fair and not few.is_fair and few.enough_rows is None
+    assert f"Voting='soft' or max_queries={FAIR_PART} or more would do" in few.words("SFPATEClassifier")
+
+
+def test_a_small_group_is_told_of_by_the_released_votes_where_nothing_was_said_before():
+    X, y, groups = table(12_000, 3)
+    rare = np.flatnonzero(groups)[::8]  # one row in nine
+    kept = np.sort(np.concatenate([np.flatnonzero(groups == 0), rare]))
+    given = {"epsilon": 0.7, "classes": [0, 1], "groups": [0, 1], "fair_estimator": QUICK, "random_state": 0}
+    with recording_noise(entropy=0), pytest.warns(FairnessWarning, match="the smallest group has a share") as caught:
+        SFPATEClassifier(**given).fit(X[kept], y[kept], sensitive_features=groups[kept])
+    assert not told(caught)
+
+
 @pytest.mark.parametrize("settings", [{}, {"variant": "teacher"}, {"voting": "gnmax"}, {"sigma": 1e4}])
 def test_it_is_said_before_anything_is_spent(settings):
     """Whatever the budget says afterwards: here it refuses every charge."""
