@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from skfairdp._rows import KeyedRows, RowSource, opened
+from skfairdp._rows import KeyedRows, RowSource, gathered, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
@@ -51,6 +51,7 @@ __all__ = [
     "read_table",
     "read_training",
     "read_unprotected",
+    "refuse_chunks",
 ]
 
 #: Squares of larger numbers are not finite.
@@ -179,6 +180,7 @@ def read_training(
         On unusable input. No message holds a private value or count.
     """
     reads, owner = PublicReads(), _name(estimator)
+    refuse_chunks(owner, X=X, y=y, sensitive_features=sensitive_features)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
     own = None
@@ -255,6 +257,30 @@ def read_any_training(
     shape = source.n_rows, data.X.shape[1]
     blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])
     return replace(data, X=blank[0], y=blank[1], groups=None if data.groups is None else blank[1], source=source)
+
+
+def refuse_chunks(owner: str, **arguments: Any) -> None:
+    """Refuse rows that do not lie in memory where they are all needed there, and say what to pass instead.
+
+    Parameters
+    ----------
+    owner : str
+    **arguments : object
+        Arguments of ``fit``, by name.
+
+    Raises
+    ------
+    ValueError
+        One of them is a file, a query, a table of a cluster or a function.
+    """
+    for name, given in arguments.items():
+        way = gathered(given)
+        if way is not None:
+            raise ValueError(
+                f"{owner} needs its rows in memory, and {name} is an object of type {type(given).__name__}, which is "
+                f"read in chunks. Pass {way.replace('X', name)}. PATEClassifier, FairPATEClassifier, "
+                "FairDPSGDClassifier and PFGuardGenerator read chunks."
+            )
 
 
 def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:

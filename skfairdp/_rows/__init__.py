@@ -1,7 +1,18 @@
 """Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
 
 from skfairdp._rows._keyed import KeyedRows, row_hashes
-from skfairdp._rows._source import Chunk, RowSource, opened
+from skfairdp._rows._source import Chunk, RowSource, gathered, opened
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
 
-__all__ = ["HELD", "Chunk", "KeyedRows", "RowSource", "Spill", "check_free_disk", "opened", "row_hashes", "stored"]
+__all__ = [
+    "HELD",
+    "Chunk",
+    "KeyedRows",
+    "RowSource",
+    "Spill",
+    "check_free_disk",
+    "gathered",
+    "opened",
+    "row_hashes",
+    "stored",
+]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skfairdp._rows._spill import Spill
 from skfairdp.utils import progress_bar
 
-__all__ = ["Chunk", "RowSource", "Split", "made_by_threads", "opened", "summed"]
+__all__ = ["Chunk", "RowSource", "Split", "gathered", "made_by_threads", "opened", "summed"]
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
@@ -193,3 +193,29 @@ def opened(X: Any) -> RowSource | None:
 
         return ChunkRows(X)
     return None
+
+
+def gathered(X: Any) -> str | None:
+    """How to make a DataFrame of what :func:`opened` opens; None for what is in memory already. Nothing is opened.
+
+    Parameters
+    ----------
+    X : object
+
+    Examples
+    --------
+    >>> from skfairdp._rows import gathered
+    >>> gathered("rows.parquet"), gathered([[1.0]])
+    ('pandas.read_parquet(X)', None)
+    """
+    kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
+    ways = {
+        "pandas.read_parquet(X)": isinstance(X, str | Path),
+        "X.to_table().to_pandas()": package == "pyarrow" and kind.endswith("Dataset"),
+        "X.collect()": package == "polars" and kind == "LazyFrame",
+        "X.compute()": package in ("dask", "dask_expr"),
+        "X.toPandas()": package == "pyspark",
+        "the rows without their keys": kind == "KeyedRows" or isinstance(X, RowSource),
+        "pandas.concat(X())": callable(X) and not isinstance(X, type),
+    }
+    return next((way for way, is_it in ways.items() if is_it), None)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SpendsPrivacy
-from skfairdp._inputs import read_private_groups
+from skfairdp._inputs import read_private_groups, refuse_chunks
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
 from skfairdp.schema import Schema
@@ -138,6 +138,7 @@ class GroupRandomizer(SpendsPrivacy):
             A Series, with the index of the input, where that was a Series or DataFrame.
         """
         self._validate_params()
+        refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
         reads = PublicReads()

@@ -65,6 +65,7 @@ class PlainNetwork(OneNetwork):
 
     # ------------------------------------------------------------------ dual
 
+    @np.errstate(all="ignore")  # torch says nothing of overflow either
     def scores(self) -> NDArray[np.float64]:
         """The scores h of all rows that multipliers follow."""
         parts = (self.rows[start : start + _CHUNK] for start in range(0, len(self.rows), _CHUNK))
@@ -85,6 +86,7 @@ class PlainNetwork(OneNetwork):
 
     # ------------------------------------------------------------------ primal
 
+    @np.errstate(all="ignore")
     def step(self, t: int) -> None:
         """One step of Adam on a batch."""
         rows = next(self.batches).numpy()

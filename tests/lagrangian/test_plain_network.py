@@ -7,8 +7,9 @@ from torch import nn
 
 from skfairdp._networks import as_net, prepare_network
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian import LagrangianTraining, mlp, train_lagrangian
+from skfairdp.lagrangian import LagrangianTraining, PFLDClassifier, mlp, train_lagrangian
 from skfairdp.lagrangian._plain_network import PlainNetwork
+from tests._tools.sources import recording_noise
 
 
 class Unknown(nn.Sequential):
@@ -72,6 +73,14 @@ def test_it_takes_the_same_steps(notions, n_classes, hidden, activation, setting
     assert np.abs(multipliers).max() > 0.1
     np.testing.assert_allclose(multipliers, others, atol=2e-3)
     np.testing.assert_allclose(mine, other, atol=2e-3)
+
+
+def test_numbers_that_overflow_are_no_warning():
+    X = np.full((40, 2), 3e38) * np.array([1.0, -1.0])
+    y, groups = np.arange(40) % 2, np.arange(40) % 2
+    model = PFLDClassifier(net=mlp((3,), max_epochs=1, batch_size=8), dual_steps=2, classes=[0, 1], groups=[0, 1])
+    with recording_noise(0):
+        assert model.fit(X, y, sensitive_features=groups).predict(X).shape == (40,)
 
 
 def fits(module, optimizer=None, notions=("demographic_parity",), X=None):
