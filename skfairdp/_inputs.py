@@ -180,19 +180,18 @@ def read_training(
         On unusable input. No message holds a private value or count.
     """
     reads, owner = PublicReads(), _name(estimator)
-    refuse_chunks(owner, X=X, y=y, sensitive_features=sensitive_features)
+    if not isinstance(X, np.ndarray | pd.DataFrame):
+        refuse_chunks(owner, X=X)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
-    own = None
-    if X_public is None or isinstance(X_public, SyntheticRows):
-        own = _own_rows(estimator, X_public, sensitive_features_public, public_rows)
+    none_given = X_public is None or isinstance(X_public, SyntheticRows)
+    own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
     if own is not None:
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
     table = read_table(estimator, X, reads, with_groups=groups == "private")
-    only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
-    if only_groups:
+    if only_groups := protects == Protects.SENSITIVE_ATTRIBUTE:
         _check_public_table(table, X, y, sensitive_features, owner)
     classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
     if groups == "private":

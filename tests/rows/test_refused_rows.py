@@ -39,11 +39,9 @@ def test_rows_in_chunks_are_refused_before_anything_is_spent(estimator, kind, tm
     assert not ledger.entries
 
 
-def test_groups_in_chunks_are_refused_by_the_randomizer_and_by_fits():
+def test_groups_in_chunks_are_refused_by_the_randomizer():
     with pytest.raises(ValueError, match=r"Pass pandas\.concat\(sensitive_features\(\)\)"):
         GroupRandomizer(groups=["f", "m"]).release(lambda: [FRAME["sex"]])
-    with pytest.raises(ValueError, match="y is an object of type function"):
-        PFLDClassifier(groups=["f", "m"]).fit(FRAME[["a"]], lambda: FRAME["a"], sensitive_features=FRAME["sex"])
 
 
 def test_frames_in_memory_are_none_of_these():
