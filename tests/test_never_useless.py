@@ -1,13 +1,16 @@
 """On small tables no private classifier is worse than the most frequent class; a warning says where none is better."""
 
+import math
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, SyntheticDataClassifier
+from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, SyntheticDataClassifier, SyntheticRows
+from skfairdp._forecast import HOPELESS
 from skfairdp.exceptions import UtilityWarning
+from skfairdp.privacy import epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
 
 RATES = {2: [0.76, 0.24], 3: [0.55, 0.3, 0.15]}
@@ -116,3 +119,20 @@ def test_what_is_told_to_be_enough_is_enough():
     assert 800 <= rows <= 10_000
     lost, _ = lost_and_told(pate, rows, 2, 0.5, seed=1)
     assert lost <= ALLOWED
+
+
+@pytest.mark.parametrize(("own_rows", "share"), [(None, 0.9), (SyntheticRows(), 0.45)])
+def test_where_no_vote_is_heard_the_budget_goes_to_naming_the_most_frequent_class(own_rows, share):
+    X, y, groups = table(150, 3, 8, seed=0)
+    model = FairPATEClassifier(epsilon=0.5, classes=range(3), groups=[0, 1], public_data=own_rows)
+    plan = model._plan(model._read(X[:150], y[:150], sensitive_features=groups[:150]))
+    assert plan.forecast.noise > HOPELESS
+    assert 2 / plan.counts.sigma**2 >= share * gdp_mu(0.5, 1e-5) ** 2  # rows that were asked for keep their half
+    assert epsilon_of(plan.event, 1e-5) <= 0.5
+
+
+def test_where_votes_are_heard_rows_keep_their_half():
+    X, y, groups = table(2000, 2, 8, seed=0)
+    model = FairPATEClassifier(epsilon=1.0, classes=range(2), groups=[0, 1])
+    plan = model._plan(model._read(X[:2000], y[:2000], sensitive_features=groups[:2000]))
+    assert plan.rows.mu == pytest.approx(math.sqrt(0.5) * gdp_mu(1.0, 1e-5))

@@ -9,7 +9,7 @@ import numpy as np
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._rows import check_free_disk
-from skfairdp._tables import SampledRows, SyntheticRowsPlan, schema_columns
+from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import (
     LogisticTeachers,
     bytes_on_disk,
@@ -126,8 +126,10 @@ class AsksForVotes:
         owner: Any = self
         voting, n_classes, rows = owner._parts()["voting"], len(data.classes), None
         schema = getattr(owner, "schema", None)
-        if data.own_rows is not None:
-            rows = data.own_rows.plan(
+        n_teachers = count_teachers(self, len(data.X), n_classes, data.share_for_votes)
+        own, counts, forecast = _beside_votes(owner, data, voting, n_teachers)
+        if own is not None:
+            rows = own.plan(
                 n_rows=len(data.X),
                 n_features=data.X.shape[1],
                 n_groups=1 if data.domain is None else len(data.domain),
@@ -139,11 +141,6 @@ class AsksForVotes:
             data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
         most = voting.usual_queries if owner.max_queries is None else owner.max_queries
         n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
-        n_teachers = count_teachers(self, len(data.X), n_classes, data.share_for_votes)
-        forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, data.share_for_votes)
-        counts = None
-        if owner.n_teachers == "auto":
-            counts, forecast = plan_counts(replace(forecast, n_teachers=None), voting, owner.noise)
         look = None
         looks = isinstance(voting, SoftVoting) and counts is None and n_classes > 1
         if rows is not None and data.domain is not None and looks:
@@ -197,7 +194,30 @@ class AsksForVotes:
 # ---------------------------------------------------------------------- public numbers, and who teaches
 
 
-def plan_counts(forecast: VoteForecast, voting: Any, noise: str) -> tuple[NoisyVotes | None, VoteForecast]:
+def _beside_votes(
+    owner: Any, data: TrainingData, voting: Any, n_teachers: int
+) -> tuple[SyntheticRows | None, NoisyVotes | None, VoteForecast]:
+    """Rows of one's own, counts of the classes, and what both leave the votes.
+
+    Where no vote is going to be heard, all that can be got right is the most frequent class: rows that nobody has asked
+    for get what is left beside its counts.
+    """
+    own, forecast = data.own_rows, VoteForecast(
+        len(data.X), len(data.classes), owner.epsilon, owner.delta, n_teachers, data.share_for_votes
+    )  # fmt: skip
+    if owner.n_teachers != "auto":
+        return own, None, forecast
+    usual = replace(forecast, n_teachers=None)
+    counts, forecast = plan_counts(usual, voting, owner.noise)
+    if own is not None and owner.public_data is None and counts is not None and forecast.noise > HOPELESS:
+        own = SyntheticRows(budget_share=1 - ALL_BUT)
+        counts, forecast = plan_counts(replace(usual, share=ALL_BUT), voting, owner.noise, hopeless=True)
+    return own, counts, forecast
+
+
+def plan_counts(
+    forecast: VoteForecast, voting: Any, noise: str, *, hopeless: bool = False
+) -> tuple[NoisyVotes | None, VoteForecast]:
     """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
 
     Votes on public or sampled rows cannot name it: those rows may be others than the private ones.
@@ -212,7 +232,7 @@ def plan_counts(forecast: VoteForecast, voting: Any, noise: str) -> tuple[NoisyV
     moved = moved_by_one(forecast.n_values)
     wanted = (moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
-    share = ALL_BUT if counted.noise > HOPELESS else wanted  # then votes decide nothing
+    share = ALL_BUT if hopeless or counted.noise > HOPELESS else wanted  # then votes decide nothing
     sigma = moved / (math.sqrt(share) * forecast.mu)
     relation = NeighboringRelation.REPLACE_ONE
     counts = NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
