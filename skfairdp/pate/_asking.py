@@ -127,7 +127,11 @@ class AsksForVotes:
         voting, n_classes, rows = owner._parts()["voting"], len(data.classes), None
         schema = getattr(owner, "schema", None)
         n_teachers = count_teachers(self, len(data.X), n_classes, data.share_for_votes)
-        own, counts, forecast = _beside_votes(owner, data, voting, n_teachers)
+        forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, data.share_for_votes)
+        own, counts = data.own_rows, None
+        if owner.n_teachers == "auto":
+            usual = replace(forecast, n_teachers=None)
+            counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
         if own is not None:
             rows = own.plan(
                 n_rows=len(data.X),
@@ -194,49 +198,34 @@ class AsksForVotes:
 # ---------------------------------------------------------------------- public numbers, and who teaches
 
 
-def _beside_votes(
-    owner: Any, data: TrainingData, voting: Any, n_teachers: int
-) -> tuple[SyntheticRows | None, NoisyVotes | None, VoteForecast]:
-    """Rows of one's own, counts of the classes, and what both leave the votes.
-
-    Where no vote is going to be heard, all that can be got right is the most frequent class: rows that nobody has asked
-    for get what is left beside its counts.
-    """
-    own, forecast = data.own_rows, VoteForecast(
-        len(data.X), len(data.classes), owner.epsilon, owner.delta, n_teachers, data.share_for_votes
-    )  # fmt: skip
-    if owner.n_teachers != "auto":
-        return own, None, forecast
-    usual = replace(forecast, n_teachers=None)
-    counts, forecast = plan_counts(usual, voting, owner.noise)
-    if own is not None and owner.public_data is None and counts is not None and forecast.noise > HOPELESS:
-        own = SyntheticRows(budget_share=1 - ALL_BUT)
-        counts, forecast = plan_counts(replace(usual, share=ALL_BUT), voting, owner.noise, hopeless=True)
-    return own, counts, forecast
-
-
 def plan_counts(
-    forecast: VoteForecast, voting: Any, noise: str, *, hopeless: bool = False
-) -> tuple[NoisyVotes | None, VoteForecast]:
+    forecast: VoteForecast, voting: Any, noise: str, own: SyntheticRows | None = None, *, unasked: bool = False
+) -> tuple[NoisyVotes | None, VoteForecast, SyntheticRows | None]:
     """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
 
     Votes on public or sampled rows cannot name it: those rows may be others than the private ones.
 
     A wrong answer costs at most about a third of the noise in accuracy: where it is likely, the classes are about as
-    frequent. Counts of rows need far less of the budget for it than votes, as there are more rows than teachers.
+    frequent. Counts of rows need far less of the budget for it than votes, as there are more rows than teachers. Where
+    no vote is going to be heard it is all that can be got right: they then get nearly everything, and rows of one's own
+    that nobody has asked for what is left.
     """
     given = any(getattr(voting, name, None) is not None for name in ("sigma", "sigma_threshold"))
     # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
     if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= CLEAR:
-        return None, forecast
+        return None, forecast, own
     moved = moved_by_one(forecast.n_values)
     wanted = (moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
-    share = ALL_BUT if hopeless or counted.noise > HOPELESS else wanted  # then votes decide nothing
+    share = wanted
+    if counted.noise > HOPELESS:  # votes decide nothing
+        share = ALL_BUT
+        if own is not None and unasked:
+            own, forecast = SyntheticRows(budget_share=1 - ALL_BUT), replace(forecast, share=ALL_BUT)
     sigma = moved / (math.sqrt(share) * forecast.mu)
     relation = NeighboringRelation.REPLACE_ONE
     counts = NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
-    return counts, replace(forecast, share=forecast.share * (1 - share))
+    return counts, replace(forecast, share=forecast.share * (1 - share)), own
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0) -> int:
