@@ -83,7 +83,7 @@ def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
 
 def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():
     for forecast in (VoteForecast(n, k, e, 1e-5) for n in (150, 1000, 5000) for k in (1, 2, 4) for e in (0.5, 1, 4)):
-        counts, left = plan_counts(forecast, SoftVoting(), "gaussian")
+        counts, left, _ = plan_counts(forecast, SoftVoting(), "gaussian")
         assert (counts is not None) == (forecast.n_values > 1 and forecast.noise > CLEAR)
         if counts is None:
             assert left == forecast
