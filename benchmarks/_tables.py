@@ -521,6 +521,22 @@ def pfld_speed(record: Record) -> str:
     return table(["layers", "batch", "groups", "plain, s", *names, "paper: F-LD", "paper: PF-LD"], rows)
 
 
+def pfld_reduction(record: Record) -> str:
+    """PF-LD over a reduction along one multiplier: seconds, and what comes of it."""
+    ours, other = (name for name in record["rows"][0] if name in ("PF-LD", "reduction on debiased groups"))
+    rows = [
+        [
+            row["data"],
+            f"{row['n_rows']:,}",
+            f"{row['ratio']:.1f}",
+            *(value(row[method][name]) for method in (ours, other) for name in ("accuracy", "gap")),
+        ]
+        for row in record["rows"]
+    ]
+    headers = ["data", "rows", "ratio", "PF-LD: accuracy", "gap", "reduction: accuracy", "gap"]
+    return table(headers, rows)
+
+
 def pfguard_speed(record: Record) -> str:
     """The generator's large sample, one step of its networks, and what fair batches cost."""
     one = record["large_sample"]
