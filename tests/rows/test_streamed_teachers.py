@@ -240,7 +240,7 @@ def test_private_rows_are_not_taken_for_public_ones():
 
 
 def test_estimators_that_learn_in_memory_say_so():
-    with pytest.raises(ValueError, match="must be a DataFrame"):
+    with pytest.raises(ValueError, match="PFLDClassifier needs its rows in memory"):
         PFLDClassifier(schema=SCHEMA).fit(chunked(table()))
 
 
