@@ -1,12 +1,15 @@
 """The source of noise that tests listen to tells what was released, and changes nothing (tests/_tools/sources.py)."""
 
 import math
+import multiprocessing
+import os
 
 import numpy as np
 import pytest
 
 from skfairdp import PATEClassifier, RandomizedResponseClassifier
 from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes, RandomizedResponse
+from tests._tools.entropy import named_entropy
 from tests._tools.sources import ChosenNoise, RecordingNoise, UnitNoise, ZeroNoise, fixed_entropy, recording_noise
 
 VOTES_2 = NoisyVotes(3.0, n_teachers=9, n_classes=2)
@@ -125,3 +128,50 @@ def test_every_fit_inside_is_heard_and_its_own_seed_still_counts(rows):
     with pytest.warns(match="noise_seed"):
         plain = seeded.fit(rows.X, rows.y, X_public=rows.public).released_votes_
     np.testing.assert_array_equal(heard, plain)
+
+
+# ---- noise that nobody chose -----------------------------------------------------------------------------------
+def secrets():
+    source = NoiseSource()
+    return [*source.words(2).tolist(), source.below(10**9), np.random.rand()]  # noqa: NPY002
+
+
+@pytest.fixture(scope="module")
+def drawn_before():
+    return secrets()
+
+
+def test_a_tests_secret_noise_follows_from_its_name_alone(request, drawn_before):
+    first, second = secrets(), secrets()
+    with named_entropy(request.node.nodeid):
+        assert [secrets(), secrets()] == [first, second] and first[0] != second[0]
+    with named_entropy("another test"):
+        assert secrets()[0] not in (first[0], drawn_before[0])
+    module = request.node.nodeid.partition("::")[0]
+    with named_entropy(f"{module} drawn_before 0"):
+        assert secrets() == drawn_before
+
+
+def test_the_stream_of_a_test_goes_on_behind_another():
+    with named_entropy("outer"):
+        expected = [NoiseSource().below(10**9) for _ in range(2)]
+    with named_entropy("outer"):
+        first = NoiseSource().below(10**9)
+        with named_entropy("inner"):
+            NoiseSource().below(10**9)
+        assert [first, NoiseSource().below(10**9)] == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_forked_children_do_not_share_a_stream():
+    def tell(pipe):
+        pipe.send(NoiseSource().below(10**9))
+
+    context, told = multiprocessing.get_context("fork"), []
+    for _ in range(2):
+        ours, theirs = context.Pipe()
+        child = context.Process(target=tell, args=(theirs,))
+        child.start()
+        told.append(ours.recv())
+        child.join()
+    assert told[0] != told[1]
