@@ -112,7 +112,7 @@ def test_three_classes_of_four_thousand_rows_are_learned():
 def test_what_is_told_to_be_enough_is_enough():
     """The rows that the warning of a hopeless fit names do carry the task."""
     X, y, _ = table(400 + 200, 2, 8, seed=1)
-    with pytest.warns(UtilityWarning) as told:
+    with recording_noise(entropy=0), pytest.warns(UtilityWarning) as told:
         PATEClassifier(epsilon=0.5, classes=[0, 1], random_state=0).fit(X[:400], y[:400], X_public=X[400:600])
     words = str(told[0].message).replace(",", "").split()
     rows = int(words[words.index("private", words.index("About")) - 1])

@@ -182,7 +182,13 @@ def _schema_of(
     """A schema that the rows pay for; or the given one, without a number of rows, which would be that of all rows."""
     if not isinstance(schema, Schema):
         share = _SCHEMA_SHARE
-        return Schema.release(learned, epsilon=share * epsilon, delta=share * delta, known=schema, **roles)
+        found = Schema.release(learned, epsilon=share * epsilon, delta=share * delta, known=schema, **roles)
+        if min(len(found.classes or ()), len(found.group_values or ())) < 2:
+            raise ValueError(
+                "One value only of label or groups was found: there is nothing to learn or to compare, so no more is "
+                "spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
+            )
+        return found
     if schema.n_rows is None:
         return schema
     part = Schema(schema.columns, label=schema.label, groups=schema.groups)

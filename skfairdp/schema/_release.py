@@ -413,10 +413,10 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str,
     described = {name: columns[name] for name in roles}
     alone = [name for name, one in described.items() if isinstance(one, Category) and len(one.values) == 1]
     if alone:
-        raise ValueError(
+        warn_caller(
             f"Schema.release found one value only in {alone}, which is the label or a group: the others are too rare "
-            "for this epsilon, and nothing can be learned from one. What was spent is spent. Raise epsilon, or say "
-            "what you know: known={'name': Category([...])}."
+            "for this epsilon, and nothing can be learned from one. Raise epsilon, or say what you know: "
+            "known={'name': Category([...])}."
         )
     if absent:
         warn_caller(

@@ -234,6 +234,13 @@ def test_accuracies_lie_within_the_error_that_is_stated():
     assert np.mean(errors) < 0.1
 
 
+def test_one_class_found_ends_the_sweep_before_models_are_paid_for():
+    with recording_noise(entropy=0) as record, pytest.raises(ValueError, match="nothing to learn or to compare"):
+        swept(TABLE.assign(rich="yes"), epsilons=[3.0])
+    assert {type(release.mechanism) for release in record.releases} == {GaussianMechanism, CommonValues}
+    assert all(np.ndim(release.private[0]) < 2 for release in record.releases)
+
+
 def test_one_group_that_the_noise_leaves_has_no_gap(capsys):
     from skfairdp.__main__ import _report
 

@@ -189,21 +189,20 @@ def test_label_and_groups_have_half_of_the_budget_where_they_are_fewer_than_the_
 
 
 @pytest.mark.parametrize("role", ["label", "groups"])
-def test_a_label_or_group_of_which_one_value_is_found_is_an_error_and_paid_for(role):
+def test_a_label_or_group_of_which_one_value_is_found_is_told(role):
     rare = np.where(np.arange(N) < 20, "rare", "common")
     rows = pd.DataFrame({"x": np.arange(N) % 7, "a": np.arange(N) % 2, "b": rare})
     roles = {"label": "b", "groups": "a"} if role == "label" else {"label": "a", "groups": "b"}
-    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
     with (
         recording_noise(entropy=0),
-        pytest.raises(ValueError, match=r"one value only in \['b'\], which is the label or"),
+        pytest.warns(UserWarning, match=r"one value only in \['b'\], which is the label or"),
     ):
-        Schema.release(rows, epsilon=0.5, ledger=ledger, **roles)
-    assert len(ledger.entries) == 1
-    known = {"b": Category(["common", "rare"])}
-    assert Schema.release(rows, epsilon=0.5, known=known, ledger=ledger, **roles).columns["b"].values == (
-        "common", "rare",
-    )  # fmt: skip
+        found = Schema.release(rows, epsilon=0.5, **roles)
+    assert found.columns["b"] == Category(["common"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = {"b": Category(["common", "rare"])}
+        assert Schema.release(rows, epsilon=0.5, known=known, **roles).columns["b"].values == ("common", "rare")
 
 
 def test_a_template_with_nulls_is_what_is_known(tmp_path):
