@@ -215,7 +215,8 @@ PACKAGE = Path(skfairdp.__file__).parent
 READING = {
     "_inputs.py": (
         r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows|"
-        r"estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|(un)?named"  # columns are public
+        r"estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|(un)?named|"  # columns are public
+        r"name|type\(given\)\.__name__|way\.replace\('X', name\)"  # an argument, and what kind of object it is
     ),
     "schema/_raw_table.py": (  # of the schema, and of public rows
         r"owner|self\.owner|name|type\(schema\)\.__name__|', '\.join\(map\(repr, twice\)\)|len\(wrong\)|"
