@@ -106,7 +106,11 @@ def main() -> None:
                 "ratio": float(np.median([pair[OURS]["seconds"] / pair[REDUCTION]["seconds"] for pair in pairs])),
             }
         )
-        print(rows[-1], flush=True)
+        if len(rows) == 1:
+            print(f"{'data':14} {'method':30} {'seconds':>8} {'accuracy':>9} {'gap':>6}")
+        for method in (OURS, REDUCTION):
+            seconds, accuracy, gap = (rows[-1][method][name]["mean"] for name in ("seconds", "accuracy", "gap"))
+            print(f"{rows[-1]['data']:14} {method:30} {seconds:8.2f} {accuracy:9.3f} {gap:6.3f}", flush=True)
         common.save(arguments, epsilon=EPSILON, to_reach={"ratio": 5.0}, rows=rows)
 
 
