@@ -25,7 +25,7 @@ from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 
 DELTA = 1e-5
 CONFIDENCE = 0.95  # of all lower bounds together
-N_ROWS, N_FEATURES, CLIP = 20, 4, 0.5
+N_ROWS, N_FEATURES, CLIP = 40, 4, 0.5  # rows enough that the network is not judged hopeless, and looked at again
 CANARY = 1000.0  # its gradient is clipped whatever the weights, and all of it lies in the weights of its feature
 SLOW = 1e-6  # a step size, and so the attacker's choice, at which the weights stay where that is so
 
