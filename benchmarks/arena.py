@@ -7,8 +7,9 @@
 70 % of the rows are private, 5 % are public without their labels, 25 % are for measuring; splits are by position. Every
 method reads the table by its schema. Four competitions: without public rows or with them, and without the group at
 prediction or with it; who needs less may enter where more is given. Ours have default parameters, rivals the best of
-several settings. DP-EBM and error-parity live in an environment of their own (python -m venv peers;
-peers/bin/pip install interpret-core error-parity; --peers-python peers/bin/python) and are left out without it.
+several settings. RaCO-DP and DP-FERMI are restated from their papers. DP-EBM and error-parity live in an environment of
+their own (python -m venv peers; peers/bin/pip install interpret-core error-parity; --peers-python peers/bin/python) and
+are left out without it.
 
 What was measured lies in a CSV file beside the JSON file, and is not measured again unless the package has changed.
 """
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import _arena_ours
+import _arena_papers
 import _arena_rivals
 import _arena_verdicts as verdicts
 import _common as common
@@ -32,6 +34,8 @@ EPSILONS = (0.5, 1.0, 3.0)
 SETS = ("adult", "adult-race", "bank", "credit", "parkinsons")
 #: What tells one piece of work from another.
 WORK = ("data", "epsilon", "constraint", "seed", "unit")
+#: All that is done for a task with privacy.
+UNITS = (*_arena_ours.UNITS, *_arena_rivals.UNITS, *_arena_papers.UNITS)
 #: How many digits of a figure are kept.
 DIGITS = 6
 #: Said of work that a method does not do for this constraint, or without the peers' interpreter.
@@ -61,7 +65,12 @@ def main() -> None:
         worst_gap=WORST_GAP,
         sets=sizes(known),
         peers=_arena_rivals.peer_versions(arguments.peers_python),
-        settings={"Opacus": _arena_rivals.OPACUS, "DP-EBM": _arena_rivals.EBM},
+        settings={
+            "Opacus": _arena_rivals.OPACUS,
+            "DP-EBM": _arena_rivals.EBM,
+            "RaCO-DP": _arena_papers.RACO,
+            "DP-FERMI": _arena_papers.FERMI,
+        },
         competitions=found,
         single=verdicts.single_estimators(found) if found else [],
         goals=verdicts.goals(known),
@@ -107,7 +116,7 @@ def tasks_of(arguments: argparse.Namespace) -> Iterator[tuple[str, Task]]:
 
 def units_of(task: Task, names: list[str] | None) -> list[Unit]:
     """What is to be done for a task; a task without privacy is the reference."""
-    units = (_arena_rivals.REFERENCE,) if task.epsilon is None else (*_arena_ours.UNITS, *_arena_rivals.UNITS)
+    units = (_arena_rivals.REFERENCE,) if task.epsilon is None else UNITS
     return [unit for unit in units if names is None or unit.name in names or task.epsilon is None]
 
 
@@ -135,7 +144,7 @@ def done(work: dict[str, Any], unit: Unit, task: Task) -> list[dict[str, Any]]:
 
 def whole(points: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
     """Points of tasks of which no work is left to be done: who is not there yet must not be beaten."""
-    asked = {unit.name for unit in (*_arena_ours.UNITS, *_arena_rivals.UNITS) if names is None or unit.name in names}
+    asked = {unit.name for unit in UNITS if names is None or unit.name in names}
     found: dict[tuple[Any, ...], set[str]] = {}
     for point in points:
         found.setdefault(tuple(point[name] for name in WORK[:-1]), set()).add(point["unit"])
