@@ -2,6 +2,7 @@
 
     python benchmarks/arena.py                                     # five data sets, ε = 0.5, 1 and 3
     python benchmarks/arena.py --data bank --epsilons 1 --seeds 1
+    python benchmarks/arena.py --constraints equalized_odds --epsilons 1
     python benchmarks/arena.py --table my.csv --schema my.yaml --label y --group g
 
 70 % of the rows are private, 5 % are public without their labels, 25 % are for measuring; splits are by position. Every
@@ -98,6 +99,8 @@ def parsed() -> argparse.Namespace:
         if not arguments.schema:
             parser.error("--table needs --schema: what is public about it (python -m skfairdp schema FILE)")
         arguments.name = f"arena_{Path(arguments.table).name.partition('.')[0]}"
+    elif arguments.constraints != ["demographic_parity"]:  # a file of its own, and a section of its own on the page
+        arguments.name = "_".join(["arena", *arguments.constraints])
     if arguments.quick:
         arguments.epsilons = arguments.epsilons[:1]
     return arguments
