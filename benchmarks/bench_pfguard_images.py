@@ -170,9 +170,7 @@ def subgroup_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
         known = settings["groups"] is not None
         pixels = settings["backend"] == "marginals"
         started = time.perf_counter()
-        generator = PFGuardGenerator(
-            delta=DELTA, bounds=(0, 1), classes=[0, 1], label_rates=None, random_state=seed, **settings
-        )
+        generator = PFGuardGenerator(delta=DELTA, bounds=(0, 1), classes=[0, 1], random_state=seed, **settings)
         generator.fit(
             flat(private.data) if pixels else private.data,
             private.target,

@@ -41,8 +41,8 @@ class Layout:
     n_rows, n_columns : int
     n_groups, n_classes : int
         1 where there are no groups or no labels. A *cell* is a group and a label: ``group * n_classes + label``.
-    balance : {"label", "group", "group_and_label"} or None
-        What the generator balances.
+    balance : {"label", "group", "group_and_label", "fair", "given"} or None
+        What the generator balances; "given" are shares of the labels in each group.
     groups_known : bool
         False where groups are to be balanced that only public rows tell of.
     """

@@ -1,6 +1,6 @@
 """Labels that follow from admissible columns alone: drawn anew from released tables, whatever the group is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -35,9 +35,10 @@ def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: 
         raise ValueError(f"'admissible' of {owner} needs the tables of backend='marginals'. Set it, or leave it out.")
     if classes is None or groups is None:
         raise ValueError(f"'admissible' of {owner} needs both y and groups.")
-    if estimator.label_rates is not None:
+    if estimator.balance == "fair" or isinstance(estimator.balance, Mapping):
         raise ValueError(
-            f"{owner} got 'admissible' and 'label_rates': both say which labels are drawn. Leave one of them out."
+            f"{owner} got 'admissible' and a 'balance' that gives shares of the labels: both say which labels are "
+            "drawn. Leave out 'admissible', or set balance='label' or 'group'."
         )
     columns = getattr(estimator, "feature_names_in_", ())  # an array's are numbered as they are
     wanted = [_name(item, columns) for item in ([given] if isinstance(given, str | Integral) else list(given))]

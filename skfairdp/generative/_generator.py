@@ -17,10 +17,10 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.generative._admissible import AdmissibleLabels
-from skfairdp.generative._group_rates import BALANCES, fair_label_rates, target_rates
+from skfairdp.generative._admissible import AdmissibleLabels, read_admissible
+from skfairdp.generative._group_rates import BALANCES, Balance, fair_label_rates, target_rates
 from skfairdp.generative._gs_wgan import GSWGANBackend
-from skfairdp.generative._inputs import GeneratorData, read_generator_data
+from skfairdp.generative._inputs import GeneratorData, read_balance, read_generator_data
 from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
 from skfairdp.generative._samplers import restricted
 from skfairdp.generative._schema_columns import raw_features, raw_table
@@ -42,9 +42,10 @@ BACKENDS: dict[str, type[GeneratorBackend]] = {
     "datalens": DataLensBackend,
 }
 
-#: What a balance says of groups, where labels follow from columns.
-_GROUPS_ALONE = {None: None, "label": None, "group": "group", "group_and_label": "group"}
 _MEASURED = 10_000  # rows of each group
+
+#: Stands for an argument that is left out, where None means something.
+UNCHANGED: Any = object()
 
 
 @shared_docs
@@ -79,22 +80,21 @@ class PFGuardGenerator(PrivateEstimator):
         ``"g_pate"``, ``"datalens"``: published ensembles (:class:`PATEGANBackend`, :class:`GPATEBackend`,
         :class:`DataLensBackend`). A name stands for the defaults; the number of teachers, how they sample and all else
         that only one backend has are parameters of its class.
-    balance : {"label", "group", "group_and_label"} or None, default="label"
-        How often each group and label is sampled. ``"label"``: groups as often as in the private rows, each with the
-        overall shares of the labels, so that the group by itself tells nothing of the label. ``"group"``: groups
-        equally often, each with its own shares of the labels. ``"group_and_label"``: both, as published. None: as in
-        the private rows, for learners that hold a constraint themselves.
-    label_rates : "fair", dict or None, default=None
-        Shares of the labels in each group. None: as ``balance``. A dict maps each group to the share of the last class,
-        or to the shares of all classes. ``"fair"``, with ``balance="group_and_label"`` only: tilted with or against the
-        groups' own shares, and sharpened, as makes the model's own best classifier least unfair in equalized odds and
-        demographic parity together, at .01 less accuracy at most. It lowers the one at the cost of the other where
-        they pull apart. Backends without a density keep the overall shares.
+    balance : {"label", "group", "group_and_label", "fair"}, dict or None, default="label"
+        How often each group and label is sampled; :meth:`refit` changes it at no cost. ``"label"``: groups as often as
+        in the private rows, each with the overall shares of the labels, so that the group by itself tells nothing of
+        the label. ``"group"``: groups equally often, each with its own shares of the labels. ``"group_and_label"``:
+        both, as published. A dict maps each group to the share of the last class, or to the shares of all classes;
+        groups are as often as they were. None: as in the private rows, for learners that hold a constraint themselves.
+        ``"fair"``: groups equally often, with shares of the labels tilted with or against the groups' own, and
+        sharpened, as makes the model's own best classifier least unfair in equalized odds and demographic parity
+        together, at .01 less accuracy at most. It lowers the one at the cost of the other where they pull apart.
+        Backends without a density keep the overall shares.
     admissible : column of X, by name or position, or list of them, default=None
         Columns through which alone the label may depend on anything: each row gets a label drawn anew from P(label |
         these columns) of the released tables, the same in every group. Rows are then drawn with their group's own
-        shares of the labels, and ``balance`` counts for groups alone. Needs ``backend="marginals"`` and no
-        ``label_rates``.
+        shares of the labels, and ``balance`` counts for groups alone: it is a name other than "fair", or None. Needs
+        ``backend="marginals"``.
     codec : {"auto", "table", "units"}, TableCodec or UnitCodec, default="auto"
         ``"table"``: columns are categories, or numbers cut into bins (:class:`TableCodec`). ``"units"``: numbers
         between public ``bounds`` (0 to 255 for uint8) as they are, for images (:class:`UnitCodec`); auto takes it for
@@ -149,8 +149,9 @@ class PFGuardGenerator(PrivateEstimator):
 
     The group may move the label through two columns, and in no other way:
 
-    >>> generator.set_params(admissible=["x0", "x1"]).fit(X, y, sensitive_features=groups).rates_.shape
-    (2, 2)
+    >>> justified = generator.refit(admissible=["x0", "x1"])
+    >>> justified.rates_.shape, justified.privacy_ is generator.privacy_  # no noise was drawn, and nothing paid
+    ((2, 2), True)
     """
 
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
@@ -163,8 +164,7 @@ class PFGuardGenerator(PrivateEstimator):
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
-        "balance": [StrOptions(set(BALANCES)), None],
-        "label_rates": [StrOptions({"fair"}), dict, None],
+        "balance": [StrOptions(set(BALANCES)), Mapping, None],
         "admissible": [str, Integral, "array-like", None],
         "codec": [StrOptions({"auto", "table", "units"}), TableCodec, UnitCodec],
         "bounds": [dict, tuple, None],
@@ -179,8 +179,7 @@ class PFGuardGenerator(PrivateEstimator):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         backend: str | GeneratorBackend = "marginals",
-        balance: str | None = "label",
-        label_rates: str | Mapping[Any, Any] | None = None,
+        balance: str | Mapping[Any, Any] | None = "label",
         admissible: Any = None,
         codec: str | TableCodec | UnitCodec = "auto",
         bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
@@ -199,7 +198,6 @@ class PFGuardGenerator(PrivateEstimator):
         self.delta = delta
         self.backend = backend
         self.balance = balance
-        self.label_rates = label_rates
         self.admissible = admissible
         self.codec = codec
         self.bounds = bounds
@@ -256,21 +254,77 @@ class PFGuardGenerator(PrivateEstimator):
         """Release everything that is sampled from."""
         encoder = data.encoder.settle(data.fine_counts, plan.bins, noise)
         observed = self._release_rates(data, plan, noise)
-        rates = target_rates(observed, data.balance, data.label_rates)
+        rates = target_rates(observed, data.balance)
         rng = public_generator(self.random_state)
         model = plan.learn(data.encoded(encoder, observed, rates), noise, rng)
         # Released values only from here on.
         self.model_: Model = model
-        if self.label_rates == "fair":
-            rates = target_rates(observed, data.balance, fair_label_rates(model, observed, rng))
-        self._drawn_rates, self._admissible = rates, None
-        if data.admissible:
-            self._admissible = AdmissibleLabels(model, data.admissible, observed)
-            self._drawn_rates = target_rates(observed, _GROUPS_ALONE[data.balance], None)
-            rates = self._admissible.rates(self._drawn_rates, _MEASURED, rng)
-        self.observed_rates_, self.rates_ = observed, rates
+        self.observed_rates_ = observed
         self._codec, self._form, self._schema = encoder, data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
+        self._choose_rates(data.balance, data.admissible, rng)
+
+    def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: np.random.Generator) -> None:
+        """Decide how often each group and label is drawn, from released values only."""
+        model, observed = self.model_, self.observed_rates_
+        rates = target_rates(observed, balance)
+        if isinstance(balance, str) and balance == "fair":
+            rates = fair_label_rates(model, observed, rng) / len(observed)
+        self._drawn_rates, self._admissible = rates, None
+        if admissible:
+            self._admissible = AdmissibleLabels(model, admissible, observed)
+            self._drawn_rates = target_rates(observed, None if balance in (None, "label") else "group")
+            rates = self._admissible.rates(self._drawn_rates, _MEASURED, rng)
+        self.rates_ = rates
+
+    def refit(self, *, balance: Any = UNCHANGED, admissible: Any = UNCHANGED) -> "PFGuardGenerator":
+        """Draw from the same released model by another balance. It releases nothing, so it costs nothing.
+
+        Networks keep the balance that their teachers' batches had; what changes is which rows are asked of them.
+
+        Parameters
+        ----------
+        balance, admissible : object
+            As of the constructor. Left out: as they are.
+
+        Returns
+        -------
+        PFGuardGenerator
+            A fitted one, with the same ``model_`` and the same ``privacy_``. This one stays as it is.
+
+        Raises
+        ------
+        ValueError
+            A value that the constructor refuses as well, or a balance where no groups were given to ``fit``.
+
+        Examples
+        --------
+        >>> from skfairdp import PFGuardGenerator
+        >>> from skfairdp.datasets import make_biased_classification
+        >>> X, y, groups = make_biased_classification(5000, disparity=0.3, random_state=0)
+        >>> generator = PFGuardGenerator(bounds=(-6.0, 6.0), dtypes=float, classes=[0, 1], groups=["a", "b"])
+        >>> generator = generator.fit(X, y, sensitive_features=["ab"[group] for group in groups])
+        >>> generator.refit(balance={"a": 0.5, "b": 0.25}).rates_[1].round(2)
+        array([0.38, 0.12])
+        """
+        check_is_fitted(self, "model_")
+        changes = {"balance": balance, "admissible": admissible}
+        other = clone(self).set_params(**{name: new for name, new in changes.items() if new is not UNCHANGED})
+        other._validate_params()
+        fitted = {name: value for name, value in vars(self).items() if name not in self.get_params(deep=False)}
+        vars(other).update(fitted)
+        if balance not in (UNCHANGED, None) and self.groups_ is None:
+            raise ValueError(
+                f"refit of {type(self).__name__} cannot balance groups, as none were given to fit. Pass "
+                "sensitive_features to fit, or leave 'balance' out."
+            )
+        names = [column.name for column in self._codec.columns]
+        wanted = read_balance(other, self.classes_, self.groups_)
+        columns = read_admissible(other, names, self.classes_, self.groups_)
+        if wanted is not None and self._noisy_counts is not None:
+            other._warn_of_small_groups(*self._noisy_counts)
+        other._choose_rates(wanted, columns, public_generator(self.random_state))
+        return other
 
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, X_public: Any = None) -> GeneratorData:
         self._validate_params()
@@ -290,12 +344,14 @@ class PFGuardGenerator(PrivateEstimator):
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> NDArray[np.float64]:
         """Shares of groups and labels from their noisy counts."""
         shape = data.layout.n_groups, data.layout.n_classes
+        self._noisy_counts: tuple[NDArray[np.float64], float] | None = None
         if plan.counts is None:
             return np.ones(shape)
-        noisy = plan.counts.release(data.cell_counts, noise)
+        noisy = plan.counts.release(data.cell_counts, noise).reshape(shape)
+        self._noisy_counts = noisy, plan.counts.sigma
         if data.balance is not None:
-            self._warn_of_small_groups(noisy.reshape(shape), plan.counts.sigma)
-        return on_simplex(noisy).reshape(shape)
+            self._warn_of_small_groups(*self._noisy_counts)
+        return on_simplex(noisy.ravel()).reshape(shape)
 
     def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float) -> None:
         """Say where balance rests on too few rows, by released counts only."""

@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 
 from skfairdp._tables import Model
 
-__all__ = ["BALANCES", "fair_label_rates", "given_label_rates", "target_rates", "tilted_label_rates"]
+__all__ = ["BALANCES", "Balance", "fair_label_rates", "given_label_rates", "target_rates", "tilted_label_rates"]
 
-BALANCES = ("label", "group", "group_and_label")
+BALANCES = ("label", "group", "group_and_label", "fair")
+_EVEN_GROUPS = ("group", "group_and_label", "fair")
+
+#: A name, shares of the labels in each group, or None.
+Balance = str | NDArray[np.float64] | None
 
 _ROWS_PER_CELL = 4000
 _MOST_DENSITIES = 10**7  # rows times cells: fewer rows of each where there are many cells
@@ -21,24 +25,21 @@ _ACCURACY_GIVEN = 0.01  # most that may be lost for fairness
 _DEMOGRAPHIC_WEIGHT = 1.8  # against equalized odds, which this classifier overstates more than trained ones show
 
 
-def target_rates(
-    observed: NDArray[np.float64], balance: str | None, label_rates: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    """Shares of (group, label) in what is sampled.
+def target_rates(observed: NDArray[np.float64], balance: Balance) -> NDArray[np.float64]:
+    """Shares of (group, label) in what is sampled. Of ``"fair"`` those that a search starts from.
 
     Parameters
     ----------
     observed : ndarray of shape (n_groups, n_classes)
         Released shares of the private rows.
-    balance : {"label", "group", "group_and_label"} or None
-    label_rates : ndarray of shape (n_groups, n_classes) or None
-        Shares of the labels in each group, in place of what ``balance`` says about them.
+    balance : {"label", "group", "group_and_label", "fair"}, ndarray of shape (n_groups, n_classes) or None
+        An array has the shares of the labels in each group, and groups are as frequent as they were.
     """
     n_groups = len(observed)
-    groups = observed.sum(axis=1) if balance in (None, "label") else np.full(n_groups, 1.0 / n_groups)
-    if label_rates is None:
-        label_rates = tilted_label_rates(observed, -1.0 if balance in (None, "group") else 0.0)
-    return groups[:, None] * label_rates
+    if isinstance(balance, np.ndarray):
+        return observed.sum(axis=1)[:, None] * balance
+    groups = np.full(n_groups, 1.0 / n_groups) if balance in _EVEN_GROUPS else observed.sum(axis=1)
+    return groups[:, None] * tilted_label_rates(observed, -1.0 if balance in (None, "group") else 0.0)
 
 
 def tilted_label_rates(observed: NDArray[np.float64], tilt: float, sharpening: float = 0.0) -> NDArray[np.float64]:
@@ -56,10 +57,10 @@ def tilted_label_rates(observed: NDArray[np.float64], tilt: float, sharpening: f
 
 
 def given_label_rates(given: Any, groups: list[Any], n_classes: int, owner: str) -> NDArray[np.float64]:
-    """Read ``label_rates`` given as {group: share of the last class, or shares of all classes}."""
+    """Read a ``balance`` given as {group: share of the last class, or shares of all classes}."""
     problem = ValueError(
-        f"The 'label_rates' parameter of {owner} must map each group to the share of the last class, or to the shares "
-        f"of all {n_classes} classes, which add up to 1."
+        f"The 'balance' parameter of {owner}, where it is a dict, must map each group to the share of the last class, "
+        f"or to the shares of all {n_classes} classes, which add up to 1."
     )
     if not isinstance(given, Mapping) or set(given) != set(groups):
         raise problem

@@ -35,7 +35,7 @@ from skfairdp._tables import (
 )
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._admissible import read_admissible
-from skfairdp.generative._group_rates import given_label_rates
+from skfairdp.generative._group_rates import Balance, given_label_rates
 from skfairdp.generative._schema_columns import declarations_of, numbers_of
 from skfairdp.generative._streamed import StreamedRows, StreamedTable
 from skfairdp.generative._table_codec import TableCodec, TableEncoder
@@ -52,7 +52,7 @@ from skfairdp.utils import (
     warn_caller,
 )
 
-__all__ = ["GeneratorData", "read_container", "read_generator_data"]
+__all__ = ["GeneratorData", "read_balance", "read_container", "read_generator_data"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class GeneratorData:
         Turns rows into codes or units, from what is declared; some of its bins may have to be paid for.
     public : Table, ndarray or None
         Public rows.
-    label_rates : ndarray of shape (n_groups, n_classes) or None
-        Those that the user gave.
+    balance : {"label", "group", "group_and_label", "fair"}, ndarray of shape (n_groups, n_classes) or None
+        What the rates of groups and labels are balanced by: nothing where no group is known.
     admissible : tuple of int
         Positions of the columns that labels may follow; empty where labels are drawn by rates.
     form : SampleForm
@@ -85,7 +85,7 @@ class GeneratorData:
     layout: Layout
     encoder: TableEncoder | UnitEncoder
     public: Any
-    label_rates: NDArray[np.float64] | None
+    balance: Balance
     admissible: tuple[int, ...]
     form: SampleForm
     reads: PublicReads
@@ -106,11 +106,6 @@ class GeneratorData:
     def cell_counts(self) -> NDArray[np.int64]:
         """Private: rows of each group and label."""
         return self._first[1]
-
-    @property
-    def balance(self) -> str | None:
-        """What the rates of groups and labels are balanced by: nothing where no group is known."""
-        return None if self.form.groups is None else self.layout.balance
 
     def encoded(
         self, encoder: TableEncoder | UnitEncoder, observed: NDArray[np.float64], rates: NDArray[np.float64]
@@ -186,7 +181,7 @@ def read_generator_data(
         n_columns=math.prod(shape),
         n_groups=1 if domain is None else len(domain),
         n_classes=n_classes,
-        balance=estimator.balance,
+        balance="given" if isinstance(estimator.balance, Mapping) else estimator.balance,
         groups_known=domain is not None or estimator.balance is None,
     )
     rows, cells = features.rows, groups * n_classes + labels
@@ -200,7 +195,7 @@ def read_generator_data(
         layout=layout,
         encoder=features.encoder,
         public=features.public,
-        label_rates=_read_label_rates(estimator, classes, domain),
+        balance=read_balance(estimator, classes, domain),
         admissible=read_admissible(estimator, [column.name for column in features.encoder.columns], classes, domain),
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
@@ -406,17 +401,13 @@ def _label_entries(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
     return as_entries(y.reshape(-1) if isinstance(y, np.ndarray) else y)
 
 
-def _read_label_rates(estimator: Any, classes: Any, domain: Any) -> NDArray[np.float64] | None:
-    given, owner = estimator.label_rates, type(estimator).__name__
-    if given == "fair" and estimator.balance != "group_and_label":
-        raise ValueError(
-            f"{owner}(label_rates='fair') tilts the labels of groups that are equally frequent, but 'balance' is "
-            f"{estimator.balance!r}. Set balance='group_and_label', or label_rates=None."
-        )
+def read_balance(estimator: Any, classes: Any, domain: Any) -> Balance:
+    """What groups and labels are balanced by, shares that are given as an array; None where no group is known."""
+    given, owner = estimator.balance, type(estimator).__name__
     if not isinstance(given, Mapping):
-        return None
+        return None if domain is None else given
     if classes is None or domain is None:
-        raise ValueError(f"'label_rates' of {owner} needs both y and groups.")
+        raise ValueError(f"A 'balance' of {owner} that is a dict needs both y and groups.")
     return given_label_rates(given, domain.tolist(), len(classes), owner)
 
 

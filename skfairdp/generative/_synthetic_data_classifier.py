@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._row_wise import row_wise_predictions
-from skfairdp._tables import GeneratorBackend
+from skfairdp._tables import GeneratorBackend, MarginalsBackend
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
@@ -80,7 +80,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     {delta}
     backend : str or GeneratorBackend, default="marginals"
         Of the generator.
-    balance, label_rates, admissible : default=None
+    balance, admissible : default=None
         Of the generator: what it balances between groups, or which columns the label may follow. None is as in the
         private rows, for fairness is the learner's part here.
     codec : str or TableCodec, default="auto"
@@ -137,14 +137,11 @@ class SyntheticDataClassifier(PrivateClassifier):
         **{
             name: PFGuardGenerator._parameter_constraints[name]
             for name in (
-                "epsilon", "delta", "backend", "balance", "label_rates", "admissible", "codec", "bounds", "categories",
+                "epsilon", "delta", "backend", "balance", "admissible", "codec", "bounds", "categories",
                 "dtypes", "classes", "groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
             )
         },
     }  # fmt: skip
-
-    # What the learner is and sees is post-processing: a search pays once for all values of these.
-    _free_parameters = frozenset({"estimator", "n_samples"})
 
     classes_: NDArray[Any]
 
@@ -155,8 +152,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         backend: str | GeneratorBackend = "marginals",
-        balance: str | None = None,
-        label_rates: str | Mapping[Any, Any] | None = None,
+        balance: str | Mapping[Any, Any] | None = None,
         admissible: Any = None,
         codec: str | TableCodec = "auto",
         n_samples: int | None = None,
@@ -176,7 +172,6 @@ class SyntheticDataClassifier(PrivateClassifier):
         self.delta = delta
         self.backend = backend
         self.balance = balance
-        self.label_rates = label_rates
         self.admissible = admissible
         self.codec = codec
         self.n_samples = n_samples
@@ -249,7 +244,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         estimator : classifier
             As of the constructor. Left out: the one there is.
         **changes
-            Other values of ``n_samples``, and of the learner's parameters, as ``estimator__C=0.1``.
+            Other values of ``n_samples``, of ``balance`` and ``admissible`` where the generator's backend is noisy
+            tables, and of the learner's parameters, as ``estimator__C=0.1``.
 
         Returns
         -------
@@ -265,8 +261,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         paid = [name for name in changes if name.partition("__")[0] not in self._free_parameters]
         if paid:
             raise ValueError(
-                f"refit of {type(self).__name__} changes 'estimator', its parameters and 'n_samples', which cost "
-                f"nothing. Got {paid[0]!r}: fit again, and pay for another generator."
+                f"refit of {type(self).__name__} changes {', '.join(map(repr, sorted(self._free_parameters)))} and the "
+                f"learner's parameters, which cost nothing. Got {paid[0]!r}: fit again, and pay for another generator."
             )
         other = clone(self)
         if estimator is not UNCHANGED:
@@ -275,7 +271,15 @@ class SyntheticDataClassifier(PrivateClassifier):
         for name in _KEPT:
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
+        drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
+        other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
         return other._learn(*other._learner())._give_way()
+
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """What only says which rows are drawn, and who learns from them: a search pays once for all values of these."""
+        tables = self.backend == "marginals" or isinstance(self.backend, MarginalsBackend)
+        return frozenset({"estimator", "n_samples", *(("balance", "admissible") if tables else ())})
 
     def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
         """Keep a generator that is released, and what it knows of the columns."""

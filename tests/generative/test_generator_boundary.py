@@ -110,6 +110,10 @@ def seen(make, given, tape):
     names = sorted(name for name in vars(model) if name not in ("model_", "privacy_"))
     out["attributes"] = {name: repr(vars(model)[name]) for name in names}
     out["codec"] = pickle.dumps(model._codec)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = model.refit(balance=None if model.groups_ is None else "group")
+    out["refit"] = [str(w.message) for w in caught], again.rates_.tobytes(), repr(again.sample(30, random_state=0))
     assert SECRET.encode() not in pickle.dumps(model)
     return out
 
@@ -410,7 +414,7 @@ def unlike():
 
 RATES = {
     "default": {},
-    "fair": {"balance": "group_and_label", "label_rates": "fair"},
+    "fair": {"balance": "fair"},
     "groups": {"balance": "group"},
     "admissible": {"admissible": ["kind", "flag"]},
     "as it is": {"balance": None},

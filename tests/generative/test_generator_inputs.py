@@ -125,9 +125,8 @@ def test_one_row_and_one_column():
         ({"bounds": {"agee": (0, 1)}}, "names 'agee', which is no column of X"),
         ({"bounds": {"job": (0, 1)}, "categories": CATEGORIES}, "'bounds' parameter.*holds no numbers"),
         ({"categories": {"job": []}}, "'categories' parameter.*must be a list of labels"),
-        ({"label_rates": "fair"}, "label_rates='fair'.*'balance' is 'label'.*Set balance='group_and_label'"),
-        ({"label_rates": {"f": 0.5}}, "'label_rates' parameter.*must map each group"),
-        ({"label_rates": {"f": 0.5, "m": 1.5}}, "'label_rates' parameter"),
+        ({"balance": {"f": 0.5}}, "'balance' parameter.*dict.*must map each group"),
+        ({"balance": {"f": 0.5, "m": 1.5}}, "'balance' parameter.*dict"),
         ({"epsilon": 0.0}, "'epsilon' parameter of PFGuardGenerator"),
         ({"epsilon": np.inf}, "'epsilon' parameter of PFGuardGenerator"),
         ({"delta": 0.0}, "'delta' parameter of PFGuardGenerator"),
@@ -150,6 +149,8 @@ def test_unusable_rows():
     X, y, s = mixed_table(50)
     with pytest.raises(ValueError, match="needs the groups of the private rows"):
         attempt(X, y, None)
+    with pytest.raises(ValueError, match=r"'balance'.*that is a dict needs both y and groups"):
+        attempt(X, None, s, classes=None, balance={"f": 0.5, "m": 0.5})
     with pytest.raises(ValueError, match="Turn it into numbers"):
         attempt(X.assign(age=pd.Timestamp("2020-01-01")), y, s, bounds=None, dtypes=None)
     with pytest.raises(ValueError, match="neither numbers nor categories"):

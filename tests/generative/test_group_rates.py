@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp import PFGuardGenerator
+from skfairdp import PFGuardGenerator, PrivacyLedger
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.generative import GSWGANBackend
 from skfairdp.generative._group_rates import given_label_rates, target_rates
+from tests._tools.sources import recording_noise
 from tests.generative.tables import make, mixed_table
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
@@ -60,11 +62,12 @@ def test_a_group_within_the_noise_is_named_by_its_released_number_only():
         make(groups=["f", "m", "x"], balance=None).fit(X, y, sensitive_features=tiny)
 
 
-def test_label_rates_are_what_is_sampled():
+def test_shares_of_labels_that_are_given_are_what_is_sampled():
     X, y, s = mixed_table()
-    generator = make(balance="group", label_rates={"f": 0.7, "m": [0.9, 0.1]}).fit(X, y, sensitive_features=s)
-    np.testing.assert_allclose(generator.rates_, [[0.15, 0.35], [0.45, 0.05]])
-    shares = target_rates(np.array([[0.1, 0.1], [0.4, 0.4]]), None, given_label_rates({0: 0.5, 1: 1.0}, [0, 1], 2, "x"))
+    generator = make(balance={"f": 0.7, "m": [0.9, 0.1]}).fit(X, y, sensitive_features=s)
+    of_groups = generator.observed_rates_.sum(axis=1)[:, None]
+    np.testing.assert_allclose(generator.rates_ / of_groups, [[0.3, 0.7], [0.9, 0.1]])
+    shares = target_rates(np.array([[0.1, 0.1], [0.4, 0.4]]), given_label_rates({0: 0.5, 1: 1.0}, [0, 1], 2, "x"))
     np.testing.assert_allclose(shares, [[0.1, 0.1], [0.0, 0.8]])
 
 
@@ -81,7 +84,7 @@ def test_fair_rates_lower_the_unfairness_of_a_classifier_trained_on_the_rows():
         "none": {"balance": None},
         "label": {},
         "equal": {"balance": "group_and_label"},
-        "fair": {"balance": "group_and_label", "label_rates": "fair"},
+        "fair": {"balance": "fair"},
     }.items():
         generator = PFGuardGenerator(epsilon=5.0, bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1], **settings)
         generator.fit(X, y, sensitive_features=s)
@@ -92,6 +95,86 @@ def test_fair_rates_lower_the_unfairness_of_a_classifier_trained_on_the_rows():
     assert max(gaps["equal"], gaps["label"]) < gaps["none"] - 0.1
 
 
+# ---- another balance of the same release -----------------------------------------------------------------------
+BALANCES = {
+    "label": {"balance": "label"},
+    "group": {"balance": "group"},
+    "fair": {"balance": "fair"},
+    "given": {"balance": {"f": 0.2, "m": [0.5, 0.5]}},
+    "admissible": {"balance": "group", "admissible": ["job", 7]},
+}
+
+
+@pytest.fixture(scope="module")
+def as_it_is():
+    X, y, s = mixed_table(1000)
+    ledger = PrivacyLedger()
+    with recording_noise(entropy=3):
+        return (X, y, s), ledger, make(balance=None, ledger=ledger).fit(X, y, sensitive_features=s)
+
+
+@pytest.mark.parametrize("name", BALANCES)
+def test_a_refit_draws_what_a_fit_with_the_same_releases_draws(as_it_is, name):
+    (X, y, s), _, generator = as_it_is
+    again = generator.refit(**BALANCES[name])
+    with recording_noise(entropy=3):
+        fitted = make(**BALANCES[name]).fit(X, y, sensitive_features=s)
+    np.testing.assert_array_equal(again.rates_, fitted.rates_)
+    for one, other in zip(
+        again.sample_labels(300, return_sensitive=True, random_state=0),
+        fitted.sample_labels(300, return_sensitive=True, random_state=0),
+        strict=True,
+    ):
+        assert one.equals(other)
+    back = again.refit(balance=None, admissible=None)
+    np.testing.assert_array_equal(back.rates_, generator.rates_)
+
+
+def test_a_refit_draws_no_noise_charges_nothing_and_leaves_the_first_as_it_is(as_it_is):
+    _, ledger, generator = as_it_is
+    rates, before = generator.rates_.copy(), generator.sample(50, random_state=0)
+    with recording_noise() as record:
+        for changes in BALANCES.values():
+            again = generator.refit(**changes)
+            assert again.privacy_ is generator.privacy_ and again.model_ is generator.model_
+            assert again.get_params()["balance"] == changes["balance"] and len(again.sample(5)) == 5
+    assert not record.releases and len(ledger.entries) == 1
+    np.testing.assert_array_equal(generator.rates_, rates)
+    assert generator.balance is None and generator.sample(50, random_state=0).equals(before)
+
+
+def test_a_refit_refuses_what_a_fit_refuses_and_groups_that_were_never_given(as_it_is):
+    (X, y, _), _, generator = as_it_is
+    for changes, message in (
+        ({"balance": "labels"}, "'balance' parameter of PFGuardGenerator"),
+        ({"balance": {"f": 0.5}}, "must map each group"),
+        ({"balance": "fair", "admissible": "job"}, "'admissible' and a 'balance'"),
+        ({"admissible": "jobs"}, "names 'jobs', which is no column that is learnt"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            generator.refit(**changes)
+    without = make(balance=None).fit(X, y)
+    assert without.refit(balance=None).rates_.shape == (1, 2)
+    with pytest.raises(ValueError, match="cannot balance groups, as none were given to fit"):
+        without.refit(balance="group")
+
+
+def test_a_refit_names_small_groups_by_the_counts_that_were_released():
+    X, y, s = mixed_table(1000)
+    generator = make(groups=["f", "m", "x"], balance=None).fit(X, y, sensitive_features=s)
+    with pytest.warns(FairnessWarning, match="1 of the 3 groups .* released count below"):
+        generator.refit(balance="label")
+
+
+def test_the_rows_of_networks_are_drawn_by_another_balance_as_well():
+    X, y, s = mixed_table(300)
+    generator = make(backend=GSWGANBackend(n_teachers=4, n_steps=2, batch_size=4, hidden=(4,), latent=2))
+    generator = generator.fit(X, y, sensitive_features=s).refit(balance={"f": 1.0, "m": 0.0})
+    _, labels, groups = generator.sample_labels(200, return_sensitive=True, random_state=0)
+    assert ((labels == ">50K").to_numpy() == (groups == "f").to_numpy()).all()
+
+
+# ---- conditions ------------------------------------------------------------------------------------------------
 def test_conditions_fix_the_label_the_group_or_both(fitted):
     _, y, s = fitted.sample_labels(200, conditions={"y": ">50K"}, return_sensitive=True)
     assert set(y) == {">50K"} and set(s) == {"f", "m"}

@@ -70,8 +70,10 @@ def test_refit_changes_what_is_free_and_nothing_else():
     ledger = PrivacyLedger()
     model = synthetic(ledger=ledger, **CLEAR)
     model.fit(SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features)
-    other = model.refit(estimator__C=0.01, n_samples=200)
+    other = model.refit(estimator__C=0.01, n_samples=200, balance="group")
     assert (other.estimator_.C, model.estimator_.C) == (0.01, 1.0)
+    assert (other.generator_.balance, model.generator_.balance) == ("group", None)
+    np.testing.assert_allclose(other.generator_.rates_.sum(axis=1), 0.5)
     assert other.privacy_ is model.privacy_ and len(ledger.entries) == 1
     with pytest.raises(ValueError, match="Got 'epsilon': fit again"):
         model.refit(epsilon=3.0)
@@ -83,8 +85,8 @@ def test_a_search_over_a_generator_is_one_over_learners_of_its_rows():
     grid = {"balance": [None, "group_and_label"], "estimator__C": [0.01, 1.0]}
     search = ParetoSearchCV(synthetic(ledger=ledger), grid, cv=2, score_epsilon=2.0, scoring=("accuracy", "disparity"))
     search.fit(SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features)
-    # Two generators, each of which serves both learners in every fold; then the winner's.
-    assert [entry.releases[0] for entry in ledger.entries] == ["2 fits, 2 candidates"] * 2 + ["refit of the winner"]
+    # One generator in every fold serves both balances and both learners; then the winner's.
+    assert [entry.releases[0] for entry in ledger.entries] == ["2 fits, 4 candidates", "refit of the winner"]
     assert np.isfinite(search.pareto_table_[["accuracy", "disparity"]].to_numpy(float)).all()
     generator = search.best_estimator_.generator_
     assert generator.balance == search.best_params_["balance"] and len(generator.sample(7)) == 7

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 from skfairdp._networks import AdversarialTraining
 from skfairdp._tables._backend import GeneratorPlan
@@ -389,6 +390,31 @@ def rates_from_exact_counts(patch):
     """Found (planted): shares of groups and labels from the counts before the noise. Right: after it."""
     honest = GeneratorPlan.counts.fget
     patch.setattr(GeneratorPlan, "counts", property(lambda self: Exact(honest(self))))
+
+
+@mutant
+def exact_counts_kept_for_a_refit(patch):
+    """Planted: a refit warns of small groups by the private counts, which the fit kept. Right: by released ones."""
+    honest = PFGuardGenerator._release
+
+    def release(self, data, plan, noise):
+        honest(self, data, plan, noise)
+        if self._noisy_counts is not None:
+            self._noisy_counts = data.cell_counts.reshape(self.observed_rates_.shape), self._noisy_counts[1]
+
+    patch.setattr(PFGuardGenerator, "_release", release)
+
+
+@mutant
+def a_refit_that_fits_again(patch):
+    """Planted: rows by another balance are those of a new release. Right: of the one that is paid for."""
+
+    def refit(self, **changes):
+        other = clone(self).set_params(**changes)
+        X, y, groups = self.sample_labels(50, return_sensitive=True, random_state=0)
+        return other.fit(X, y, sensitive_features=groups)
+
+    patch.setattr(PFGuardGenerator, "refit", refit)
 
 
 @mutant

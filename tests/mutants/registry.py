@@ -28,6 +28,7 @@ FAIR_CLIPPING = tests_in("baselines.test_fair_clipping")
 RANDOMIZED_RESPONSE = tests_in("baselines.test_randomized_response")
 FAIR_BATCHES = tests_in("generative.test_fair_batches")
 ADMISSIBLE = tests_in("generative.test_admissible")
+GROUP_RATES = tests_in("generative.test_group_rates")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
 SYNTHETIC_USE = tests_in("generative.test_usefulness")
@@ -386,6 +387,15 @@ NOTICED: dict[str, Noticed] = {
         GENERATOR_BOUNDARY(
             "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="as it is"
         ),
+    ),
+    "generators.exact_counts_kept_for_a_refit": trap(
+        45,
+        GENERATOR_BOUNDARY(
+            "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="default"
+        ),
+    ),
+    "generators.a_refit_that_fits_again": also(
+        GROUP_RATES("test_a_refit_draws_no_noise_charges_nothing_and_leaves_the_first_as_it_is"),
     ),
     "generators.admissible_labels_by_exact_counts": trap(
         45,
