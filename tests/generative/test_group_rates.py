@@ -105,12 +105,16 @@ BALANCES = {
 }
 
 
-@pytest.fixture(scope="module")
-def as_it_is():
+def fitted_as_it_is():
     X, y, s = mixed_table(1000)
     ledger = PrivacyLedger()
     with recording_noise(entropy=3):
         return (X, y, s), ledger, make(balance=None, ledger=ledger).fit(X, y, sensitive_features=s)
+
+
+@pytest.fixture(scope="module")
+def as_it_is():
+    return fitted_as_it_is()
 
 
 @pytest.mark.parametrize("name", BALANCES)
@@ -130,8 +134,8 @@ def test_a_refit_draws_what_a_fit_with_the_same_releases_draws(as_it_is, name):
     np.testing.assert_array_equal(back.rates_, generator.rates_)
 
 
-def test_a_refit_draws_no_noise_charges_nothing_and_leaves_the_first_as_it_is(as_it_is):
-    _, ledger, generator = as_it_is
+def test_a_refit_draws_no_noise_charges_nothing_and_leaves_the_first_as_it_is():
+    _, ledger, generator = fitted_as_it_is()
     rates, before = generator.rates_.copy(), generator.sample(50, random_state=0)
     with recording_noise() as record:
         for changes in BALANCES.values():
