@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    PoissonSample,
+    compose,
+    gdp_mu,
+)
 
 __all__ = ["BinsPlan", "bins_of", "edges_from"]
 
@@ -63,6 +71,15 @@ class BinsPlan:
     def look(self) -> GaussianMechanism:
         """For the answers to rows that taught no threshold, by group and label."""
         return self._of(FOR_LOOK)
+
+    def kept_aside(self, n_rows: int, noise: NoiseSource) -> NDArray[np.bool_]:
+        """Draw the rows of the look: each by itself, whatever it holds, so that they stand for rows to come.
+
+        The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place.
+        """
+        held = np.zeros(n_rows, dtype=bool)
+        held[PoissonSample(1 / HELD).draw(n_rows, noise)] = True
+        return held
 
     def _of(self, share: float) -> GaussianMechanism:
         sensitivity = 1.0 if self.relation is NeighboringRelation.ZERO_OUT else math.sqrt(2.0)

@@ -22,7 +22,7 @@ from skfairdp._rows import Chunk
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_bounds
-from skfairdp.postprocessing._bins import HELD, BinsPlan, bins_of
+from skfairdp.postprocessing._bins import BinsPlan, bins_of
 from skfairdp.postprocessing._fair_answers import answer_counts, coins_of, fair_answers, gaps_of, predicted_counts
 from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
@@ -94,8 +94,8 @@ class PrivateThresholds(PrivateClassifier):
     gap_bound_ : float
         A certificate beside ε: the largest difference between two groups, of the rates that are constrained, stays
         below it on new rows with a confidence of 95 % (of a RateBound or a ratio: by how much it is broken). From noisy
-        counts of the answers to one row in five, chosen by a hash of its features, which taught no threshold. Rows that
-        taught the classifier are no new rows to it: give others where the bound has to hold exactly.
+        counts of the answers to one row in five, drawn in secret, which taught no threshold. Rows that taught the
+        classifier are no new rows to it: give others where the bound has to hold exactly.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -201,11 +201,11 @@ class PrivateThresholds(PrivateClassifier):
         assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
         self._with_model(self._own_report(plan))  # what cannot be composed is refused before anything is spent
-        rng = public_generator(self.random_state)
-        keys = rng.bytes(16), rng.bytes(16)
+        key = public_generator(self.random_state).bytes(16)
 
         with self._spend(plan, data.reads) as noise:
-            scores, groups, y, coins, held = self._scored(model, X, data, keys)
+            scores, groups, y, coins = self._scored(model, X, data, key)
+            held = plan.kept_aside(len(scores), noise)
             edges, counts = plan.released(scores[~held], groups[~held], y[~held], noise)
             answers = fair_answers(constraints, counts, by_group=self.group_at_prediction)
             rules = groups[held] if self.group_at_prediction else np.zeros(int(held.sum()), dtype=np.int64)
@@ -217,7 +217,7 @@ class PrivateThresholds(PrivateClassifier):
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
         self.edges_, self.counts_, self.answers_ = edges, counts, answers
         self.violation_ = constraints.largest_violation(predicted_counts(counts, self.answers_))
-        self._key = keys[0]
+        self._key = key
         self._warn(plan)
         return self
 
@@ -380,24 +380,17 @@ class PrivateThresholds(PrivateClassifier):
             performed=(*stated.performed, *spent.performed),
         )
 
-    def _scored(self, model: Any, X: Any, data: TrainingData, keys: tuple[bytes, bytes]) -> tuple[NDArray[Any], ...]:
-        """Score, group, class and coin of every private row, and whether it is kept aside; of chunks in one pass.
-
-        Which rows are kept aside follows from a hash of their features: of each row by itself, in whatever order.
-        """
-
-        def coins(features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-            return coins_of(features, keys[0]), coins_of(features, keys[1]) < 1 / HELD
-
+    def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[NDArray[Any], ...]:
+        """Score, group, class and coin of every private row; of chunks in one pass."""
         if data.source is None:
             assert data.groups is not None
-            return scores_of(model, self._rows_for(model, X, data.X)), data.groups, data.y, *coins(data.X)
+            return scores_of(model, self._rows_for(model, X, data.X)), data.groups, data.y, coins_of(data.X, key)
 
         def read(chunk: Chunk) -> tuple[Any, ...]:
             assert self.schema is not None
             raw = RawTable.read(self.schema, chunk.table, owner=_OWNER, may_be_empty=True)
             table = self._rows_for(model, chunk.table, raw.features)
-            return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8), *coins(raw.features)
+            return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8), coins_of(raw.features, key)
 
         found = [(scores_of(model, table), *others) for table, *others in data.source.each(read) if len(others[0])]
         columns = tuple(np.concatenate(column) for column in zip(*found, strict=True))

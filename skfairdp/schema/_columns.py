@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 
-__all__ = ["Boolean", "Category", "Column", "Date", "Number", "column_from_dict", "remembered", "spells_number"]
+__all__ = [
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "Number",
+    "cells_of",
+    "column_from_dict",
+    "real_number",
+    "remembered",
+    "spells_number",
+]
 
 _EPOCH = date(1970, 1, 1)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal)
@@ -355,11 +366,11 @@ def _within(numbers: NDArray[np.float64], low: float, high: float, missing: bool
 def _as_numbers(values: Any) -> NDArray[np.float64]:
     """Every cell as a number, NaN for what is none. What one cell is must not follow from another, so no parser of
     whole columns is asked: those of pandas change their mind about all cells where they meet one of another type."""
-    cells = _cells(values)
+    cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         by_code: NDArray[np.float64] = np.append(_as_numbers(cells.cat.categories.to_series()), np.nan)
         return np.asarray(by_code[cells.cat.codes.to_numpy()])
-    if pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype.kind != "c":
+    if pd.api.types.is_numeric_dtype(cells.dtype):
         return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     known = remembered(_number_of)
     return np.array([known(cell) if type(cell) is str else _number_of(cell) for cell in cells], dtype=np.float64)
@@ -369,6 +380,7 @@ def _number_of(cell: Any) -> float:
     try:
         if isinstance(cell, str):
             return float(cell) if cell.isascii() and "_" not in cell else math.nan
+        cell = real_number(cell)
         return float(cell) if isinstance(cell, _NUMBERS) else math.nan
     except Exception:
         return math.nan
@@ -398,7 +410,7 @@ def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _as_days(values: Any) -> NDArray[np.float64]:
     """Every cell as days since 1970, NaN for what is no day. A number counts as days."""
-    cells = _cells(values)
+    cells = cells_of(values)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
         return np.floor(_as_numbers(cells))
     return np.array([_day_of(cell) for cell in cells], dtype=np.float64)
@@ -406,6 +418,7 @@ def _as_days(values: Any) -> NDArray[np.float64]:
 
 def _day_of(cell: Any) -> float:
     try:
+        cell = real_number(cell)
         if _is_number(cell):
             return float(np.floor(float(cell)))
         if isinstance(cell, str):
@@ -450,7 +463,7 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
         except Exception:  # it cannot be hashed, or compared
             return math.nan
 
-    cells = _cells(values)
+    cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         by_code: NDArray[np.float64] = np.array([*map(place, cells.cat.categories), math.nan])
         return np.asarray(by_code[cells.cat.codes.to_numpy()])
@@ -461,10 +474,32 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
     return np.array([place(number) for number in distinct.tolist()], dtype=np.float64)[inverse]
 
 
-def _cells(values: Any) -> "pd.Series[Any]":
+def cells_of(values: Any) -> "pd.Series[Any]":
+    """A column whose type is that of its cells: one complex number makes all others of its column complex as well.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+
+    Returns
+    -------
+    Series of shape (n_rows,)
+    """
     if isinstance(values, pd.Series):
-        return values
-    array = np.empty(len(values), dtype=object) if not isinstance(values, np.ndarray) else values
-    if array is not values:
-        array[:] = list(values)
-    return pd.Series(array)
+        cells = values
+    else:
+        array = np.empty(len(values), dtype=object) if not isinstance(values, np.ndarray) else values
+        if array is not values:
+            array[:] = list(values)
+        cells = pd.Series(array)
+    return pd.Series([real_number(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
+
+
+def real_number(cell: Any) -> Any:
+    """The number itself where a complex one lies on the real line; any other cell as it is.
+
+    Parameters
+    ----------
+    cell : object
+    """
+    return cell.real if isinstance(cell, complex | np.complexfloating) and not cell.imag else cell

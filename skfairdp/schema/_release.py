@@ -30,7 +30,18 @@ from skfairdp.privacy import (
     public_facts,
     repeat,
 )
-from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, _as_days, _as_numbers, remembered
+from skfairdp.schema._columns import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Number,
+    _as_days,
+    _as_numbers,
+    cells_of,
+    real_number,
+    remembered,
+)
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.utils import warn_caller
 
@@ -209,6 +220,7 @@ def _likeliest(noisy: NDArray[np.float64], sigma: float) -> str:
 
 def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
     """What each cell is, by itself: neither the dtype of its column nor another cell matters."""
+    column = cells_of(column)
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return np.where(column.isna().to_numpy(), _MISSING, _DAY)
     if pd.api.types.is_bool_dtype(column.dtype) and column.dtype != object:
@@ -241,8 +253,11 @@ def _kind_of_text(cell: str) -> int:
 def _kind_of_object(cell: Any) -> int:
     """-1 where it is a number, or nothing."""
     try:
+        cell = real_number(cell)
         if isinstance(cell, bool | np.bool_):
             return _BOOLEAN
+        if isinstance(cell, np.datetime64 | np.timedelta64):  # as in a column of them
+            return _MISSING if np.isnat(cell) else _DAY if isinstance(cell, np.datetime64) else _TEXT
         if cell is None or cell is pd.NA or cell is pd.NaT or isinstance(cell, int | float | np.number | Decimal):
             return -1
         return _TEXT if isinstance(cell, str) or not hasattr(cell, "year") else _DAY
@@ -253,11 +268,12 @@ def _kind_of_object(cell: Any) -> int:
 def _plain_values(column: "pd.Series[Any]") -> list[Any]:
     """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type."""
     known = remembered(_plain)
-    return [known(cell) if type(cell) is str else _plain(cell) for cell in column]
+    return [known(cell) if type(cell) is str else _plain(cell) for cell in cells_of(column)]
 
 
 def _plain(cell: Any) -> Any:
     try:
+        cell = real_number(cell)
         if isinstance(cell, str):
             return str(cell)
         if isinstance(cell, bool | np.bool_):

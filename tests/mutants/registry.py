@@ -927,6 +927,9 @@ NOTICED: dict[str, Noticed] = {
     "schemas.a_parser_of_whole_columns": also(
         SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_that_cell_alone"),
     ),
+    "schemas.one_complex_number_is_that_of_a_column": also(
+        SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_no_type_of_a_column", beside=complex(1, 2)),
+    ),
     "schemas.all_of_mu_in_every_step": also(
         SCHEMA_RELEASE("test_the_event_costs_what_was_asked_for_and_every_path_of_a_column_is_covered"),
     ),
@@ -1093,6 +1096,9 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_bound_from_the_rows_that_taught": also(
         PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_have_taught_no_threshold"),
+    ),
+    "thresholding.a_bound_from_rows_that_are_alike": also(
+        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_stand_for_all_where_rows_are_alike"),
     ),
     "thresholding.half_the_sensitivity": also(
         PRIVATE_THRESHOLDS(

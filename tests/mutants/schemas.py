@@ -65,6 +65,12 @@ def kinds_from_dtypes(patch):
 
 
 @mutant
+def one_complex_number_is_that_of_a_column(patch):
+    """One complex number makes all others of its column complex: each would be no number any more, with a warning."""
+    patch.setattr(_columns, "real_number", lambda cell: cell)
+
+
+@mutant
 def range_of_the_known_cells(patch):
     """The finer table between the smallest and the largest value that occur."""
     honest = _release.ColumnRelease._bounds

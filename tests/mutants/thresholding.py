@@ -1,12 +1,13 @@
 """Thresholds: tables that are not paid for, noise that is too small, and constraints that do not hold."""
 
 import math
+import sys
 
 import numpy as np
 
 from skfairdp.fairness import RateConstraints
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
-from skfairdp.postprocessing._bins import BinsPlan
+from skfairdp.postprocessing._bins import HELD, BinsPlan
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
 from tests.mutants.harness import mutant
 
@@ -33,6 +34,19 @@ def a_bound_from_the_rows_that_taught(patch):
         return honest(self, *more, noise)
 
     patch.setattr(BinsPlan, "released", released)
+
+
+@mutant
+def a_bound_from_rows_that_are_alike(patch):
+    """Rows kept aside by what they hold: of a few different rows some are looked at, and a gap hides in the others."""
+
+    def kept_aside(self, n_rows, noise):
+        frame = sys._getframe(1)
+        while "coins" not in frame.f_locals:  # of the fit: equal rows have equal ones
+            frame = frame.f_back
+        return frame.f_locals["coins"] < 1 / HELD
+
+    patch.setattr(BinsPlan, "kept_aside", kept_aside)
 
 
 @mutant

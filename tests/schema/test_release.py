@@ -406,6 +406,31 @@ def test_what_a_cell_is_read_as_follows_from_that_cell_alone(cells):
                 assert together[i] == alone or (together[i] != together[i] and alone != alone)
 
 
+#: Cells among which pandas finds one type for the whole column, and the cell that turns it into another.
+NATURAL = [
+    1, -3, 0.5, 2**53 + 1, 2**64, True, None, np.nan, complex(1, 2), complex(3, 0), complex(0, math.nan),
+    pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01T23:30", tz="US/Pacific"), datetime.datetime(9999, 12, 31),
+    datetime.date(2021, 5, 1), np.datetime64("2020-01-01"), np.timedelta64(1, "D"), pd.NaT, pd.NA, np.float32(0.1),
+    np.int8(3), np.inf, 1e308, "7", "a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("beside", NATURAL, ids=repr)
+def test_what_a_cell_is_read_as_follows_from_no_type_of_a_column(beside):
+    """One complex number makes its whole column complex, one text a column of objects: all others stay what they are."""
+    declared = Number(-5, 5), Category([0, 1, 3, "a"]), Boolean(missing=True), Date("2015-01-01", "2030-01-01")
+    reads = [column.read for column in declared] + [column.fits for column in declared]
+    reads += [_kinds_of_cells, lambda column: np.array([*_plain_values(column), None], dtype=object)[:-1]]
+    for cell in NATURAL:
+        together, alone = pd.Series([cell, beside]), pd.Series([None], dtype=object)
+        alone.iat[0] = cell
+        for read in reads:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found, expected = read(together)[0], read(alone)[0]
+            assert found == expected or (found != found and expected != expected), (cell, found, expected)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(-5, 300), min_size=3, max_size=12),
