@@ -496,10 +496,12 @@ def cells_of(values: Any) -> "pd.Series[Any]":
 
 
 def real_number(cell: Any) -> Any:
-    """The number itself where a complex one lies on the real line; any other cell as it is.
+    """The number itself where a complex one lies on the real line, or is none at all; any other cell as it is.
 
     Parameters
     ----------
     cell : object
     """
-    return cell.real if isinstance(cell, complex | np.complexfloating) and not cell.imag else cell
+    if not isinstance(cell, complex | np.complexfloating):
+        return cell
+    return math.nan if cell != cell else cell if cell.imag else cell.real

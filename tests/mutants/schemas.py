@@ -90,7 +90,7 @@ def a_parser_of_whole_columns(patch):
 
     def numbers(values):
         try:
-            return np.asarray(pd.to_numeric(_columns._cells(values), errors="coerce").to_numpy(dtype=float))
+            return np.asarray(pd.to_numeric(_columns.cells_of(values), errors="coerce").to_numpy(dtype=float))
         except Exception:
             return np.array([_columns._number_of(cell) for cell in values], dtype=float)
 
