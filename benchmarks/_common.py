@@ -8,6 +8,7 @@ import resource
 import shlex
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -245,6 +246,54 @@ def peak_memory() -> int:
                 return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+class PeakOfAllProcesses:
+    """The most memory that this process and all that it started held together while the block ran: ``peak``, in bytes.
+
+    A thread adds up their resident sizes every so often; pages that two of them share count twice. Without other
+    processes it is the kernel's own mark.
+    """
+
+    def __init__(self, every: float = 0.5) -> None:
+        self.every = every
+        self.peak = 0
+
+    def __enter__(self) -> "PeakOfAllProcesses":
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.peak = max(self.peak, peak_memory())
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self.every):
+            self.peak = max(self.peak, sum(map(_resident, _descendants(os.getpid()))))
+
+
+def _descendants(process: int) -> list[int]:
+    """A process and all that it started; itself alone where the kernel does not say."""
+    parents = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(file.parent.name)] = int(file.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def _resident(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def in_new_process(script: str, task: dict[str, Any], *, timeout: float | None = None) -> dict[str, Any]:

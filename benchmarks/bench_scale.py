@@ -1,26 +1,33 @@
-"""Fits from Parquet on the local disk: seconds and peak memory by the number of private rows.
+"""Work on tables of up to 10⁸ rows: seconds and peak memory by the number of rows, beside what was to be reached.
 
-    python benchmarks/bench_scale.py --help
+    python benchmarks/bench_scale.py --rows fair-dpsgd --sizes 10000000
 
-Tables of 20 columns (8 numbers, 12 categories) with a label, a group and an id, written chunk by chunk and kept between
-runs. Every fit runs alone in a fresh process. What the result file already has is not run again.
+Parquet tables of 20 columns (8 numbers, 12 categories) with a label, a group and an id are written chunk by chunk and
+kept between runs. Each row of the table runs alone in a fresh process, and the memory is that of all its processes at
+their common peak. What the result file already has is not run again, so that a run that was stopped goes on.
 """
 
 import argparse
 import json
+import operator
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import _common as common
 import numpy as np
 import pandas as pd
 
-SIZES = (100_000, 1_000_000)
 CHUNK = 250_000
 N_NUMBERS, N_CATEGORIES = 8, 12
 LETTERS = [*"abcdefgh"]
+STEPS, BATCH = 5000, 2048  # of DP-SGD, whatever the rows
+WORKERS = 2
 
 
 def schema():
@@ -57,48 +64,291 @@ def written(n_rows: int, folder: Path) -> Path:
     return path / "parts"
 
 
+def arrays(n_rows: int, n_features: int = 50, n_groups: int = 2, n_classes: int = 2, seed: int = 0):
+    """Draw features, labels that follow the first of them, and groups, in memory."""
+    rng = np.random.default_rng(seed)
+    X = np.empty((n_rows, n_features))
+    rng.standard_normal(out=X)
+    groups = rng.integers(n_groups, size=n_rows)
+    y = np.digitize(X[:, 0] + 0.3 * rng.logistic(size=n_rows), np.linspace(-1.5, 1.5, n_classes + 1)[1:-1])
+    return X, y, groups
+
+
+# What is timed. Each function prepares, and returns what the clock sees: a function that may return further figures.
+
+
+def generator(path: str, n_rows: int) -> Callable[[], Any]:
+    """Noisy tables from Parquet, and what its tasks handed to the driver, beside the formula of the guide."""
+    from skfairdp import PFGuardGenerator
+    from skfairdp._rows._parquet import ParquetRows
+
+    class Counted(ParquetRows):
+        def map_reduce(self, function, add):
+            sizes: list[int] = []
+
+            def noted(some):
+                found = function(some)
+                sizes.append(found.nbytes)
+                return found
+
+            total = super().map_reduce(noted, add)
+            passes.append(sizes)
+            return total
+
+    passes: list[list[int]] = []
+    model = PFGuardGenerator(epsilon=1.0, schema=schema(), random_state=0)
+
+    def fit() -> dict[str, Any]:
+        model.fit(Counted(path))
+        codes = model._codec.n_codes
+        formula = 8 * (4 * sum(codes) + (sum(codes) ** 2 - sum(size**2 for size in codes)) // 2)
+        return {
+            "counters": {
+                "passes": len(passes),
+                "tasks_of_a_pass": len(passes[-1]),
+                "bytes_of_a_task": max(passes[-1]),
+                "formula_bytes_of_a_task": formula,
+            }
+        }
+
+    return fit
+
+
+def generator_on_a_cluster(path: str, n_rows: int) -> Callable[[], Any]:
+    """The same from dask: its threads, then a cluster of two workers, in turn; the counts must be the same."""
+    return partial(_on_a_cluster, path, _fitted_generator)
+
+
+def teachers_on_a_cluster(path: str, n_rows: int) -> Callable[[], Any]:
+    return partial(_on_a_cluster, path, _fitted_teachers)
+
+
+def _fitted_generator(frame: Any) -> None:
+    from skfairdp import PFGuardGenerator
+
+    PFGuardGenerator(epsilon=1.0, schema=schema(), random_state=0).fit(frame)
+
+
+def _fitted_teachers(frame: Any) -> None:
+    from skfairdp import FairPATEClassifier, KeyedRows, PublicData
+
+    public = PublicData(chunk(5000, np.random.default_rng(1)).drop(columns="rich"))
+    model = FairPATEClassifier(epsilon=1.0, schema=schema(), random_state=0, n_teachers=1000)
+    model.fit(KeyedRows(frame, key="id"), X_public=public)
+
+
+def _on_a_cluster(path: str, fit: Callable[[Any], None]) -> dict[str, Any]:
+    import dask.dataframe
+    import distributed
+
+    def seconds() -> float:
+        started = time.perf_counter()
+        fit(dask.dataframe.read_parquet(path))
+        return time.perf_counter() - started
+
+    found: dict[str, list[float]] = {"threads": [], "cluster": []}
+    with distributed.LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster:
+        for _ in range(4):  # the first round warms up
+            found["threads"].append(seconds())
+            with distributed.Client(cluster):
+                found["cluster"].append(seconds())
+    ratios = [there / here for here, there in zip(found["threads"][1:], found["cluster"][1:], strict=True)]
+    return {"seconds_of": found, "ratio": float(np.median(ratios))}
+
+
+def generator_in_memory(path: str, n_rows: int) -> Callable[[], Any]:
+    from skfairdp import PFGuardGenerator
+
+    X, y, groups = arrays(n_rows)
+    return lambda: PFGuardGenerator(epsilon=1.0, random_state=0).fit(X, y, sensitive_features=groups) and None
+
+
+def fair_pate(path: str, n_rows: int) -> Callable[[], Any]:
+    return partial(_fitted_teachers, path)
+
+
+def fair_dpsgd(path: str, n_rows: int) -> Callable[[], Any]:
+    """As many steps of as large batches whatever the rows: what remains of the rows is reading them once."""
+    from skfairdp import FairDPSGDClassifier, PublicData
+    from skfairdp.gradient import mlp
+
+    public = PublicData(chunk(5000, np.random.default_rng(1)).drop(columns="rich"))
+    net = mlp((64,), batch_size=min(BATCH, n_rows // 4), max_epochs=STEPS * BATCH / n_rows)
+    model = FairDPSGDClassifier(epsilon=1.0, schema=schema(), net=net, public_data=public, random_state=0)
+
+    def fit() -> dict[str, Any]:
+        return {"steps": model.fit(path).n_steps_, "batch": net.batch_size}
+
+    return fit
+
+
+def pf_ld(path: str, n_rows: int) -> Callable[[], Any]:
+    from skfairdp import PFLDClassifier
+
+    X, y, groups = arrays(n_rows)
+    model = PFLDClassifier(epsilon=1.0, classes=[0, 1], groups=[0, 1], random_state=0)
+    return lambda: model.fit(X, y, sensitive_features=groups) and None
+
+
+def idp3(path: str, n_rows: int) -> Callable[[], Any]:
+    """Decisions of five groups and ten classes, in chunks of a million that carry the counts."""
+    from skfairdp import IDP3
+
+    rng = np.random.default_rng(0)
+    size = min(n_rows, 1_000_000)
+    rates = rng.dirichlet(np.full(10, 5.0), size=5)
+    groups = rng.integers(5, size=size)
+    labels = (rng.random(size)[:, None] > rates.cumsum(axis=1)[groups, :-1]).sum(axis=1)
+    model = IDP3(gamma=0.05, groups=list(range(5))).fit(None, np.arange(10))
+    model.transform(labels[:1000], sensitive_features=groups[:1000])  # compiles
+
+    def decide() -> dict[str, Any]:
+        for start in range(0, n_rows, size):
+            some = slice(0, min(size, n_rows - start))
+            answered = model.transform(labels[some], sensitive_features=groups[some])
+            model.update(answered, sensitive_features=groups[some])
+        return {"coverage": model.coverage_}
+
+    return decide
+
+
+def many_groups(path: str, n_rows: int, *, estimator: str) -> Callable[[], Any]:
+    """240 groups and 10 classes."""
+    from skfairdp import FairPATEClassifier, PFGuardGenerator, PublicData
+
+    X, y, groups = arrays(n_rows, 20, 240, 10)
+    if estimator == "generator":
+        model = PFGuardGenerator(epsilon=1.0, random_state=0)
+        return lambda: model.fit(X, y, sensitive_features=groups) and None
+    more, _, of_public = arrays(5000, 20, 240, 10, seed=1)
+    asked = FairPATEClassifier(epsilon=1.0, classes=list(range(10)), random_state=0)
+    return lambda: asked.fit(X, y, X_public=PublicData(more, of_public)) and None
+
+
+def calibration(path: str, n_rows: int) -> Callable[[], Any]:
+    """The slowest of all ε, sampling rates and steps, every cache emptied first; n_rows says nothing here."""
+    from bench_calibration import forget
+
+    from skfairdp._networks import DPStep
+
+    plans = [
+        {"epsilon": epsilon, "n_rows": rows, "batch_size": batch, "epochs": epochs}
+        for epsilon in (1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e9)
+        for rows, batch in ((20, 16), (1000, 1000), (5000, 512), (100_000, 512), (10_000_000, 512), (100_000_000, 2048))
+        for epochs in (1, 20, 200)
+    ]
+
+    def plan_all() -> dict[str, Any]:
+        found = []
+        for plan in plans:
+            seconds = []
+            for _ in range(2):
+                forget()
+                started = time.perf_counter()
+                DPStep.calibrated(delta=1e-6, max_grad_norm=1.0, **plan)
+                seconds.append(time.perf_counter() - started)
+            found.append({**plan, "seconds": min(seconds)})
+        slowest = max(found, key=operator.itemgetter("seconds"))
+        return {"plans": len(plans), "slowest": slowest, "seconds": slowest["seconds"]}
+
+    return plan_all
+
+
+@dataclass(frozen=True)
+class Work:
+    """A row of the table: what it is called, what is timed, and what was to be reached at how many rows."""
+
+    name: str
+    prepare: Callable[[str, int], Callable[[], Any]]
+    sizes: tuple[int, ...]
+    goal_rows: int
+    goal_seconds: float | None = None
+    goal_gib: float | None = None
+    goal_ratio: float | None = None
+    reads_files: bool = True
+
+
+MILLION = 1_000_000
+WORKS = {
+    "generator": Work("PFGuard marginals", generator, (MILLION // 10, MILLION), 100 * MILLION, 600, 4),
+    "generator-in-memory": Work(
+        "PFGuard marginals, in memory, 50 columns", generator_in_memory, (MILLION,), MILLION, 8, reads_files=False
+    ),
+    "fair-pate": Work("FairPATE, 1000 teachers", fair_pate, (MILLION // 10, MILLION), 100 * MILLION, 600, 4),
+    "fair-dpsgd": Work("FairDPSGD, 5000 batches of 2048", fair_dpsgd, (MILLION // 10, MILLION), 10 * MILLION, None, 2),
+    "calibration": Work("DP-SGD: slowest of all ε to noise", calibration, (0,), 0, 0.5, reads_files=False),
+    "pf-ld": Work("PF-LD, in memory, 50 columns", pf_ld, (MILLION // 10,), MILLION, 60, reads_files=False),
+    "idp3": Work("IDP3, 5 groups × 10 classes", idp3, (10 * MILLION,), 100 * MILLION, 45, 1, reads_files=False),
+    "many-groups-generator": Work(
+        "PFGuard marginals, 240 groups × 10 classes",
+        partial(many_groups, estimator="generator"),
+        (50_000,),
+        50_000,
+        10,
+        reads_files=False,
+    ),
+    "many-groups-fair-pate": Work(
+        "FairPATE, 240 groups × 10 classes",
+        partial(many_groups, estimator="fair-pate"),
+        (50_000,),
+        50_000,
+        10,
+        reads_files=False,
+    ),
+    "generator-on-a-cluster": Work(
+        "PFGuard marginals, LocalCluster over threads", generator_on_a_cluster, (MILLION,), MILLION, goal_ratio=1.3
+    ),
+    "fair-pate-on-a-cluster": Work(
+        "FairPATE, LocalCluster over threads", teachers_on_a_cluster, (MILLION,), MILLION, goal_ratio=1.3
+    ),
+}
+
+
 def run(task: dict) -> dict:
     """Fit once and measure; meant for a process of its own."""
-    from skfairdp import FairPATEClassifier, KeyedRows, PFGuardGenerator, PublicData
-
     warnings.simplefilter("ignore")
-    public = PublicData(chunk(5000, np.random.default_rng(1)).drop(columns="rich"))
-    makers = {
-        "PFGuard marginals": lambda: (PFGuardGenerator(epsilon=1.0, schema=schema(), random_state=0), {}),
-        "FairPATE, 1000 teachers": lambda: (
-            FairPATEClassifier(epsilon=1.0, schema=schema(), random_state=0, n_teachers=1000),
-            {"X_public": public},
-        ),
-    }
-    model, more = makers[task["work"]]()
-    X = KeyedRows(task["path"], key="id") if "FairPATE" in task["work"] else task["path"]
+    work = WORKS[task["work"]]
+    timed = work.prepare(task["path"], task["n_rows"])
     before = common.peak_memory()
     started, processor_started = time.perf_counter(), time.process_time()
-    model.fit(X, **more)
+    with common.PeakOfAllProcesses() as memory:
+        figures = timed()
+    at_goal = task["n_rows"] == work.goal_rows
+    goals = {"seconds": work.goal_seconds, "gib": work.goal_gib, "ratio": work.goal_ratio}
     return {
-        "work": task["work"],
+        "work": work.name,
         "n_rows": task["n_rows"],
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - processor_started,
         "gib_before_fit": before / 2**30,
-        "gib_peak": common.peak_memory() / 2**30,
+        "gib_peak": memory.peak / 2**30,
+        **(figures or {}),
+        **({"goal": {name: value for name, value in goals.items() if value is not None}} if at_goal else {}),
+        "load_average_1_min": round(common.os.getloadavg()[0], 1),
         "revision": common.revision(),
     }
+
+
+def met(row: dict) -> str:
+    """Whether a row reached its goal; a dash where it has none at this size."""
+    if "goal" not in row:
+        return "–"
+    found = {"seconds": row["seconds"], "gib": row["gib_peak"], "ratio": row.get("ratio")}
+    return "yes" if all(found[name] <= value for name, value in row["goal"].items()) else "no"
 
 
 def known(arguments: argparse.Namespace) -> list[dict]:
     """Return the rows of the result file, if it is to be completed."""
     path = arguments.out or common.RESULTS / f"{arguments.name}.json"
-    if arguments.again or arguments.quick or not path.exists():
+    if arguments.quick or not path.exists():
         return []
     return list(json.loads(path.read_text(encoding="utf-8"))["rows"])
 
 
 def main() -> None:
     parser = common.parser(__doc__, "scale")
-    works = {"generator": "PFGuard marginals", "fair-pate": "FairPATE, 1000 teachers"}
-    parser.add_argument("--rows", choices=list(works), nargs="+", default=list(works), help="rows of the table")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="private rows")
+    parser.add_argument("--rows", choices=list(WORKS), nargs="+", default=list(WORKS), help="rows of the table")
+    parser.add_argument("--sizes", type=int, nargs="+", help="private rows (default: small ones for each row)")
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()) / "bench_scale", help="of Parquet files"
     )
@@ -109,19 +359,34 @@ def main() -> None:
         print(json.dumps(run(json.loads(arguments.task))))
         return
     done = known(arguments)
-    for n_rows in [4000] if arguments.quick else sorted(arguments.sizes):
-        path = written(n_rows, arguments.folder)
-        for work in (works[name] for name in arguments.rows):
-            if any(row["work"] == work and row["n_rows"] == n_rows for row in done):
+    names = arguments.rows if not arguments.quick else ["generator", "idp3"]
+    for key in names:
+        work = WORKS[key]
+        for n_rows in [4000] if arguments.quick else sorted(arguments.sizes or work.sizes):
+            same = [row for row in done if (row["work"], row["n_rows"]) == (work.name, n_rows)]
+            if same and not arguments.again:
                 continue
-            done.append(common.in_new_process(__file__, {"work": work, "n_rows": n_rows, "path": str(path)}))
-            done.sort(key=lambda row: (row["work"], row["n_rows"]))
+            path = written(n_rows, arguments.folder) if work.reads_files else ""
+            found = common.in_new_process(__file__, {"work": key, "n_rows": n_rows, "path": str(path)})
+            done = sorted([row for row in done if row not in same] + [found], key=_place)
             common.save(arguments, n_columns=N_NUMBERS + N_CATEGORIES, rows=done)  # so that a stopped run goes on
     figures = ("seconds", "cpu_seconds", "gib_before_fit", "gib_peak")
     common.print_table(
-        ["work", "private rows", "seconds", "CPU seconds", "GiB before fit", "GiB peak"],
-        [[row["work"], f"{row['n_rows']:,}", *(f"{row[key]:.2f}" for key in figures)] for row in done],
+        ["work", "private rows", "seconds", "CPU seconds", "GiB before", "GiB peak", "goal", "met"],
+        [
+            [row["work"], f"{row['n_rows']:,}", *(f"{row[key]:.2f}" for key in figures), _goal(row), met(row)]
+            for row in done
+        ],
     )
+
+
+def _place(row: dict) -> tuple[int, int]:
+    return [work.name for work in WORKS.values()].index(row["work"]), row["n_rows"]
+
+
+def _goal(row: dict) -> str:
+    units = {"seconds": "≤ {:g} s", "gib": "≤ {:g} GiB", "ratio": "≤ {:g}×"}
+    return ", ".join(units[name].format(value) for name, value in row.get("goal", {}).items()) or "–"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ Sum = TypeVar("Sum")
 
 
 class SparkRows(RowSource):
-    """A Spark DataFrame. Tested only where pyspark is installed; elsewhere a stand-in for it drives this.
+    """A Spark DataFrame. Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere.
 
     Parameters
     ----------

@@ -1,11 +1,18 @@
-"""A DataFrame that has of Spark's what the library calls, with the same meaning: partitions, pickled tasks, retries."""
+"""A DataFrame that has of Spark's what the library calls, with the same meaning: partitions, pickled tasks, retries.
 
+And Spark itself, where pyspark and Java are installed.
+"""
+
+import os
 import pickle
+import shutil
+import sys
 
 import cloudpickle
 import numpy as np
+import pytest
 
-__all__ = ["StandInFrame", "spark_frame"]
+__all__ = ["StandInFrame", "spark_frame", "started_spark"]
 
 
 class StandInFrame:
@@ -59,3 +66,22 @@ def spark_frame(frame, n_partitions=4):
     """The rows of a DataFrame in partitions, one of which is empty."""
     cuts = np.array_split(np.arange(len(frame)), n_partitions)
     return StandInFrame([*(frame.iloc[rows] for rows in cuts), frame.iloc[:0]])
+
+
+def started_spark():
+    """A session of two threads that tries a task four times, as clusters do; skips where there is no Spark."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Java is not installed")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # of the workers
+    return (
+        sql.SparkSession.builder.master("local[2, 4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # starts sooner
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
