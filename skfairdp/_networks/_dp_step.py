@@ -100,18 +100,20 @@ class DPStep:
         noise_multiplier: float | None = None,
         beside: DpEvent | None = None,
         relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
+        nothing_left: str | None = None,
     ) -> "DPStep":
         """The plan for so many passes over the rows whose certified ε, with what is released ``beside``, is at most
-        ``epsilon``."""
+        ``epsilon``. Where there is none, ``nothing_left`` says what to do."""
         probability = min(1.0, batch_size / n_rows)
         steps = max(1, math.ceil(epochs / probability))
         if noise_multiplier is None:
-            noise_multiplier = calibrate_noise(
-                lambda sigma: _with(_event(probability, sigma, steps), beside),
-                epsilon,
-                delta,
-                guess=_central_limit_noise(probability, steps, epsilon, delta),
-            )
+            guess = _central_limit_noise(probability, steps, epsilon, delta)
+            try:
+                noise_multiplier = calibrate_noise(
+                    lambda sigma: _with(_event(probability, sigma, steps), beside), epsilon, delta, guess=guess
+                )
+            except ValueError as reason:
+                raise ValueError(nothing_left or str(reason)) from None
         return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows, relation)
 
     @property

@@ -14,7 +14,7 @@ __all__ = ["ColumnTables"]
 
 Array = NDArray[np.float64]
 
-#: At most of the squared cost of the fit: gradients have 4 % more noise.
+#: At most of the squared cost of the fit that rates of groups leave: gradients have 4 % more noise.
 SHARE = 0.08
 #: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths.
 ENOUGH = 100.0
@@ -46,6 +46,8 @@ class ColumnTables:
     epsilon, delta : float
         Of the fit.
     relation : NeighboringRelation
+    share : float, default=1.0
+        Of the squared cost of the fit, what is not spent on rates of groups.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class ColumnTables:
     epsilon: float
     delta: float
     relation: NeighboringRelation
+    share: float = 1.0
 
     @property
     def is_worth_it(self) -> bool:
@@ -72,7 +75,9 @@ class ColumnTables:
     def counts(self) -> GaussianMechanism:
         """For the cells of all columns together, once."""
         moved = math.sqrt(len(self.places))
-        mu = min(math.sqrt(SHARE / ROUNDS) * gdp_mu(self.epsilon, self.delta), ENOUGH * moved / self.n_rows)
+        mu = min(
+            math.sqrt(SHARE * self.share / ROUNDS) * gdp_mu(self.epsilon, self.delta), ENOUGH * moved / self.n_rows
+        )
         return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
 
     @property

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FairDPSGDClassifier"]
 
+_Cost = tuple[float, float, NeighboringRelation, float]
+
 
 @shared_docs
 class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
@@ -290,8 +292,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
-        looks, temperature = self._looks(data, net, n_rows, relation)
-        tables = self._tables(net, n_rows, relation)
+        cost = (self.epsilon, self.delta, relation, parity.share_left)
+        looks, temperature = self._looks(data, net, n_rows, cost)
+        tables = self._tables(net, n_rows, cost)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -302,6 +305,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             noise_multiplier=self.noise_multiplier,
             beside=beside(duals, tables, temperature, looks),
             relation=relation,
+            nothing_left=self._nothing_left(parity),
         )
         plan = DPSGDPlan(net, step, duals, looks, temperature, tables)
         if self.noise_multiplier is not None:
@@ -311,21 +315,30 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         return plan
 
     def _looks(
-        self, data: TrainingData, net: "Net", n_rows: int, relation: NeighboringRelation
+        self, data: TrainingData, net: "Net", n_rows: int, cost: "_Cost"
     ) -> tuple[SecondLook | None, Temperature | None]:
         """What looks at the trained network again. Nothing does where the noise of the gradients is given."""
         if self.noise_multiplier is not None or len(data.classes) < 2:
             return None, None
-        look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation)
-        temperature = Temperature(self.epsilon, self.delta, relation)
+        look = SecondLook(n_rows, data.X.shape[1], *cost)
+        temperature = Temperature(*cost)
         return look if look.is_needed else None, temperature if temperature.fits(net) else None
 
-    def _tables(self, net: "Net", n_rows: int, relation: NeighboringRelation) -> ColumnTables | None:
+    def _tables(self, net: "Net", n_rows: int, cost: "_Cost") -> ColumnTables | None:
         """What scales the numbers of a table that a schema describes, for our own network."""
         if self.noise_multiplier is not None or self.schema is None or net.hidden is None:
             return None
-        tables = ColumnTables(number_places(self.schema), n_rows, self.epsilon, self.delta, relation)
+        tables = ColumnTables(number_places(self.schema), n_rows, *cost)
         return tables if tables.is_worth_it else None
+
+    def _nothing_left(self, parity: PublicPenalty | SignedLoss) -> str:
+        """Say what to change where no noise is enough for the gradients: the share of the rates first."""
+        share = 1 - parity.share_left
+        return (
+            f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
+            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
+            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'."
+        )
 
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         """The untrained network, and what is added to its private gradients."""

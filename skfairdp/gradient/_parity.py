@@ -128,6 +128,8 @@ class PublicPenalty(BaseEstimator):
     #: Where the user gives none. A smaller bound shortens what rows pull at, and not the penalty, which then wins.
     usual_max_grad_norm = 4.0
     usual_lam = 1.0
+    #: Of the squared cost of a fit: a penalty on public rows costs nothing.
+    share_left = 1.0
 
     def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.
@@ -209,7 +211,8 @@ class SignedLoss(BaseEstimator):
         How far a weight moves for a difference of rates of 1. None is 0.5, or as much less as keeps what the noise of
         all releases together moves it by at 0.25.
     budget_share : float, default=0.1
-        Share of the budget (of μ²) for those releases; in (0, 1).
+        Share of the budget (of μ²) for those releases; in (0, 1). The gradients, and what is released beside them,
+        share the rest.
 
     See Also
     --------
@@ -246,6 +249,11 @@ class SignedLoss(BaseEstimator):
 
     #: Its weights make gradients larger.
     usual_max_grad_norm = 4.0
+
+    @property
+    def share_left(self) -> float:
+        """Of the squared cost of a fit, what the rates leave for gradients and what is released beside them."""
+        return 1.0 - self.budget_share
 
     def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.

@@ -15,7 +15,7 @@ __all__ = ["SecondLook"]
 #: From here on gradients are too noisy to be trusted without a look.
 DOUBTFUL = 0.06
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
-MOST_FOR_COUNTS, FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit
+MOST_FOR_COUNTS, FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit that rates of groups leave
 EVIDENCE = 1.5  # standard deviations by which the network has to be ahead
 
 
@@ -33,6 +33,8 @@ class SecondLook:
     epsilon, delta : float
         Of the fit.
     relation : NeighboringRelation
+    share : float, default=1.0
+        Of the squared cost of the fit, what is not spent on rates of groups.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class SecondLook:
     epsilon: float
     delta: float
     relation: NeighboringRelation
+    share: float = 1.0
 
     @property
     def noise(self) -> float:
@@ -72,7 +75,7 @@ class SecondLook:
 
     @property
     def _mu(self) -> float:
-        return gdp_mu(self.epsilon, self.delta)
+        return math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
 
     def _of(self, mu: float) -> GaussianMechanism:
         return GaussianMechanism(1 / mu, sensitivity=1.0, relation=self.relation)

@@ -17,7 +17,7 @@ __all__ = ["Temperature"]
 
 Array = NDArray[np.float64]
 
-#: Of the squared cost of the fit: gradients have 4 % more noise, and the log loss is a third lower.
+#: Of the squared cost that rates of groups leave: gradients have 4 % more noise, and the log loss is a third lower.
 SHARE = 0.08
 #: Between the log odds that the predicted class has for the network, and what stands for each part.
 EDGES = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0])
@@ -41,6 +41,8 @@ class Temperature:
     epsilon, delta : float
         Of the fit.
     relation : NeighboringRelation
+    share : float, default=1.0
+        Of the squared cost of the fit, what is not spent on rates of groups.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Temperature:
     epsilon: float
     delta: float
     relation: NeighboringRelation
+    share: float = 1.0
 
     @staticmethod
     def fits(net: "Net") -> bool:
@@ -64,7 +67,7 @@ class Temperature:
     @property
     def counts(self) -> GaussianMechanism:
         """For the table."""
-        mu = math.sqrt(SHARE) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt(SHARE * self.share) * gdp_mu(self.epsilon, self.delta)
         return GaussianMechanism(1 / mu, sensitivity=1.0, relation=self.relation)
 
     @property

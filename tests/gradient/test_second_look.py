@@ -3,15 +3,20 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from skfairdp import FairDPSGDClassifier
+from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._networks import constant_module, is_constant, module_of
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
+from skfairdp.gradient._parity import beside
 from skfairdp.gradient._second_look import DOUBTFUL, SecondLook
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
+from skfairdp.schema import Category, Number, Schema
 from tests._tools.sources import ZeroNoise, recording_noise
 
 QUICK = mlp((4,), max_epochs=3, batch_size=60)
@@ -142,3 +147,56 @@ def test_public_rows_show_a_network_that_answers_one_class():
 def test_a_constant_network_keeps_its_probabilities():
     module = constant_module(np.array([0.2, 0.8]))
     assert torch.allclose(torch.softmax(module(torch.zeros(2, 5)), dim=1), torch.tensor([[0.2, 0.8]] * 2))
+
+
+def planned(n_rows, n_values, epsilon, share, described):
+    """The plan for a table of a number and a category, with or without a schema, and noisy rates for their share."""
+    rng = np.random.default_rng(n_rows)
+    group, label = rng.choice(["f", "m"], n_rows), rng.integers(2, size=n_rows)
+    parity = {"lam": 0.0} if share is None else {"parity": SignedLoss(budget_share=share), "groups": ["f", "m"]}
+    options = {"epsilon": epsilon, "net": QUICK, **parity}
+    if not described:
+        model = FairDPSGDClassifier(classes=[0, 1], **options)
+        rows = rng.normal(size=(n_rows, n_values + 1))
+        return model._plan(model._read(rows, label, **({} if share is None else {"sensitive_features": group})))
+    kinds = {"amount": Number(0, 9), "kind": Category(range(n_values)), "group": Category(["f", "m"])}
+    schema = Schema({**kinds, "label": Category([0, 1])}, label="label", groups="group")
+    kind = rng.integers(n_values, size=n_rows)
+    frame = pd.DataFrame({"amount": 9 * rng.random(n_rows), "kind": kind, "group": group, "label": label})
+    model = FairDPSGDClassifier(schema=schema, **{name: options[name] for name in options if name != "groups"})
+    return model._plan(model._read(frame, None))
+
+
+@given(
+    n_rows=st.integers(1, 400),
+    n_values=st.integers(2, 80),
+    epsilon=st.floats(0.05, 20.0),
+    share=st.one_of(st.none(), st.floats(1e-4, 0.9999)),
+    described=st.booleans(),
+)
+@example(n_rows=185, n_values=80, epsilon=3.0, share=0.3, described=True)  # tables, temperature, rates and look
+@example(n_rows=1, n_values=2, epsilon=1.0, share=0.2, described=False)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_whatever_is_released_beside_the_gradients_leaves_them_a_part_of_epsilon(
+    n_rows, n_values, epsilon, share, described
+):
+    plan = planned(n_rows, n_values, epsilon, share, described)
+    assert epsilon_of(plan.event, 1e-5) <= epsilon and (plan.duals is None) == (share is None)
+    rest = beside(plan.duals, plan.tables, plan.temperature, plan.look)
+    assert gdp_mu(epsilon_of(rest, 1e-5), 1e-5) ** 2 < (1 - 0.085 * (1 - (share or 0.0))) * gdp_mu(epsilon, 1e-5) ** 2
+    if (n_rows, n_values, share) == (185, 80, 0.3):
+        assert None not in (plan.tables, plan.temperature, plan.look, plan.duals)
+
+
+def test_a_share_that_leaves_nothing_is_refused_by_its_name_and_spends_nothing():
+    X, y = noise_table()
+    ledger = PrivacyLedger()
+    groups = (X[:, 0] > 0).astype(int)
+    model = FairDPSGDClassifier(
+        epsilon=1e-6, delta=1e-9, parity=SignedLoss(budget_share=1 - 1e-12), net=QUICK, classes=[0, 1], groups=[0, 1]
+    )
+    with pytest.raises(ValueError, match=r"^FairDPSGDClassifier has nothing left.*Lower budget_share of SignedLoss"):
+        model.set_params(ledger=ledger).fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match=r"^FairDPSGDClassifier has nothing left.* Raise 'epsilon' or 'delta'\.$"):
+        model.set_params(lam=0.0, epsilon=1e-12, delta=1e-12).fit(X, y)
+    assert not ledger.entries
