@@ -17,7 +17,7 @@ from skfairdp._rows import KeyedRows, RowSource, gathered, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Protects, PublicReads
-from skfairdp.schema import SAID_BY_SCHEMA, RawTable, kept_rows, schema_of
+from skfairdp.schema import SAID_BY_SCHEMA, RawTable, chosen_public_rows, kept_rows, schema_of
 from skfairdp.utils import (
     PublicData,
     as_dense,
@@ -47,6 +47,7 @@ __all__ = [
     "read_features",
     "read_labels",
     "read_private_groups",
+    "read_public_rows_of",
     "read_source",
     "read_table",
     "read_training",
@@ -209,7 +210,14 @@ def read_training(
 
 
 def read_any_training(
-    estimator: BaseEstimator, X: Any, y: Any, *, sensitive_features: Any = None, by_key: bool = True, **arguments: Any
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    by_key: bool = True,
+    checks_public: bool = False,
+    **arguments: Any,
 ) -> TrainingData:
     """Read everything a fit needs, where private rows may be such as do not fit into memory.
 
@@ -221,6 +229,8 @@ def read_any_training(
     by_key : bool, default=True
         Whether rows are dealt to teachers by their keys, who are asked about public rows; else rows are read in their
         order.
+    checks_public : bool, default=False
+        Whether the caller checks features that are public, chunk by chunk: see :func:`read_public_rows_of`.
     **arguments
         Of :func:`read_training`.
 
@@ -233,7 +243,7 @@ def read_any_training(
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     _check_source(estimator, source, y, sensitive_features, by_key)
-    if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE:
+    if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE and not checks_public:
         raise ValueError(
             f"{_name(estimator)} reads X in chunks only where whole records are protected: features that are public "
             "are checked in memory. Pass the rows as a DataFrame."
@@ -243,8 +253,8 @@ def read_any_training(
         refuse_private_as_public(X.rows, X_public, owner=_name(estimator))
     # One row in the columns of the source, from which all that is public follows as from any other.
     made_up = pd.DataFrame({name: [None] for name in source.columns})
-    data = read_training(estimator, made_up, None, **arguments)
-    if data.public is None and by_key:
+    data = read_training(estimator, made_up, None, **(arguments | {"protects": Protects.RECORD}))
+    if data.public is None and by_key and not checks_public:
         raise ValueError(
             f"{_name(estimator)} needs public rows where X is read in chunks: pass X_public to fit, or set "
             "'public_data'."
@@ -305,6 +315,32 @@ def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
         data.source, schema, owner=_name(estimator), n_features=data.X.shape[1], groups=data.groups is not None
     )
     return replace(data, X=X, y=y, groups=groups)
+
+
+def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int) -> TrainingData:
+    """Check all rows of a source of which everything but the groups is public, and keep some of them in memory.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    data : TrainingData
+        As :func:`read_any_training` returns it.
+    most : int
+        How many rows to keep, where there are as many: those whose keys have the smallest hashes.
+
+    Returns
+    -------
+    TrainingData
+        With features and labels of the rows that were kept.
+    """
+    if data.source is None:
+        return data
+    schema: Any = schema_of(estimator)
+    data.source.verbose = getattr(estimator, "verbose", 0)
+    kept = chosen_public_rows(data.source, schema, owner=_name(estimator), most=most)
+    _refuse_large(kept.features, f"X of {_name(estimator)} holds")
+    data.reads.note("rows kept in memory", "computed", kept.n_rows, "chosen by the hashes of their keys")
+    return replace(data, X=kept.features, y=kept.labels())
 
 
 def _check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, by_key: bool) -> None:

@@ -259,10 +259,12 @@ def predict_stacked_proba(
     allowed: NDArray[np.bool_],
     *,
     device: torch.device | str = "cpu",
+    step: float | None = None,
 ) -> NDArray[np.float64]:
     """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
 
-    Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there.
+    Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there. With
+    a ``step`` each probability is rounded down to a multiple of it.
 
     Examples
     --------
@@ -275,7 +277,9 @@ def predict_stacked_proba(
     """
     out = np.empty((X.shape[0], allowed.shape[1]))
     for start, scores in _scores(net, params, X, allowed, device):
-        out[start : start + scores.shape[1]] = scores.double().softmax(dim=2).sum(dim=0).cpu().numpy()
+        shares = scores.double().softmax(dim=2)
+        shares = shares if step is None else (shares / step).floor() * step
+        out[start : start + scores.shape[1]] = shares.sum(dim=0).cpu().numpy()
     return out
 
 

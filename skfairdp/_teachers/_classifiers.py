@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from skfairdp._teachers._net_classifier import as_classifiers
-from skfairdp._teachers._partition import Parts, run_tasks
+from skfairdp._teachers._partition import Parts, rounded_down, run_tasks
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import child_seeds, silence
 
@@ -39,12 +39,13 @@ class ClassifierEnsemble:
                 out[k] = self._votes(k, X)
         return out
 
-    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
         """Sum over teachers of their class probabilities; a classifier without any gives 1 to what it predicts."""
         out = np.zeros((X.shape[0], n_classes))
         if X.shape[0]:
             for k, estimator in enumerate(self.estimators):
-                out += np.eye(n_classes)[self._votes(k, X)] if isinstance(estimator, int) else self._shares(k, X)
+                constant = isinstance(estimator, int)
+                out += np.eye(n_classes)[self._votes(k, X)] if constant else rounded_down(self._shares(k, X), step)
         return out
 
     def _predict(self, k: int, X: Any) -> Any:

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-from skfairdp._teachers._partition import Parts, check_number, numeric_rows, run_tasks
+from skfairdp._teachers._partition import Parts, check_number, numeric_rows, rounded_down, run_tasks
 
 __all__ = ["LogisticTeachers"]
 
@@ -114,7 +114,7 @@ class LogisticEnsemble:
             out[:, start : start + chunk] = scores.argmax(axis=1)
         return out
 
-    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
         """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
         n_features = self.coef.shape[2]
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
@@ -132,9 +132,9 @@ class LogisticEnsemble:
             total = np.zeros((n_classes, len(rows)))
             # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
-                proba = _finite_expit(coef @ rows.T + intercept[:, None])
+                proba = rounded_down(_finite_expit(coef @ rows.T + intercept[:, None]), step)
                 if len(others):
-                    total += self._one_against_rest(others, rows, seen)
+                    total += self._one_against_rest(others, rows, seen, step)
             for k in range(n_classes):
                 mine = first == k
                 total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
@@ -142,7 +142,7 @@ class LogisticEnsemble:
         return out
 
     def _one_against_rest(
-        self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_]
+        self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_], step: float | None
     ) -> NDArray[np.float64]:
         """Summed probabilities (n_classes, n_rows) of parts with one class, or with three or more."""
         allowed = seen[teachers][:, :, None]
@@ -151,7 +151,8 @@ class LogisticEnsemble:
         proba = np.where(allowed, _finite_expit(scores), 0.0)
         total = proba.sum(axis=1, keepdims=True)
         even = allowed / allowed.sum(axis=1, keepdims=True)
-        return np.where(total > 0, proba / np.where(total > 0, total, 1.0), even).sum(axis=0)
+        shares = np.where(total > 0, proba / np.where(total > 0, total, 1.0), even)
+        return rounded_down(shares, step).sum(axis=0)
 
 
 def _finite_expit(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -221,9 +222,9 @@ class StackedEnsemble:
         """Votes (n_teachers, n_rows)."""
         return np.concatenate(self._of_stacks(_predict_stack, X))
 
-    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
         """Sum over teachers of their class probabilities."""
-        return np.sum(self._of_stacks(_sum_stack, X), axis=0)
+        return np.sum(self._of_stacks(partial(_sum_stack, step=step), X), axis=0)
 
     def _of_stacks(self, function: Callable[..., Any], X: Any) -> list[Any]:
         X = numeric_rows(X, owner=self.owner, n_features=self.row_shape[0], allow_nd=True)
@@ -347,10 +348,11 @@ def _sum_stack(
     X: NDArray[np.floating],
     seen: NDArray[np.bool_],
     device: str,
+    step: float | None = None,
 ) -> NDArray[np.float64]:
     from skfairdp._networks import predict_stacked_proba
 
-    return predict_stacked_proba(_own(net), params, X, seen, device=device)
+    return predict_stacked_proba(_own(net), params, X, seen, device=device, step=step)
 
 
 def _own(net: "StackedMLP | StackedModule") -> "StackedMLP | StackedModule":

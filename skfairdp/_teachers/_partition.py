@@ -16,7 +16,16 @@ from sklearn.utils.parallel import Parallel, delayed
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, progress_bar, public_generator, silence
 
-__all__ = ["Parts", "check_count", "check_number", "numeric_rows", "position_partition", "run_tasks", "vote_histogram"]
+__all__ = [
+    "Parts",
+    "check_count",
+    "check_number",
+    "numeric_rows",
+    "position_partition",
+    "rounded_down",
+    "run_tasks",
+    "vote_histogram",
+]
 
 
 # Votes counted at once: bounds the temporary index array (32 MiB).
@@ -170,6 +179,11 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
         cells = part.astype(np.int64) + n_classes * np.arange(width)
         out[start : start + width] = np.bincount(cells.ravel(), minlength=width * n_classes).reshape(width, n_classes)
     return out
+
+
+def rounded_down(values: NDArray[np.float64], step: float | None) -> NDArray[np.float64]:
+    """Numbers as multiples of a power of two, none of them larger than before; themselves where there is no step."""
+    return values if step is None else np.floor(values / step) * step
 
 
 def check_count(name: str, value: object, owner: str, *, lowest: int) -> None:

@@ -1,6 +1,7 @@
 """Votes of teachers whose rows do not fit into memory: some teachers at a time, and nothing of them but votes."""
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,12 @@ from skfairdp._teachers._teachers import fit_teachers
 from skfairdp.schema import CompactRows, RawTable, Schema
 from skfairdp.utils import child_seeds
 
-__all__ = ["bytes_on_disk", "streamed_votes"]
+__all__ = ["Learns", "bytes_on_disk", "streamed_counts", "streamed_votes"]
 
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
+
+#: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up.
+Learns = Callable[[RawTable, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 
 
 def streamed_votes(
@@ -71,35 +75,81 @@ def streamed_votes(
     -------
     ndarray of int of shape (n_queries, n_classes)
     """
+    learns = _Votes(teacher, queries, n_classes, n_jobs)
+    columns = (*schema.features, *((schema.label,) if schema.label else ()))
+    counts = streamed_counts(
+        learns, source, columns=columns, schema=schema, owner=owner, n_teachers=n_teachers,
+        n_features=queries.shape[1], rng=rng, verbose=verbose, most_bytes=most_bytes,
+    )  # fmt: skip
+    return counts.reshape(len(queries), n_classes)
+
+
+def streamed_counts(
+    learns: Learns,
+    source: RowSource,
+    *,
+    columns: tuple[str, ...],
+    schema: Schema,
+    owner: str,
+    n_teachers: int,
+    n_features: int,
+    rng: np.random.Generator,
+    verbose: int = 0,
+    most_bytes: int = _MOST_BYTES,
+    together: int = 1,
+) -> NDArray[np.int64]:
+    """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
+
+    Parameters
+    ----------
+    learns : callable
+        Of rows in the order of their hashes, the teacher of each, and the seeds of all teachers: whole numbers.
+    source : RowSource
+    columns : tuple of str
+        What teachers read.
+    schema : Schema
+    owner : str
+    n_teachers, n_features : int
+    rng : Generator
+    verbose : int, default=0
+    most_bytes : int, default=512 MiB
+    together : int, default=1
+        Teachers that are never parted, of whose rows a teacher may follow what is public: runs of so many, from the
+        first on.
+
+    Returns
+    -------
+    ndarray of int
+    """
     seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
-    n_parts = max(source.fewest_parts, -(-source.n_rows * queries.shape[1] * 8 // most_bytes))
-    edges = np.linspace(0, n_teachers, min(n_parts, n_teachers) + 1).astype(np.int64)
-    compact = _compact(schema, owner)
-    parts = _Teaching(teacher, queries, compact, source.key, seed, seeds, edges, n_classes, n_jobs)
+    n_parts = max(source.fewest_parts, -(-source.n_rows * n_features * 8 // most_bytes))
+    n_runs = -(-n_teachers // together)
+    edges = np.linspace(0, n_runs, min(n_parts, n_runs) + 1).astype(np.int64) * together
+    compact = CompactRows(schema, owner, columns)
+    parts = _Teaching(learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers))
     source.verbose = verbose
     total = source.by_part(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add)
     if total is None or int(total[-1]) != source.n_rows:
         raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
-    return total[:-1].reshape(len(queries), n_classes)
+    return total[:-1]
 
 
-def bytes_on_disk(schema: Schema, n_rows: int) -> int:
+def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:
     """How much disk the encoded rows of a table take while teachers learn from them: public.
 
     Parameters
     ----------
     schema : Schema
     n_rows : int
+    groups : bool, default=False
+        Whether teachers read them.
 
     Returns
     -------
     int
     """
-    return n_rows * _dtype(_compact(schema, "")).itemsize
-
-
-def _compact(schema: Schema, owner: str) -> CompactRows:
-    return CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
+    columns = (*schema.features, *((schema.label,) if schema.label else ()), *(schema.groups if groups else ()))
+    return n_rows * _dtype(CompactRows(schema, "", columns)).itemsize
 
 
 def _dtype(compact: CompactRows) -> np.dtype[Any]:
@@ -107,18 +157,32 @@ def _dtype(compact: CompactRows) -> np.dtype[Any]:
 
 
 @dataclass(frozen=True)
-class _Teaching:
-    """What a task has to know: public, and pickled with it."""
+class _Votes:
+    """Teachers of the label, and their votes on queries."""
 
     teacher: Any
     queries: NDArray[np.float64]
+    n_classes: int
+    n_jobs: int | None
+
+    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+        fitted = fit_teachers(
+            self.teacher, raw.features, raw.labels(), teachers, n_teachers=len(seeds), n_classes=self.n_classes,
+            seeds=seeds, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        return vote_histogram(fitted.predict(self.queries), self.n_classes)
+
+
+@dataclass(frozen=True)
+class _Teaching:
+    """What a task has to know: public, and pickled with it."""
+
+    learns: Learns
     compact: CompactRows
     key: str | None
     seed: int
     seeds: NDArray[np.int64]
     edges: NDArray[np.int64]
-    n_classes: int
-    n_jobs: int | None
 
     def _teachers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
@@ -136,10 +200,5 @@ class _Teaching:
         """Train the teachers of a part; their votes, one after the other, and how many rows they learned from."""
         first, stop = int(self.edges[part]), int(self.edges[part + 1])
         rows = rows[np.argsort(rows["hash"], kind="stable")]
-        raw = self.compact.table(rows)
-        fitted = fit_teachers(
-            self.teacher, raw.features, raw.labels(), self._teachers(rows["hash"]) - first, n_teachers=stop - first,
-            n_classes=self.n_classes, seeds=self.seeds[first:stop], n_jobs=self.n_jobs,
-        )  # fmt: skip
-        votes = vote_histogram(fitted.predict(self.queries), self.n_classes)
+        votes = self.learns(self.compact.table(rows), self._teachers(rows["hash"]) - first, self.seeds[first:stop])
         return np.append(votes.ravel(), len(rows))

@@ -35,7 +35,7 @@ class TeacherCache(Protocol):
 class _Ensemble(Protocol):
     def predict(self, X: Any) -> NDArray[np.int32]: ...
 
-    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]: ...
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]: ...
 
 
 class Teachers:
@@ -75,23 +75,25 @@ class Teachers:
         with silence():
             return self._ensemble.predict(X)
 
-    def summed_probabilities(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
         """Return the sum over teachers of their class probabilities: votes that may be split.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
         n_classes : int
+        step : float or None, default=None
+            A power of two to multiples of which each probability is rounded down, so that sums are exact in any order.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            **Private**. Every teacher gives numbers of at least 0 that sum to 1, so that a row moves by at most
+            **Private**. Every teacher gives numbers of at least 0 that sum to at most 1, so that a row moves by at most
             ``sqrt(2)`` in L2 norm when one teacher changes, and each entry by at most 1, as a histogram of whole
             votes does.
         """
         with silence():
-            return self._ensemble.summed_probabilities(X, n_classes)
+            return self._ensemble.summed_probabilities(X, n_classes, step)
 
     def __repr__(self) -> str:
         return f"Teachers(n_teachers={self.n_teachers})"

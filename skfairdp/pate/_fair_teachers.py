@@ -34,6 +34,7 @@ def fit_fair_teachers(
     n_classes: int,
     n_groups: int,
     random_state: RandomStateLike = None,
+    seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Teachers:
@@ -59,6 +60,8 @@ def fit_fair_teachers(
     n_teachers, n_classes, n_groups : int
     random_state : int, RandomState, Generator or None, default=None
         Seeds initialisations and batch orders; may be public.
+    seeds : ndarray of int of shape (n_teachers,), default=None
+        The seeds themselves, in place of ``random_state``.
     n_jobs : int or None, default=None
     verbose : int, default=0
 
@@ -82,7 +85,8 @@ def fit_fair_teachers(
     >>> teachers.predict([[3.0, 0.0], [-3.0, 0.0]]).shape
     (4, 2)
     """
-    seeds = child_seeds(public_generator(random_state), n_teachers)
+    if seeds is None:
+        seeds = child_seeds(public_generator(random_state), n_teachers)
     parts = Parts.of(assignment, y, seeds, n_classes)
     perceptron = as_perceptron(learner)
     if perceptron is not None:

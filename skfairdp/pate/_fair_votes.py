@@ -1,4 +1,4 @@
-"""The private side of SF-PATE: its two kinds of teachers, on parts that positions decide, and their votes."""
+"""The private side of SF-PATE: its two kinds of teachers, on parts that positions or keys decide, and their votes."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,16 +8,31 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._inputs import TrainingData
-from skfairdp._teachers import LogisticTeachers, fit_teachers, position_partition, vote_histogram
+from skfairdp._rows import RowSource
+from skfairdp._teachers import (
+    Learns,
+    LogisticTeachers,
+    fit_teachers,
+    position_partition,
+    streamed_counts,
+    vote_histogram,
+)
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
 from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import PublicReads
+from skfairdp.schema import RawTable, Schema
 from skfairdp.utils._sklearn import HasMethods
 
 __all__ = ["VARIANTS", "AttributeRows", "FairTeachers", "GroupTeachers", "fair_network", "features_and_labels"]
+
+
+#: To multiples of this, shares of a vote are rounded down where they are added up in any order: sums are then exact.
+STEP = 2.0**-16
+#: Fair teachers that are trained together wherever rows are read: a stack.
+TOGETHER = 32
 
 
 @dataclass(frozen=True)
@@ -26,8 +41,8 @@ class AttributeRows:
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features)
-        Standardised by ``center`` and ``scale``, which are those of all rows.
+    X : ndarray of shape (n_kept, n_features)
+        Standardised by ``center`` and ``scale``, which are theirs. All rows, or those that were kept of a source.
     codes : ndarray of int of shape (n_rows,)
         Class codes.
     classes : ndarray of shape (n_classes,)
@@ -37,6 +52,12 @@ class AttributeRows:
     center, scale : ndarray of shape (n_features,)
     reads : PublicReads
         What is public of them.
+    source : RowSource or None, default=None
+        Reads all rows, with their groups, where these do not lie in memory; ``groups`` is then blank.
+    schema : Schema or None, default=None
+        Of the source.
+    owner : str, default="SFPATEClassifier"
+        Class name for error messages.
     """
 
     X: NDArray[np.float64]
@@ -47,13 +68,24 @@ class AttributeRows:
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
     reads: PublicReads
+    source: RowSource | None = None
+    schema: Schema | None = None
+    owner: str = "SFPATEClassifier"
 
     @classmethod
-    def of(cls, data: TrainingData) -> "AttributeRows":
+    def of(cls, data: TrainingData, schema: Schema | None) -> "AttributeRows":
         """Rows whose features are public, standardised."""
         assert data.groups is not None and data.domain is not None
         center, scale = standard_scale(data.X)
-        return cls((data.X - center) / scale, data.y, data.classes, data.groups, data.domain, center, scale, data.reads)
+        return cls(
+            (data.X - center) / scale, data.y, data.classes, data.groups, data.domain, center, scale, data.reads,
+            data.source, schema,
+        )  # fmt: skip
+
+    @property
+    def n_rows(self) -> int:
+        """All rows, kept or not."""
+        return len(self.X) if self.source is None else self.source.n_rows
 
     @property
     def with_labels(self) -> NDArray[np.float64]:
@@ -101,7 +133,7 @@ class GroupTeachers(BaseEstimator):
         rehearse_teacher(
             self._learner(),
             rows.with_labels,
-            n_rows=-(-len(rows.X) // n_teachers),
+            n_rows=-(-rows.n_rows // n_teachers),
             n_classes=len(rows.domain),
             owner="SFPATEClassifier",
         )
@@ -111,6 +143,10 @@ class GroupTeachers(BaseEstimator):
         **how: Any,
     ) -> NDArray[Any]:  # fmt: skip
         """Votes on some rows. Private."""
+        soft = plan.histogram is not None and plan.histogram.noise == "gaussian"
+        if rows.source is not None:
+            lessons = _LessonsOnGroups(_Asked.of(rows, queries), self._learner(), STEP if soft else None, how["n_jobs"])
+            return _streamed(rows, lessons, plan, rng, verbose=how["verbose"])
         # A function of positions alone: no group decides who teaches whom.
         assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
         teachers = fit_teachers(
@@ -118,7 +154,7 @@ class GroupTeachers(BaseEstimator):
             n_classes=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
         asked = rows.with_labels[queries]
-        if plan.histogram is not None and plan.histogram.noise == "gaussian":
+        if soft:
             # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
             return teachers.summed_probabilities(asked, len(rows.domain))
         return vote_histogram(teachers.predict(asked), len(rows.domain))
@@ -171,7 +207,7 @@ class FairTeachers(BaseEstimator):
             rehearse_fair_teacher(
                 fair,
                 rows.X,
-                n_rows=-(-len(rows.X) // n_teachers),
+                n_rows=-(-rows.n_rows // n_teachers),
                 n_classes=len(rows.classes),
                 n_groups=len(rows.domain),
                 owner="SFPATEClassifier",
@@ -182,12 +218,100 @@ class FairTeachers(BaseEstimator):
         **how: Any,
     ) -> NDArray[Any]:  # fmt: skip
         """Votes on some rows. Private."""
+        if rows.source is not None:
+            lessons = _FairLessons(_Asked.of(rows, queries), fair, how["n_jobs"])
+            return _streamed(rows, lessons, plan, rng, verbose=how["verbose"])
         assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
         teachers = fit_fair_teachers(
             fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.classes), n_groups=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
         return vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is public of a fit, and pickled with each task: rows asked about, and how others are read."""
+
+    X: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    n_classes: int
+    n_groups: int
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: AttributeRows, queries: NDArray[np.int64]) -> "_Asked":
+        sizes = len(rows.classes), len(rows.domain)
+        return cls(rows.X[queries], rows.codes[queries], *sizes, rows.center, rows.scale)
+
+    def standardised(self, raw: RawTable) -> NDArray[np.float64]:
+        return (raw.features - self.center) / self.scale
+
+
+@dataclass(frozen=True)
+class _LessonsOnGroups:
+    """Teachers of the group, and their votes: whole ones, or shares in steps."""
+
+    asked: _Asked
+    teacher: Any
+    step: float | None
+    n_jobs: int | None
+
+    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+        asked = self.asked
+        told = features_and_labels(asked.standardised(raw), raw.labels(), asked.n_classes)
+        fitted = fit_teachers(
+            self.teacher, told, raw.groups(), teachers, n_teachers=len(seeds), n_classes=asked.n_groups, seeds=seeds,
+            n_jobs=self.n_jobs,
+        )  # fmt: skip
+        queries = features_and_labels(asked.X, asked.codes, asked.n_classes)
+        if self.step is None:
+            return vote_histogram(fitted.predict(queries), asked.n_groups)
+        shares = fitted.summed_probabilities(queries, asked.n_groups, self.step)
+        return np.rint(shares / self.step).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _FairLessons:
+    """Fair teachers of the label, and their votes."""
+
+    asked: _Asked
+    fair: Any
+    n_jobs: int | None
+    step: float | None = None
+
+    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+        asked = self.asked
+        X, y, groups = asked.standardised(raw), raw.labels(), raw.groups()
+        votes = np.zeros((len(asked.X), asked.n_classes), dtype=np.int64)
+        # The largest part of a stack, which is public, says how long its networks train: stacks are always the same.
+        for first in range(0, len(seeds), TOGETHER):
+            mine = (teachers >= first) & (teachers < first + TOGETHER)
+            of_stack = seeds[first : first + TOGETHER]
+            fitted = fit_fair_teachers(
+                self.fair, X[mine], y[mine], groups[mine], teachers[mine] - first, n_teachers=len(of_stack),
+                n_classes=asked.n_classes, n_groups=asked.n_groups, seeds=of_stack, n_jobs=self.n_jobs,
+            )  # fmt: skip
+            votes += vote_histogram(fitted.predict(asked.X), asked.n_classes)
+        return votes
+
+
+def _streamed(
+    rows: AttributeRows, lessons: _LessonsOnGroups | _FairLessons, plan: VotePlan, rng: np.random.Generator, *,
+    verbose: int,
+) -> NDArray[Any]:  # fmt: skip
+    """Votes of teachers whose rows are dealt by the hashes of their public keys: the group of a row moves no row."""
+    assert rows.source is not None and rows.schema is not None
+    learns: Learns = lessons
+    asked, columns = lessons.asked, (*rows.schema.features, *filter(None, [rows.schema.label]), *rows.schema.groups)
+    n_values = asked.n_groups if isinstance(lessons, _LessonsOnGroups) else asked.n_classes
+    counts = streamed_counts(
+        learns, rows.source, columns=columns, schema=rows.schema, owner=rows.owner, n_teachers=plan.n_teachers,
+        n_features=asked.X.shape[1] * asked.n_classes, rng=rng, verbose=verbose,
+        together=1 if isinstance(lessons, _LessonsOnGroups) else TOGETHER,
+    ).reshape(len(asked.X), n_values)  # fmt: skip
+    return counts if lessons.step is None else counts * lessons.step
 
 
 #: By their shorthands: who has the fairness.

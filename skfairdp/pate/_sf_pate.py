@@ -12,8 +12,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._forecast import warn_if_no_better
-from skfairdp._inputs import read_training
-from skfairdp._teachers import check_fair_learner
+from skfairdp._inputs import read_any_training, read_public_rows_of
+from skfairdp._rows import check_free_disk
+from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import read_constraints
@@ -35,6 +36,8 @@ __all__ = ["SFPATEClassifier"]
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
+#: Rows of a source that are kept in memory: chance in the rates of a group of one row in a hundred is then below .016.
+MOST_KEPT = 100_000
 #: What says what is fair, and to whom.
 FAIR = frozenset({"fair_estimator", "constraints"})
 
@@ -49,8 +52,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     guarantee for the rows themselves, and none at all where a feature says which group a row belongs to: drop such
     columns (``sensitive_columns``). The group is needed by ``fit`` only.
 
-    Each row belongs to one teacher, chosen by its position, so that one group changes one teacher's votes and nothing
-    else. (Tran, Zhu, Fioretto & Van Hentenryck 2022, Section 5.) Two variants:
+    Each row belongs to one teacher, chosen by its position (of rows that are read in chunks: by a hash of its public
+    key), so that one group changes one teacher's votes and nothing else. (Tran, Zhu, Fioretto & Van Hentenryck 2022,
+    Section 5.) Two variants:
 
     * ``variant="student"``: teachers learn the *group* from features and label and vote on it; a fair learner is
       trained on rows, labels and released groups.
@@ -80,7 +84,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         on average where likeliest groups are not. "gnmax" is the paper's: the noisy winner of every query, and a
         student that sees the rows asked about only.
     max_queries : int or None, default=None
-        Rows asked about, drawn by position. None: all for "soft", at most 200 for "gnmax".
+        Rows asked about, drawn by position. None: all for "soft", at most 200 for "gnmax". Of rows that are read in
+        chunks, 100,000 are kept in memory, or as many as this: those whose keys have the smallest hashes. The
+        student learns from these.
     sigma : float or None, default=None
         Noise on each released count, in votes. None: calibrated to ``epsilon``.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
@@ -105,7 +111,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Noisy shares (n_queries, n_groups) for "soft", codes (n_queries,) for "gnmax"; of classes instead of groups for
         ``variant="teacher"``. Differentially private.
     query_indices_ : ndarray of shape (n_queries,)
-        Rows asked about (public).
+        Rows asked about (public); of rows that were read in chunks, positions among those that were kept.
     sigma_ : float
         Noise on each released count, in votes.
     n_teachers_, n_queries_ : int
@@ -221,7 +227,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Public features.
+            Public features. With a ``schema`` also what does not fit into memory, with label and groups among the
+            columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
+            DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.
         y : array-like of shape (n_rows,)
             Public labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
@@ -256,24 +264,27 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> AttributeRows:
         """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
         self._check()
-        data = AttributeRows.of(
-            read_training(
-                self, X, y, sensitive_features=sensitive_features, groups="private",
-                protects=Protects.SENSITIVE_ATTRIBUTE,
-            )
+        read = read_any_training(
+            self, X, y, sensitive_features=sensitive_features, groups="private", checks_public=True,
+            protects=Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
+        data = AttributeRows.of(read_public_rows_of(self, read, max(MOST_KEPT, self.max_queries or 0)), self.schema)
+        if data.source is not None and data.source.spills:
+            assert self.schema is not None
+            n_bytes = bytes_on_disk(self.schema, data.n_rows, groups=True)
+            check_free_disk(n_bytes, type(self).__name__, verbose=self.verbose)
         variant = self._part
-        variant._rehearse(data, self._fair(), count_teachers(self, len(data.X), variant._n_values(data)))
+        variant._rehearse(data, self._fair(), count_teachers(self, data.n_rows, variant._n_values(data)))
         return data
 
     def _plan(self, data: AttributeRows) -> VotePlan:
-        n_rows, n_values = len(data.X), self._part._n_values(data)
-        most = self.max_queries or (n_rows if self.voting == "soft" else STUDENT_ROWS)
+        n_kept, n_values = len(data.X), self._part._n_values(data)
+        most = self.max_queries or (n_kept if self.voting == "soft" else STUDENT_ROWS)
         return self._voting().plan(
             epsilon=self.epsilon,
             delta=self.delta,
-            n_queries=min(most, n_rows),
-            n_teachers=count_teachers(self, n_rows, n_values),
+            n_queries=min(most, n_kept),
+            n_teachers=count_teachers(self, data.n_rows, n_values),
             n_classes=n_values,
             noise=self.noise,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
@@ -309,7 +320,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         variant = self._part
         n_values = variant._n_values(data)
         fair_parts = isinstance(variant, FairTeachers) and len(data.domain) > 1
-        return FairForecast.of(self, len(data.X), n_values, n_queries, fair_parts=fair_parts)
+        return FairForecast.of(self, data.n_rows, n_values, n_queries, fair_parts=fair_parts)
 
     def _check(self) -> None:
         """Raise what can be said of the parameters before any row is read."""

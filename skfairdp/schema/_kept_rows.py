@@ -1,17 +1,21 @@
 """Rows of a source, kept where any of them can be read again: encoded, in memory or on the disk."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._rows import HELD, Chunk, RowSource, stored
+from skfairdp._rows import HELD, Chunk, RowSource, row_hashes, stored
 from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
 
-__all__ = ["KeptRows", "bytes_kept", "kept_rows"]
+__all__ = ["KeptRows", "bytes_kept", "chosen_public_rows", "kept_rows"]
+
+#: Of the hash that chooses public rows: anyone may know which ones are chosen.
+_SEED = 0x5EED_0F_80
 
 
 @dataclass(frozen=True)
@@ -104,3 +108,56 @@ def kept_rows(
         raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
     y, *others = (np.concatenate(column) for column in zip(*codes, strict=True))
     return KeptRows(compact, rows, n_features), y, others[0] if others else None
+
+
+def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
+    """Some rows of a source whose features and labels are public, after a check of all of them.
+
+    Those whose public keys have the smallest hashes, in the order of these: the same rows from every engine, whatever
+    the order and the size of its chunks. Groups are not read.
+
+    Parameters
+    ----------
+    source : RowSource
+    schema : Schema
+    owner : str
+        Class name for error messages.
+    most : int
+        How many are chosen, where there are as many.
+
+    Returns
+    -------
+    RawTable
+        Without the table as it was given.
+
+    Raises
+    ------
+    ValueError
+        A chunk has values that the schema does not foresee.
+    """
+    compact = CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
+    dtype = np.dtype([("hash", np.uint64), *compact.fields])
+    few = most < source.n_rows  # hashes are even: the bound leaves a few rows too many
+    below = min(1.0, (most + 8 * math.sqrt(most) + 64) / source.n_rows) if few else 1.0
+    largest = np.uint64(min(int(below * 2.0**64), 2**64 - 1))
+
+    def chosen(chunk: Chunk) -> tuple[list[NDArray[Any]], int]:
+        raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
+        raw.check("X", label=True)
+        hashes = row_hashes(chunk, source.key, _SEED)
+        kept = np.flatnonzero(hashes <= largest)
+        rows = np.empty(len(kept), dtype=dtype)
+        rows["hash"] = hashes[kept]
+        compact.fill(rows, {name: raw.numbers[name][kept] for name in compact.names})
+        return [rows], raw.n_rows
+
+    found = source.map_reduce(chosen, lambda one, other: (one[0] + other[0], one[1] + other[1]))
+    if found is None or found[1] != source.n_rows:
+        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+    rows = np.concatenate(found[0])
+    if not len(rows):
+        raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
+    order = np.lexsort(
+        [rows[name] for name in reversed(dtype.names or ())]
+    )  # equal keys by what is public of their rows
+    return compact.table(rows[order[:most]])

@@ -651,6 +651,7 @@ def _raw_fits() -> list[Fit]:
         of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
         of("SyntheticData", synthetic, alone, RECORD),
         of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
+        of("SFPATE-chunks", sf_pate(**undeclared), in_chunks, ATTRIBUTE, ("groups",)),
         of("PFGuard-chunks", generator, in_chunks, RECORD, probe=_raw_samples),
         of("PrivateThresholds", _raw_thresholds(), alone, RECORD),
         of("ParetoSearch", search, alone, RECORD, probe=_searched),

@@ -63,5 +63,5 @@ class _Answering:
         self._watched.answers.append(weakref.ref(answers))
         return answers
 
-    def summed_probabilities(self, X: Any, n_classes: int) -> Any:
-        return self._ensemble.summed_probabilities(X, n_classes)
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> Any:
+        return self._ensemble.summed_probabilities(X, n_classes, step)

@@ -8,11 +8,12 @@ import pandas as pd
 from sklearn.base import clone
 
 from skfairdp._rows import row_hashes
-from skfairdp._teachers import fit_teachers, position_partition
+from skfairdp._teachers import _logistic, fit_teachers, position_partition
 from skfairdp._teachers._streamed import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
 from skfairdp.pate._learning import Lessons, fit_student, seeded
 from skfairdp.pate._votes import UNANSWERED
+from skfairdp.schema import _kept_rows
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -252,3 +253,37 @@ def retried_task_counted_twice(patch):
         return found
 
     patch.setattr(_Teaching, "vote", planted)
+
+
+@mutant
+def shares_rounded_up(patch):
+    """Shares of a vote are rounded up to steps, so that a teacher has more than one vote. Right: down."""
+    patch.setattr(_logistic, "rounded_down", lambda values, step: np.ceil(values / (step or 1.0)) * (step or 1.0))
+
+
+@mutant
+def kept_rows_by_content(patch):
+    """Which public rows are kept follows all their cells, the private group among them. Right: their keys."""
+
+    def planted(chunk, key, seed):
+        return pd.util.hash_pandas_object(chunk.table.astype(str), index=False).to_numpy()
+
+    patch.setattr(_kept_rows, "row_hashes", planted)
+
+
+@mutant
+def groups_dealt_by_group(patch):
+    """Rows of SF-PATE that are read in chunks go to a teacher of their own group, "so that parts are fair".
+
+    A changed group leaves one teacher for another. Right: a hash of the public key.
+    """
+    split = _Teaching.split
+
+    def planted(self, chunk):
+        rows, _ = split(self, chunk)
+        group = rows[rows.dtype.names[-1]].astype(np.uint64)
+        rows["hash"] = rows["hash"] // np.uint64(4) * np.uint64(4) + group
+        parts = np.searchsorted(self.edges, self._teachers(rows["hash"]), side="right") - 1
+        return rows, parts.astype(np.int64)
+
+    patch.setattr(_Teaching, "split", planted)

@@ -70,6 +70,7 @@ RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
 STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
+STREAMED_SFPATE = tests_in("rows.test_streamed_sfpate")
 STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
 GENERATOR_ENSEMBLES = tests_in("statistical.test_generator_ensembles")
@@ -744,6 +745,16 @@ NOTICED: dict[str, Noticed] = {
     "partition.parts_of_chunks_by_content": also(
         STREAMED_TEACHERS("test_one_record_changes_one_teacher", key="id"),
         STREAMED_TEACHERS("test_one_record_changes_one_teacher", key=None),
+    ),
+    "partition.groups_dealt_by_group": also(
+        STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key=None),
+        STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key="id"),
+    ),
+    "partition.kept_rows_by_content": also(STREAMED_SFPATE("test_which_rows_are_kept_does_not_follow_their_groups")),
+    "partition.shares_rounded_up": also(
+        STREAMED_SFPATE(
+            "test_shares_in_steps_are_exact_in_any_order_and_no_more_than_one_vote", teacher="logistic", n_groups=3
+        ),
     ),
     "partition.retried_task_counted_twice": also(
         STREAMED_TEACHERS("test_rows_that_are_counted_twice_are_noticed_before_anything_is_released")

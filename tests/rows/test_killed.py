@@ -30,6 +30,7 @@ from skfairdp import PrivacyLedger
 from skfairdp._rows._chunks import FrameRows
 from tests.rows.test_streamed_dpsgd import model
 from tests.rows.test_streamed_generator import generator, table
+from tests.rows.test_streamed_sfpate import made, rows
 from tests.rows.test_streamed_teachers import fair_pate
 from skfairdp.privacy import NoiseSource
 
@@ -49,14 +50,15 @@ class Rows(FrameRows):
 if when == "the first noise":
     NoiseSource.release = dies_after
 ledger = PrivacyLedger(9.0, delta=1e-3, path=path)
-made = {"generator": generator, "teachers": fair_pate, "gradients": model}[who](ledger=ledger)
+makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model}
+made = makers[who](ledger=ledger)
 print("begun", flush=True)
-made.fit(Rows(table(), 500))
+made.fit(Rows(rows() if who == "teachers of groups" else table(), 500))
 print("ended", flush=True)
 """
 
 
-@pytest.mark.parametrize("who", ["generator", "teachers", "gradients"])
+@pytest.mark.parametrize("who", ["generator", "teachers", "teachers of groups", "gradients"])
 @pytest.mark.parametrize(("when", "charged"), [("reading", 0), ("the first noise", 1)])
 def test_a_driver_that_is_killed_has_paid_if_and_only_if_noise_was_drawn(who, when, charged, tmp_path):
     path, place = tmp_path / "ledger.jsonl", tmp_path / "temporary"
