@@ -288,7 +288,7 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
             raise ValueError(
                 f"{owner} needs its rows in memory, and {name} is an object of type {type(given).__name__}, which is "
                 f"read in chunks. Pass {way.replace('X', name)}. PATEClassifier, FairPATEClassifier, "
-                "FairDPSGDClassifier and PFGuardGenerator read chunks."
+                "SFPATEClassifier, FairDPSGDClassifier and PFGuardGenerator read chunks."
             )
 
 
