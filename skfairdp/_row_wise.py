@@ -22,6 +22,8 @@ NO_CLASS = object()
 
 _KNOWN = ("sklearn", "skfairdp")
 _KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at; a draw of theirs is public randomness
+#: Of scikit-learn, by name: the rows of a call are factorised together, or draw from one generator one after the other.
+_TOGETHER = ("NMF", "MiniBatchNMF", "IterativeImputer")
 _VALUES = ("builtins", "numpy", "pandas", "scipy", "datetime", "joblib", *_KNOWN)
 _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that only fit reads
 
@@ -29,9 +31,10 @@ _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that 
 def known_row_wise(estimator: Any) -> bool:
     """Whether an estimator is known to predict each row from this row alone, so that one call may predict them all.
 
-    Those of this package and of scikit-learn are, and wrappers of them: Pipeline, CalibratedClassifierCV. A class of
-    somebody else's is not unless it says ``predicts_rows_alone = True``, nor is one with a function among its
-    parameters (``FunctionTransformer``, the weights of a KNeighborsClassifier, a torch module).
+    Those of this package and of scikit-learn are, and wrappers of them: Pipeline, CalibratedClassifierCV. Not so NMF,
+    which factorises the rows of a call together, and IterativeImputer, which may draw. A class of somebody else's is
+    not unless it says ``predicts_rows_alone = True``, nor is one with a function among its parameters
+    (``FunctionTransformer``, the weights of a KNeighborsClassifier, a torch module).
     """
     return all(map(_is_known, _parts(estimator)))
 
@@ -191,6 +194,8 @@ def _is_known(part: Any) -> bool:
     if type(part).__module__.startswith(_KNOWN_REDUCTIONS):
         return True
     home = type(part).__module__.split(".")[0]
+    if home == "sklearn" and type(part).__name__ in _TOGETHER:
+        return False
     if callable(part) or hasattr(part, "predict"):
         return home in _KNOWN and not isinstance(part, FunctionTransformer)
     return home in _VALUES and not isinstance(part, FunctionTransformer)

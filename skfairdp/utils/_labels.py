@@ -199,7 +199,7 @@ def encode_labels(
     try:
         codes = np.fromiter(map(index.get, values.tolist(), repeat(-1)), dtype=np.int64, count=len(values))
         known = not len(codes) or bool(codes.min() >= 0)
-    except TypeError:  # a cell that is a list or an array, which can be in no domain either
+    except Exception:  # a cell that cannot be hashed or compared, such as a list, which can be in no domain either
         known = False
     if not known:
         raise private_error("unknown value", owner=owner, name=name, parameter=parameter)

@@ -1,11 +1,14 @@
 """What a search scores on private rows: each prediction follows from its own row, and the rows are the test part."""
 
+import copy
 import random
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import NMF, MiniBatchNMF
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import all_estimators
 from skorch import NeuralNetClassifier
 from torch import nn
 
@@ -31,7 +35,9 @@ from skfairdp import (
 from skfairdp._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.gradient import mlp
 from skfairdp.model_selection._scores import ScoreTable
+from skfairdp.postprocessing import PrivateThresholds
 from tests._tools.searches import Toy, ToyOfGuests, make_rows
+from tests._tools.sources import recording_noise
 
 X, Y, Z = make_rows(240)
 
@@ -239,10 +245,60 @@ def test_what_is_known_to_be_row_wise_may_predict_in_one_call(model):
      KNeighborsClassifier(weights=lambda d: d),
      FairDPSGDClassifier(net=nn.Linear(2, 2)), FairDPSGDClassifier(net=NeuralNetClassifier(nn.Linear)),
      VotingClassifier([("a", LogisticRegression()), ("b", Unknown())]), IDP3(Unknown(), gamma=None), IDP3(RowsAlone()),
-     type("Subclass", (LogisticRegression,), {})(), type("Subclass", (PATEClassifier,), {})()],
+     type("Subclass", (LogisticRegression,), {})(), type("Subclass", (PATEClassifier,), {})(),
+     make_pipeline(NMF(3), LogisticRegression()), CalibratedClassifierCV(make_pipeline(MiniBatchNMF(3), Toy()))],
 )  # fmt: skip
 def test_what_is_not_known_to_be_row_wise_is_asked_row_by_row(model):
     assert not known_row_wise(model)
+
+
+def test_one_row_moves_the_tables_of_thresholds_behind_a_factorisation_by_root_two():
+    """NMF ends its steps by all rows of a call: in one call, one row of 10⁶ moves the answers to all others."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0.1, 3.0, (120, 6)) @ rng.uniform(0.1, 3.0, (6, 8))
+    labels = (rows[:, 0] > rows[:, 1]).astype(int)
+    with warnings.catch_warnings(), recording_noise(0, entropy=0) as first:
+        warnings.simplefilter("ignore")
+        model = make_pipeline(NMF(3, tol=0.01), LogisticRegression(C=100)).fit(rows, labels)
+        PrivateThresholds(model, groups=[0, 1], random_state=0).fit(rows, labels, sensitive_features=labels)
+    rows[3] = 1e6
+    with warnings.catch_warnings(), recording_noise(0, entropy=0, replay=first) as second:
+        warnings.simplefilter("ignore")
+        PrivateThresholds(model, groups=[0, 1], random_state=0).fit(rows, labels, sensitive_features=labels)
+    for one, other in zip(first.releases, second.releases, strict=True):
+        assert np.linalg.norm(np.ravel(one.value) - np.ravel(other.value)) <= one.sensitivity * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_what_is_known_to_be_row_wise_says_nothing_else_of_a_row_where_another_one_changes():
+    """All of scikit-learn: what is said of a row follows from no other row of the call, such as one of 10⁶."""
+    rng = np.random.default_rng(0)
+    features, more = (rng.uniform(0.1, 3.0, (size, 6)) @ rng.uniform(0.1, 3.0, (6, 8)) for size in (60, 40))
+    changed, others = more.copy(), np.arange(40) != 11
+    changed[11] = 1e6
+    moved = [cls.__name__ for _, cls in all_estimators() if says_otherwise(cls, features, (more, changed), others)]
+    assert moved == []
+
+
+def says_otherwise(cls, features, calls, others):
+    """Whether anything that a fitted estimator of this class, if it is row-wise, says of these rows has changed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            fitted = cls(**{"n_components": 3, "tol": 0.01} if "NMF" in cls.__name__ else {})
+            fitted.fit(features, np.arange(60) % 2)
+        except Exception:  # needs other rows
+            return False
+        if not known_row_wise(fitted):
+            return False
+        for method in ("predict_proba", "decision_function", "predict", "transform"):
+            try:
+                one, other = (np.asarray(getattr(copy.deepcopy(fitted), method)(rows))[others] for rows in calls)
+            except Exception:  # there is none, or it says no one thing of each row
+                continue
+            if not np.array_equal(one, other, equal_nan=one.dtype.kind == "f"):
+                return True
+    return False
 
 
 def test_one_call_where_it_is_known_and_the_size_is_public_else_a_call_for_each_row():

@@ -965,6 +965,9 @@ NOTICED: dict[str, Noticed] = {
     "schemas.disclosures_do_not_add_up": also(
         RARE_DISCLOSURE("test_there_is_no_epsilon_at_a_delta_that_the_disclosure_uses_up"),
     ),
+    "searched_rows.all_of_scikit_learn_is_row_wise": also(
+        SEARCH_ROWS("test_one_row_moves_the_tables_of_thresholds_behind_a_factorisation_by_root_two"),
+    ),
     "searched_rows.private_rows_predicted_in_one_call": trap(
         35,
         SEARCH_ROWS(

@@ -189,3 +189,9 @@ def corner_of_the_source(patch):
     """The worst point of the source as the corner of both volumes: worse points of the target count nothing."""
     real = _transfer._worst
     patch.setattr(_transfer, "_worst", lambda *tables: real(tables[0]))
+
+
+@mutant
+def all_of_scikit_learn_is_row_wise(patch):
+    """NMF factorises the rows of a call together: one row moves what is said of all others, without bound."""
+    patch.setattr(_row_wise, "_TOGETHER", ())

@@ -26,6 +26,7 @@ from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, Randomiz
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.utils import PRIVATE_ERRORS
 from tests._tools.sources import recording_noise
+from tests.schema.test_schema import Hostile
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -139,6 +140,7 @@ LABELS = {
     "object": [object()],
     "bytes": [b"a"],
     "tuple": [(0, 1)],
+    "hostile": [Hostile()],
 }
 
 
