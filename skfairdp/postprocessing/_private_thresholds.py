@@ -25,6 +25,7 @@ from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
 from skfairdp.postprocessing._fair_answers import answer_counts, coins_of, fair_answers, gaps_of, predicted_counts
 from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
+from skfairdp.postprocessing._smoothed_counts import smoothed_counts
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
@@ -57,8 +58,9 @@ class PrivateThresholds(PrivateClassifier):
     protect them.
 
     *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
-    the constraints hold on the released counts. On new rows they hold up to noise and sampling. Which answer a row gets
-    follows from a keyed hash of its features: predictions are the same however often and in whatever order you ask.
+    the constraints hold on the released counts. Counts that noise may explain are drawn towards a smooth curve of the
+    score first. On new rows the constraints hold up to noise and sampling. Which answer a row gets follows from a keyed
+    hash of its features: predictions are the same however often and in whatever order you ask.
 
     Parameters
     ----------
@@ -87,10 +89,13 @@ class PrivateThresholds(PrivateClassifier):
         Where bins of scores end. Released.
     counts_ : ndarray of shape (n_bins, n_groups, 2)
         Noisy counts of rows by bin, group and label. Released, may be negative.
+    smoothed_counts_ : ndarray of shape (n_bins, n_groups, 2)
+        What the answers are chosen by: the counts, drawn towards a smooth table as far as their noise explains the
+        difference. The counts themselves where noise is small.
     answers_ : ndarray of shape (n_groups or 1, n_bins)
         The chance that a bin is answered by the second class.
     violation_ : float
-        By how much the answers break the worst constraint on the released counts; 0 where all of them hold.
+        By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
     gap_bound_ : float
         A certificate beside ε: the largest difference between two groups, of the rates that are constrained, stays
         below it on new rows with a confidence of 95 % (of a RateBound or a ratio: by how much it is broken). From noisy
@@ -207,7 +212,8 @@ class PrivateThresholds(PrivateClassifier):
             scores, groups, y, coins = self._scored(model, X, data, key)
             held = plan.kept_aside(len(scores), noise)
             edges, counts = plan.released(scores[~held], groups[~held], y[~held], noise)
-            answers = fair_answers(constraints, counts, by_group=self.group_at_prediction)
+            smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
+            answers = fair_answers(constraints, smoothed, by_group=self.group_at_prediction)
             rules = groups[held] if self.group_at_prediction else np.zeros(int(held.sum()), dtype=np.int64)
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
@@ -215,10 +221,10 @@ class PrivateThresholds(PrivateClassifier):
         self.gap_bound_ = float(violation_bounds(gaps_of(constraints), seen, noise=plan.look.sigma).max())
         self.privacy_ = self._with_model(self.privacy_)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
-        self.edges_, self.counts_, self.answers_ = edges, counts, answers
-        self.violation_ = constraints.largest_violation(predicted_counts(counts, self.answers_))
+        self.edges_, self.counts_, self.smoothed_counts_, self.answers_ = edges, counts, smoothed, answers
+        self.violation_ = constraints.largest_violation(predicted_counts(smoothed, answers))
         self._key = key
-        self._warn(plan)
+        self._warn(plan, weight)
         return self
 
     def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[Any]:
@@ -421,7 +427,7 @@ class PrivateThresholds(PrivateClassifier):
         values = as_groups(given, n_rows, owner=_OWNER)
         return encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
 
-    def _warn(self, plan: BinsPlan) -> None:
+    def _warn(self, plan: BinsPlan, weight: float) -> None:
         """Everything told here is released, or follows from it."""
         if self.violation_ > 1e-6:
             warn_caller(
@@ -430,7 +436,8 @@ class PrivateThresholds(PrivateClassifier):
                 FairnessWarning,
             )
         rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
-        unsure = plan.table.sigma * np.sqrt(2 * len(self.counts_)) / rows
+        free = weight * 2 * len(self.counts_) + (1 - weight) * 4  # numbers that say what a group's rate is
+        unsure = plan.table.sigma * np.sqrt(free) / rows
         if unsure.max() > _UNSURE:
             warn_caller(
                 f"By its noise alone {_OWNER} knows the rates of the group {self.groups_[unsure.argmax()]!r} to "
