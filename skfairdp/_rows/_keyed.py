@@ -63,6 +63,7 @@ class KeyedSource(RowSource):
         self.source = FrameRows(keyed.rows) if source is None else source
         self.key = keyed.key
         self.fewest_parts, self.spills = self.source.fewest_parts, self.source.spills
+        self.knows_order = self.source.knows_order
         if self.key not in self.source.columns:
             raise ValueError(
                 f"The 'key' parameter of KeyedRows must be a column of the rows. Got {self.key!r} instead."

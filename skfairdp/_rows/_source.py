@@ -51,6 +51,8 @@ class RowSource(ABC):
     key: str | None = None
     #: Whether ``map_reduce`` says where a chunk is.
     knows_places: ClassVar[bool] = True
+    #: Whether rows come in the same order each time.
+    knows_order: bool = True
     #: Into how many parts work by parts is cut at least, so that all workers have some.
     fewest_parts: int = 1
     #: Whether rows that are dealt into parts wait on the disk of this machine.

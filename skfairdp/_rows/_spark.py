@@ -24,7 +24,7 @@ class SparkRows(RowSource):
     frame : pyspark.sql.DataFrame
     """
 
-    knows_places = False
+    knows_places = knows_order = False
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame

@@ -1,7 +1,8 @@
 """Randomised response as a step of its own: released groups for anything that needs groups."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,13 +14,17 @@ from sklearn.exceptions import NotFittedError
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SpendsPrivacy
 from skfairdp._inputs import read_private_groups, refuse_chunks
+from skfairdp._rows import Chunk, RowSource, opened
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
-from skfairdp.schema import Schema
+from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["GroupRandomizer", "RandomizedGroups"]
+
+#: Groups that are randomised at once, of a table that is read in chunks.
+AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,68 @@ class GroupRandomizer(SpendsPrivacy):
             return released
         return pd.Series(list(released), index=index, name=getattr(sensitive_features, "name", None), dtype=object)
 
+    def release_chunks(self, X: Any) -> Iterator[pd.DataFrame]:
+        """Hand out the rows of a table that does not fit into memory, with randomised groups in place of their own.
+
+        All groups are read, one or two bytes each, before anything is spent, and released at once, as by
+        :meth:`release`. A second pass hands out the rows.
+
+        Parameters
+        ----------
+        X : object
+            A path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask DataFrame, or a function
+            without arguments that returns an iterable of DataFrames, which have the columns that the ``schema`` names
+            as groups. It must give the same rows in the same order each time.
+
+        Returns
+        -------
+        iterator of DataFrame
+            The chunks, with released groups. **All other columns are handed out as they are**, for they are public.
+
+        Raises
+        ------
+        ValueError
+            There is no schema; X lies in memory, or its rows have no order.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skfairdp.baselines import GroupRandomizer
+        >>> from skfairdp.schema import Category, Number, Schema
+        >>> schema = Schema({"age": Number(0, 99), "sex": Category(["f", "m"])}, groups="sex")
+        >>> table = pd.DataFrame({"age": [20, 30, 40], "sex": ["f", "m", "m"]})
+        >>> randomizer = GroupRandomizer(epsilon=1.0, schema=schema)
+        >>> [chunk.shape for chunk in randomizer.release_chunks(lambda: [table[:2], table[2:]])]
+        [(2, 2), (1, 2)]
+        """
+        self._validate_params()
+        owner = type(self).__name__
+        schema, source = schema_of(self), opened(X)
+        if schema is None or source is None or not source.knows_order:
+            raise ValueError(
+                f"release_chunks of {owner} needs a 'schema' and an X that is read in chunks, in the same order each "
+                "time: Spark's rows have none. Of a table in memory pass the groups to 'release'."
+            )
+        if not source.n_rows:
+            raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
+        n_rows, reads = source.n_rows, PublicReads()
+        domain = RawTable(schema, owner, None, {}, n_rows).domain
+        reads.note("names of the groups", "given", domain)
+        reads.note_number_of_rows(n_rows)
+        codes = np.concatenate(list(source.each(partial(_codes, schema, owner, len(domain)))))
+        if len(codes) != n_rows:
+            raise _other_rows(owner)
+        plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=owner)
+
+        with self._spend(plan, reads) as noise:
+            parts = [
+                plan.mechanism.release(codes[start : start + AT_ONCE], noise).astype(codes.dtype)
+                for start in range(0, n_rows, AT_ONCE)
+            ]
+
+        self.groups_, self.mechanism_ = domain, plan.mechanism
+        return _with_groups(source, schema, domain, np.concatenate(parts), owner)
+
     def weights(self, released: ArrayLike | pd.Series) -> NDArray[np.float64]:
         """Return the unbiased reading of released groups: a signed weight for each row and group.
 
@@ -173,3 +240,29 @@ class GroupRandomizer(SpendsPrivacy):
         labels = as_groups(released, len(np.asarray(released, dtype=object)), owner="GroupRandomizer", name="released")
         codes = encode_labels(labels, self.groups_, owner="GroupRandomizer", name="released", parameter="groups")
         return self.mechanism_.weights(codes)
+
+
+def _codes(schema: Schema, owner: str, n_groups: int, chunk: Chunk) -> NDArray[Any]:
+    """The groups of a chunk, in the smallest type."""
+    return RawTable.roles(schema, chunk.table, owner=owner).groups().astype(np.min_scalar_type(n_groups - 1))
+
+
+def _with_groups(
+    source: RowSource, schema: Schema, domain: NDArray[np.object_], answers: NDArray[Any], owner: str
+) -> Iterator[pd.DataFrame]:
+    """The chunks of a source, with released groups in place of their own."""
+    start = 0
+    for chunk in source.chunks():
+        names = domain[answers[start : start + len(chunk.table)]].tolist()
+        start += len(chunk.table)
+        if len(names) < len(chunk.table):
+            raise _other_rows(owner)
+        cells = zip(*names, strict=True) if len(schema.groups) > 1 else [names]
+        columns = [pd.Series(list(own), index=chunk.table.index, dtype=object) for own in cells]
+        yield chunk.table.assign(**dict(zip(schema.groups, columns, strict=True)))
+    if start < len(answers):
+        raise _other_rows(owner)
+
+
+def _other_rows(owner: str) -> RuntimeError:
+    return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")

@@ -610,6 +610,12 @@ def _raw_samples(fitted: Any, rows: Rows) -> dict[str, Any]:
     return {name: sampled[name].to_numpy() for name in sampled}
 
 
+def _released_in_chunks(randomizer: Any, rows: Rows) -> Any:
+    table = raw_table(rows)
+    chunks = randomizer.release_chunks(lambda: [table.iloc[k : k + 50] for k in range(0, len(table), 50)])
+    return randomizer, pd.concat(chunks)
+
+
 def _raw_thresholds() -> Callable[..., Any]:
     rows, schema = make_tables(), RAW["schema"]
     model = LogisticRegression().fit(SchemaEncoder(schema).transform(rows.X_public), rows.y_public)
@@ -652,6 +658,15 @@ def _raw_fits() -> list[Fit]:
         of("SyntheticData", synthetic, alone, RECORD),
         of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
         of("SFPATE-chunks", sf_pate(**undeclared), in_chunks, ATTRIBUTE, ("groups",)),
+        Fit(
+            "GroupRandomizer-chunks-raw",
+            partial(GroupRandomizer, epsilon=2.0, **RAW),
+            _released_in_chunks,
+            lambda pair, rows: {"released": pair[1]["sex"].to_numpy()},
+            ATTRIBUTE,
+            ("groups",),
+            make_tables,
+        ),
         of("PFGuard-chunks", generator, in_chunks, RECORD, probe=_raw_samples),
         of("PrivateThresholds", _raw_thresholds(), alone, RECORD),
         of("ParetoSearch", search, alone, RECORD, probe=_searched),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from skfairdp.baselines import _group_randomizer
 from skfairdp.privacy import RandomizedResponse, _accountants, _randomized_response
 from tests.mutants.harness import mutant
 
@@ -65,3 +66,16 @@ def answers_given_again_for_nothing(patch):
     patch.setattr(
         _accountants, "_pure_bound", lambda leaves, delta: max(_accountants.pure_epsilon(leaf) for leaf, _ in leaves)
     )
+
+
+@mutant
+def chunks_handed_out_as_they_came(patch):
+    """Rows of a release in chunks keep a group that no list has, "as it is none". Right: every row gets its answer."""
+    honest = _group_randomizer._with_groups
+
+    def planted(source, schema, domain, answers, owner):
+        for chunk, table in zip(source.chunks(), honest(source, schema, domain, answers, owner), strict=True):
+            (name,), listed = schema.groups, set(domain.tolist())
+            yield table.assign(**{name: table[name].where(chunk.table[name].isin(listed), chunk.table[name])})
+
+    patch.setattr(_group_randomizer, "_with_groups", planted)

@@ -70,6 +70,7 @@ RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
 STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
+STREAMED_GROUPS = tests_in("rows.test_streamed_groups")
 STREAMED_SFPATE = tests_in("rows.test_streamed_sfpate")
 STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
@@ -857,6 +858,9 @@ NOTICED: dict[str, Noticed] = {
         POST_PROCESSING("test_a_student_is_given_public_rows_and_released_labels_only", name="FairPATE-gnmax-2classes"),
     ),
     # ---- randomized.py ------------------------------------------------------------------------------------------
+    "randomized.chunks_handed_out_as_they_came": also(
+        STREAMED_GROUPS("test_what_is_handed_out_of_a_replayed_neighbour_is_the_same", to="no such group"),
+    ),
     "randomized.truth_as_often_for_many_groups_as_for_two": also(
         RANDOMIZED_RESPONSE("test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon", epsilon=1.0, k=3),
         RANDOMIZED_RESPONSE("test_frequencies_are_those_of_the_epsilon_and_of_no_other", epsilon=2.0, k=5),
