@@ -37,7 +37,7 @@ def test_groups_are_those_of_a_release_in_memory_and_everything_else_is_as_it_wa
 def test_nearly_without_noise_groups_come_back_in_any_order_of_chunks():
     mixed = TABLE.sample(frac=1, random_state=0)
     found = handed_out(chunked(mixed, sizes=(1, 333)), epsilon=1e9)
-    pd.testing.assert_series_equal(found["group"], mixed["group"].reset_index(drop=True))
+    assert found["group"].tolist() == mixed["group"].tolist()
 
 
 def test_many_rows_are_released_piece_by_piece():
