@@ -58,8 +58,9 @@ __all__ = [
 #: Squares of larger numbers are not finite.
 LARGEST_PUBLIC = 1e100
 
-#: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of none.
-Groups = Literal["private", "public", "public, if given", "none"]
+#: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of both; of
+#: none.
+Groups = Literal["private", "public", "public, if given", "both", "none"]
 #: Whether there are public rows, and where they come from.
 PublicRowsFrom = Literal["given", "given or own", "optional", "none"]
 
@@ -164,7 +165,7 @@ def read_training(
         Its parameters name the domains, the sensitive columns and where public rows come from.
     X, y, sensitive_features, X_public, sensitive_features_public
         The arguments of ``fit``.
-    groups : {"private", "public", "public, if given", "none"}, default="none"
+    groups : {"private", "public", "public, if given", "both", "none"}, default="none"
         Whose groups are read.
     public_rows : {"given", "given or own", "optional", "none"}, default="none"
         Whether there are public rows: given ones, or where none are given rows that the private table pays for.
@@ -191,7 +192,7 @@ def read_training(
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
-    table = read_table(estimator, X, reads, with_groups=groups == "private")
+    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"))
     if only_groups := protects == Protects.SENSITIVE_ATTRIBUTE:
         _check_public_table(table, X, y, sensitive_features, owner)
     classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
@@ -200,13 +201,17 @@ def read_training(
         return TrainingData(table.X, codes, classes, *read, None, reads, own)
     if X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, None, None, None, reads, own)
+    needed = groups in ("public", "both")
     groups_given = sensitive_features is not None or sensitive_features_public is not None
     if groups_given and _parameter(estimator, "sensitive_columns") is not None:
         raise _groups_twice(owner)
-    features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=groups == "public")
+    features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=needed)
     _refuse_large(features, f"The public rows of {owner} hold")
-    public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=groups == "public")
-    return TrainingData(table.X, codes, classes, None, public.domain, public, reads)
+    public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=needed)
+    private = None
+    if groups == "both":
+        private = _groups_like(estimator, table, sensitive_features, public.domain)
+    return TrainingData(table.X, codes, classes, private, public.domain, public, reads)
 
 
 def read_any_training(
@@ -665,6 +670,22 @@ def read_private_groups(
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
 
 
+def _groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> NDArray[np.int64]:
+    """Codes of the private groups, where the public rows say what groups there are."""
+    owner = _name(estimator)
+    if table.raw is not None:
+        return table.raw.groups(sensitive_features)
+    groups = table.groups
+    if sensitive_features is not None:
+        groups = as_groups(sensitive_features, len(table.X), owner=owner)
+    if groups is None:
+        raise ValueError(
+            f"{owner} needs the groups of the private rows here: pass sensitive_features to fit, or name the columns "
+            "of X that hold them with 'sensitive_columns'."
+        )
+    return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+
+
 def _groups_twice(owner: str) -> ValueError:
     return ValueError(
         f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
@@ -725,7 +746,7 @@ def _own_rows(
 def _groups_of_own_rows(estimator: BaseEstimator, groups: Groups, sensitive_features: Any) -> Groups:
     """Where rows come from the private table, so do their groups."""
     known = sensitive_features is not None or _parameter(estimator, "sensitive_columns") is not None
-    return "private" if groups == "public" or (groups == "public, if given" and known) else "none"
+    return "private" if groups in ("public", "both") or (groups == "public, if given" and known) else "none"
 
 
 def _given_rows(

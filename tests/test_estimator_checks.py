@@ -37,7 +37,14 @@ from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
-from skfairdp.pate import ConfidentVoting, FairTeachers, ParityPenaltyStudent, SoftLabelStudent, VoteGate
+from skfairdp.pate import (
+    ConfidentVoting,
+    ConstrainedStudent,
+    FairTeachers,
+    ParityPenaltyStudent,
+    SoftLabelStudent,
+    VoteGate,
+)
 from skfairdp.postprocessing import FineTuning, PrivateThresholds
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
@@ -367,6 +374,7 @@ def fitted_examples(rows, fitted):
     yield SoftLabelStudent().fit(rows.X, soft)
     yield SoftLabelStudent(gamma=0.1).fit(rows.X, soft, groups=rows.groups)
     yield ParityPenaltyStudent().fit(rows.X, soft, groups=rows.groups)
+    yield ConstrainedStudent().fit(rows.X, soft, groups=rows.groups)
     idp = IDP3(LogisticRegression(), groups=[0, 1]).fit(rows.X, rows.y)
     yield idp.update(rows.y, sensitive_features=rows.groups)
     yield SchemaEncoder(Schema({"age": Number(0, 100)})).fit()

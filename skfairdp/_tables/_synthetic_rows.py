@@ -133,6 +133,8 @@ class SampledRows:
     groups : ndarray of int of shape (n_sampled,)
     shares : ndarray of shape (n_sampled, n_classes)
         How likely each label is for such a row by the released tables.
+    shares_of_group : ndarray of shape (n_sampled, n_classes)
+        How likely each is for such a row of its group.
     n_small_groups : int
         Groups whose released count is within the noise.
     """
@@ -140,6 +142,7 @@ class SampledRows:
     X: NDArray[np.float64]
     groups: NDArray[np.int64]
     shares: NDArray[np.float64]
+    shares_of_group: NDArray[np.float64]
     n_small_groups: int
 
 
@@ -310,6 +313,8 @@ class SyntheticRowsPlan:
             column.write(codes[:, j], X, rng)
         logs = model.log_likelihood(codes)
         assert logs is not None
-        of_cells = softmax(logs + np.log(np.maximum(observed.ravel(), 1e-300)), axis=1)
-        shares = of_cells.reshape(-1, *observed.shape).sum(axis=1)
-        return SampledRows(X, cells // observed.shape[1], shares, n_small)
+        logs = logs + np.log(np.maximum(observed.ravel(), 1e-300))
+        shares = softmax(logs, axis=1).reshape(-1, *observed.shape).sum(axis=1)
+        groups = cells // observed.shape[1]
+        of_group = logs.reshape(-1, *observed.shape)[np.arange(len(logs)), groups]
+        return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small)

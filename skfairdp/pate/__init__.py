@@ -3,6 +3,7 @@
 from skfairdp.pate._asking import count_teachers as count_teachers
 from skfairdp.pate._asking import usual_teacher as usual_teacher
 from skfairdp.pate._confident_voting import ConfidentVoting
+from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._fair_pate import FairPATEClassifier
 from skfairdp.pate._fair_votes import FairTeachers, GroupTeachers
 from skfairdp.pate._learning import LabelGate, VoteGate
@@ -14,6 +15,7 @@ from skfairdp.pate._votes import GNMaxVoting, SoftVoting
 
 __all__ = [
     "ConfidentVoting",
+    "ConstrainedStudent",
     "FairPATEClassifier",
     "FairTeachers",
     "GNMaxVoting",

@@ -19,6 +19,7 @@ from skfairdp._teachers import (
     vote_histogram,
 )
 from skfairdp.pate._confident_voting import ConfidentVoting
+from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
@@ -110,16 +111,24 @@ class Questions:
         Where the rows come from the private table's own tables: what those know of the rows.
     trust : float
         Weight of that beside the votes.
+    by_group : bool
+        Whether votes are on a row and its group.
     """
 
     public: PublicRows
     asked: Any
     sampled: SampledRows | None = None
     trust: float = 0.0
+    by_group: bool = False
 
 
 class AsksForVotes:
     """The private half of an estimator whose teachers vote: ``_plan`` and ``_ask``."""
+
+    @property
+    def _votes_by_group(self) -> bool:
+        """Whether teachers learn from, and vote on, a row and its group. Public."""
+        return False
 
     def _plan(self, data: TrainingData) -> PATEPlan:
         """Decide tables and votes from public numbers; both together cost at most ``epsilon``."""
@@ -146,7 +155,7 @@ class AsksForVotes:
         most = voting.usual_queries if owner.max_queries is None else owner.max_queries
         n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
         look = None
-        looks = isinstance(voting, SoftVoting) and counts is None and n_classes > 1
+        looks = isinstance(voting, SoftVoting) and counts is None and n_classes > 1 and not self._votes_by_group
         if rows is not None and data.domain is not None and looks:
             share = data.share_for_votes * share_of_look(forecast)
             look = ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
@@ -174,16 +183,23 @@ class AsksForVotes:
         assert public is not None
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
         teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
+        X, rows = data.X, public.X[queries]
+        if self._votes_by_group:
+            assert data.groups is not None and public.groups is not None
+            X, rows = (
+                with_groups(of, groups, public.n_groups)
+                for of, groups in ((X, data.groups), (rows, public.groups[queries]))
+            )
         if data.source is None:
             parts = position_partition(len(data.X), n_teachers, random_state=rng)
             teachers = fit_teachers(
-                teacher, data.X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
+                teacher, X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
                 n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
             )  # fmt: skip
-            votes = vote_histogram(teachers.predict(public.X[queries]), n_classes)
+            votes = vote_histogram(teachers.predict(rows), n_classes)
         else:
             votes = streamed_votes(
-                teacher, data.source, public.X[queries], schema=owner.schema, owner=type(self).__name__,
+                teacher, data.source, rows, schema=owner.schema, owner=type(self).__name__,
                 n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
             )  # fmt: skip
         groups = None if public.groups is None else public.groups[queries]
@@ -192,7 +208,8 @@ class AsksForVotes:
         if plan.counts is not None:
             of_classes = plan.counts.release([np.bincount(data.y, minlength=len(data.classes))], noise)[0]
             released = replace(released, class_counts=of_classes)
-        return Questions(public, queries, sampled, plan.trust), replace(released, forecast=plan.forecast)
+        asked = Questions(public, queries, sampled, plan.trust, self._votes_by_group)
+        return asked, replace(released, forecast=plan.forecast)
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
@@ -265,4 +282,7 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
         rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
     else:
         rows = data.public.X
+    if estimator._votes_by_group:
+        n_groups = len(data.domain if data.domain is not None else ())
+        rows = with_groups(rows, np.arange(len(rows)) % n_groups, n_groups)
     rehearse_teacher(estimator.teacher, rows, n_rows=n_rows, n_classes=len(data.classes), owner=owner)

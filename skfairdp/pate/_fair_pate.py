@@ -14,11 +14,13 @@ from sklearn.base import clone
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
+from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
 from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
+from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import (
     GATES,
     LabelGate,
@@ -54,7 +56,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     **No public rows?** Then ``fit(X, y, sensitive_features=groups)`` is all: rows are sampled from noisy tables of the
     private ones (:class:`SyntheticRows`), within the same ε, and groups are protected like features and labels. With
-    public rows private groups are never read.
+    public rows private groups are not read, but where ``student`` is held to error rates.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and, with the
     built-in student, of its predictions on the public rows (``student_gap_``). On other rows the gap is an estimate:
@@ -84,7 +86,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
         rows by ``gate="votes"``. A :class:`ParityPenaltyStudent` learns from shares as well, with the demographic
-        disparity of its predictions in its loss. Any other classifier, a skorch net too, is trained on the labels.
+        disparity of its predictions in its loss, and a :class:`ConstrainedStudent` is held to equalized odds or any
+        constraint on rates instead of ``gamma``. Any other classifier, a skorch net too, is trained on the labels.
     voting : {"soft", "gnmax", "confident"}, SoftVoting, GNMaxVoting or ConfidentVoting, default="soft"
         "soft" releases the noisy vote share of every query; gate, labels and students are post-processing, so
         :meth:`refit` sweeps ``gamma`` for free. "gnmax" releases the noisy winner of every query and gates it.
@@ -104,7 +107,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
         That of the student's predictions on the public rows (only where groups were used). Without public rows that of
-        the private ones, estimated from noisy counts: the root mean square of what they leave likely.
+        the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
+        ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     {what_was_asked}
@@ -218,8 +222,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         ----------
         {X_or_source, y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Private groups of the rows of X, read only where there are no public rows. Columns of a DataFrame form
-            intersections.
+            Private groups of the rows of X, read only where there are no public rows, or where a
+            :class:`ConstrainedStudent` looks at labels. Columns of a DataFrame form intersections.
         {X_public}
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
@@ -263,6 +267,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         sensitive_features_public: Any = None,
     ) -> TrainingData:
         self._check()
+        if self._votes_by_group:
+            self._refuse_chunks(X)
         data = read_any_training(
             self,
             X,
@@ -270,9 +276,11 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
-            groups="public" if self._needs_groups else "public, if given",
+            groups="both" if self._votes_by_group else "public" if self._needs_groups else "public, if given",
             public_rows="given or own",
         )
+        if isinstance(self.student, ConstrainedStudent):
+            self.student.rates_of(data.domain, data.classes)
         check_learners(self, data)
         if data.public is not None:
             self._warn_of_small_groups(data.public)
@@ -286,6 +294,11 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             raise ValueError(
                 f"{type(self).__name__} was fitted without the groups of the public rows, so nothing can be held to "
                 "parity afterwards. Fit it with sensitive_features_public."
+            )
+        if self._votes_by_group and not lessons.by_group:
+            raise ValueError(
+                f"A student of {type(self).__name__} whose 'constraints' look at labels needs votes on a row and its "
+                "group, and these know no group. It needs a new fit: clone, set_params, fit."
             )
         labels = self._labels(lessons)
         student = self._teach(lessons, labels)
@@ -339,7 +352,14 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     @property
     def _needs_groups(self) -> bool:
+        if isinstance(self.student, ConstrainedStudent):
+            return True
         return self.gamma is not None or (self._penalised and self.student.penalty_weight > 0)
+
+    @property
+    def _votes_by_group(self) -> bool:
+        """Whether labels are estimated by group: without it a constraint on error rates would see half of them."""
+        return isinstance(self.student, ConstrainedStudent) and self.student.looks_at_labels
 
     def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
         gate: VoteGate = self._parts()["gate"]
@@ -361,6 +381,8 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None
         answered_only = isinstance(gate, LabelGate)
+        if isinstance(self.student, ConstrainedStudent):
+            return lessons.teach(self.student.of_names(lessons.public.domain, self.classes_), labels)
         if self._penalised:
             return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
         if self.student is not None:
@@ -376,9 +398,19 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change, given how this one votes: a search pays once for all their values."""
         voting = self._parts()["voting"]
-        free = {"student": True, "gamma": not self._gates_votes, "gate": not voting.asks_gate,
+        # Named apart, so that no search serves a student that needs votes by group with votes that know none.
+        free = {"student": True, "student__constraints": self._votes_by_group,
+                "gamma": not self._gates_votes, "gate": not voting.asks_gate,
                 "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
         return frozenset(name for name, is_free in free.items() if is_free)
+
+    def _refuse_chunks(self, X: Any) -> None:
+        if not isinstance(X, np.ndarray | pd.DataFrame) and opened(X) is not None:
+            raise ValueError(
+                f"{type(self).__name__} reads X in chunks only where its teachers need no groups, and the "
+                "'constraints' of its student look at labels. Pass the rows as a DataFrame, or constrain selection "
+                "rates alone."
+            )
 
     def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int = 0) -> None:
         """Where a gate knows too little of a group to hold anything."""

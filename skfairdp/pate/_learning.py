@@ -19,6 +19,7 @@ from skfairdp._teachers import as_classifiers
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._asking import Questions
+from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.utils import RandomStateLike, public_generator
@@ -149,6 +150,8 @@ class Lessons:
         How likely each label is by the tables that the rows were sampled from, where they were.
     trust : float, default=0.0
         Weight of these beside released shares, in [0, 1].
+    by_group : bool, default=False
+        Whether votes are on a row and its group.
     denoiser : SoftLabelStudent, ConstantStudent or None
         Of released shares: their regression on the queries. It serves every γ and threshold of a sweep.
     """
@@ -159,17 +162,19 @@ class Lessons:
     n_classes: int
     told: Array | None = None
     trust: float = 0.0
+    by_group: bool = False
     denoiser: Any = None
 
     @classmethod
     def of(cls, asked: Questions, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> "Lessons":
         """Lessons with their denoiser, where shares were released."""
         public, queries, sampled = asked.public, asked.asked, asked.sampled
-        lessons = cls(public, queries, votes, n_classes)
+        lessons = cls(public, queries, votes, n_classes, by_group=asked.by_group)
         if votes.shares is None:
             return lessons
         if sampled is not None:
-            lessons = replace(lessons, told=sampled.shares[queries], trust=asked.trust)
+            told = sampled.shares_of_group if asked.by_group else sampled.shares
+            lessons = replace(lessons, told=told[queries], trust=asked.trust)
         denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
         return replace(lessons, denoiser=denoiser)
 
@@ -230,7 +235,10 @@ class Lessons:
             told = np.ones(len(labels), dtype=bool)
         if not told.any():  # predicting the first class is as good as any data-free rule
             return ConstantStudent(self.n_classes)
-        public = self.public
+        public, more = self.public, {}
+        if self.by_group and isinstance(student, ConstrainedStudent):
+            assert self.groups is not None
+            more["groups_asked"] = self.groups[told]
         return student.fit(
             self.X[told],
             shares[told],
@@ -238,6 +246,7 @@ class Lessons:
             X_public=public.X,
             groups=public.groups,
             n_groups=public.n_groups or None,
+            **more,
         )
 
 

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
+from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import ConstantStudent, LabelGate, Lessons
 from skfairdp.pate._votes import UNANSWERED
 from skfairdp.utils import warn_caller
@@ -20,6 +21,8 @@ FOLDS = 3
 LEAST_QUERIES = 4 * FOLDS
 #: What a student that learned nothing may cost in accuracy, on average, by passing for a better one.
 ALLOWED = 0.005
+#: By how much constraints may be broken on public rows before it is told: about a row of a cell.
+NEAR = 0.005
 
 
 def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, teach: Callable[[Lessons], Any]) -> Any:
@@ -129,6 +132,9 @@ def warn_of_gaps(model: Any, is_stuck: bool) -> None:
             "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
             FairnessWarning,
         )
+    if isinstance(model.student_, ConstrainedStudent):
+        _warn_of_rates(model.student_, owner)
+        return
     if gamma is None or model.student_gap_ <= gamma:
         return
     if model._penalised or gate is None:
@@ -142,5 +148,15 @@ def warn_of_gaps(model: Any, is_stuck: bool) -> None:
         warn_caller(
             f"The smallest demographic disparity the student of {owner} reaches on the public rows "
             f"is {model.student_gap_:.3f}, above gamma={gamma}. Add public rows, or use IDP3 at prediction.",
+            FairnessWarning,
+        )
+
+
+def _warn_of_rates(student: ConstrainedStudent, owner: str) -> None:
+    if student.violation_ > NEAR:
+        warn_caller(
+            f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the public rows, the "
+            f"least that was found ({student.unconstrained_violation_:.3f} without them). Ask for larger bounds, or "
+            "add public rows.",
             FairnessWarning,
         )

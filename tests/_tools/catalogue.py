@@ -47,7 +47,7 @@ from skfairdp.generative import (
 )
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import NoisyGradients
-from skfairdp.pate import ConfidentVoting, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
+from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 
@@ -158,6 +158,10 @@ def with_public_groups(estimator: Any, rows: Rows) -> Any:
     return estimator.fit(rows.X, rows.y, X_public=rows.public)
 
 
+def with_all_groups(estimator: Any, rows: Rows) -> Any:
+    return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=rows.public)
+
+
 def with_private_groups(estimator: Any, rows: Rows) -> Any:
     return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
@@ -230,6 +234,13 @@ def _pate_fits() -> list[Fit]:
         Fit("PATE-own-rows", pate(), without_groups, answers, RECORD, ("X", "y")),
         Fit("PATE-own-rows-3", pate(**own, **THREE), without_groups, answers, RECORD, ("X", "y"), three_classes),
         Fit("FairPATE-own-rows", fair_pate(groups=[0, 1]), with_private_groups, answers, RECORD, every),
+        Fit("FairPATE-constrained", fair_pate(student=ConstrainedStudent("equal_opportunity"), **CLEARLY),
+            with_all_groups, answers, RECORD, every),
+        Fit("FairPATE-constrained-3", fair_pate(student=ConstrainedStudent("demographic_parity"), **CLEARLY, **THREE),
+            with_public_groups, answers, RECORD, ("X", "y"), three_classes, slow=True),
+        Fit("FairPATE-constrained-own-rows",
+            fair_pate(groups=[0, 1], student=ConstrainedStudent("equalized_odds"), **own), with_private_groups, answers,
+            RECORD, every, slow=True),
         Fit("FairPATE-own-rows-gnmax", fair_pate(groups=[0, 1], voting="gnmax", **own), with_private_groups, answers,
             RECORD, every),
         Fit("FairPATE-own-rows-confident", fair_pate(groups=[0, 1], voting="confident", **own), with_private_groups,
@@ -540,10 +551,6 @@ def _with_validation(search: Any, rows: Rows) -> Any:
     return search.fit(rows.X, rows.y, X_public=rows.public, validation=rows.validation)
 
 
-def _with_all_groups(search: Any, rows: Rows) -> Any:
-    return search.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=rows.public)
-
-
 class SchemaRelease:
     """``Schema.release`` as a fit: of one table with the label and the group among its columns."""
 
@@ -681,7 +688,7 @@ def _search_fits() -> list[Fit]:
     pareto, private = partial(_search, ParetoSearchCV), partial(_search, PrivateSearchCV)
     quick = dpsgd({"max_epochs": 1}, lam=0.0)
     return [
-        Fit("Pareto-private-folds", pareto(fair_pate(), GAMMAS, cv=2, score_epsilon=4.0), _with_all_groups, _searched,
+        Fit("Pareto-private-folds", pareto(fair_pate(), GAMMAS, cv=2, score_epsilon=4.0), with_all_groups, _searched,
             RECORD, every),
         Fit("Pareto-public", pareto(fair_pate(), GAMMAS), _with_validation, _searched, RECORD, X),
         Fit("Pareto-dpsgd", pareto(quick, {"net__lr": [0.5, 2.0]}, scoring=("accuracy", "epsilon"), cv=2,

@@ -29,13 +29,14 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
-from skfairdp.pate import FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
+from skfairdp.pate import ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
 NOT_IN_THE_SUITE = {
     "NamedEstimator": "the base of all estimators of the package: it has no fit",
+    "ConstrainedStudent": "its target is a table of noisy vote shares, not a column of labels",
     "ParityPenaltyStudent": "its target is a table of noisy vote shares, not a column of labels",
     "DemographicParityFilter": "a sampler: it has fit_resample(X, y), which the suite does not know, and no fit",
     "GeneratorBackend": "the base of backends: a configuration without fit",
@@ -242,6 +243,8 @@ def slow_instances():
         of_column_zero(FairPATEClassifier)(
             **{**FAIR, "gate": None, "student": ParityPenaltyStudent(penalty_weight=0.1)}
         ),
+        of_column_zero(FairPATEClassifier)(**{**FAIR, "student": ConstrainedStudent("demographic_parity")}),
+        of_column_zero(FairPATEClassifier)(**{**FAIR, "student": ConstrainedStudent()}),
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1),
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1, parity="signed_loss", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),

@@ -8,6 +8,7 @@ import numpy as np
 from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData, SyntheticDataClassifier
 from skfairdp._tables import SyntheticRowsPlan, on_simplex
 from skfairdp._tables._matrix import MatrixColumn
+from skfairdp.pate import ConstrainedStudent
 from skfairdp.pate._asking import AsksForVotes, PATEPlan
 from skfairdp.pate._parity_look import ParityLook
 from skfairdp.privacy import GaussianMechanism, compose
@@ -94,6 +95,26 @@ def tables_weighed_by_how_well_they_fit_the_private_labels(patch):
         return replace(asked, trust=float(np.mean(data.y == 0))), released
 
     patch.setattr(AsksForVotes, "_ask", ask)
+
+
+@mutant
+def private_groups_teach_a_constrained_student(patch):
+    """Planted: how likely a group is follows from private rows, "as there are more". Right: from those asked about."""
+    seen = []
+    honest_ask, honest_fit = AsksForVotes._ask, ConstrainedStudent._fit_groups
+
+    def ask(self, data, plan, noise, rng, gate=None):
+        seen.append((data.X, data.groups))
+        return honest_ask(self, data, plan, noise, rng, gate)
+
+    patch.setattr(AsksForVotes, "_ask", ask)
+    patch.setattr(ConstrainedStudent, "_fit_groups", lambda self, X, groups, n: honest_fit(self, *seen[-1], n))
+
+
+@mutant
+def labels_are_estimated_without_the_group(patch):
+    """Planted: error rates held equal by votes that know no group. Right: by votes on a row and its group."""
+    patch.setattr(FairPATEClassifier, "_votes_by_group", property(lambda self: False))
 
 
 @mutant

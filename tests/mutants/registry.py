@@ -54,6 +54,7 @@ SEARCH_ROWS = tests_in("model_selection.test_search_rows")
 TRANSFER_FRONTIER = tests_in("model_selection.test_transfer_frontier")
 MUTANTS_REPLAY = tests_in("mutants.replay")
 WIDE_SUMS = tests_in("networks.test_wide_sums")
+CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 USEFULNESS = tests_in("pate.test_usefulness")
 SF_PATE = tests_in("pate.test_sf_pate")
 ACCOUNTING = tests_in("privacy.test_accounting")
@@ -1081,6 +1082,12 @@ NOTICED: dict[str, Noticed] = {
     ),
     "own_rows.the_look_at_parity_counts_one_level": also(
         OWN_ROWS("test_no_release_moves_further_than_its_declared_sensitivity", name="two classes"),
+    ),
+    "own_rows.private_groups_teach_a_constrained_student": also(
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-constrained", pair="the group of the first row"),
+    ),
+    "own_rows.labels_are_estimated_without_the_group": also(
+        CONSTRAINED_STUDENT("test_true_positive_rates_of_new_rows_with_their_true_labels_come_together"),
     ),
     "own_rows.a_calibrator_takes_the_private_rows": also(
         CALIBRATOR_OWN_ROWS(

@@ -15,6 +15,7 @@ import pytest
 from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, SyntheticRows
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import mlp
+from skfairdp.pate import ConstrainedStudent
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
@@ -24,6 +25,7 @@ SETTINGS = {
     "two classes": {},
     "three classes": {"classes": [0, 1, 2]},
     "no groups": {"gamma": None},
+    "votes by group": {"student": ConstrainedStudent()},
     "few bins": {"public_data": SyntheticRows(budget_share=0.8, n_rows=40, n_bins=2)},
 }
 #: Rows that may take the place of any other.
