@@ -201,16 +201,13 @@ def read_training(
         return TrainingData(table.X, codes, classes, *read, None, reads, own)
     if X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, None, None, None, reads, own)
-    needed = groups in ("public", "both")
-    groups_given = sensitive_features is not None or sensitive_features_public is not None
+    needed, groups_given = groups in ("public", "both"), not (sensitive_features is sensitive_features_public is None)
     if groups_given and _parameter(estimator, "sensitive_columns") is not None:
         raise _groups_twice(owner)
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=needed)
     _refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=needed)
-    private = None
-    if groups == "both":
-        private = _groups_like(estimator, table, sensitive_features, public.domain)
+    private = _groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
     return TrainingData(table.X, codes, classes, private, public.domain, public, reads)
 
 

@@ -97,12 +97,19 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         return any(one.rate != "selection_rate" for one in read_rate_constraints(self.constraints, _OWNER))
 
     def rates_of(self, domain: Any, classes: Any) -> RateConstraints:
-        """The constraints for these groups and classes.
+        """Return the constraints for these groups and classes.
 
         Parameters
         ----------
         domain : sequence of length n_groups
+            Names of the groups, in the order of their codes.
         classes : sequence of length n_classes
+            Labels, in the order of their codes.
+
+        Returns
+        -------
+        constraints : RateConstraints
+            Inequalities on counts of rows.
 
         Raises
         ------
@@ -115,12 +122,19 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         )  # fmt: skip
 
     def of_names(self, domain: Any, classes: Any) -> "ConstrainedStudent":
-        """The same student, told what the groups and classes are called that it gets as codes.
+        """Return the same student, told what the groups and classes are called that it gets as codes.
 
         Parameters
         ----------
         domain : sequence of length n_groups
+            Names of the groups, in the order of their codes.
         classes : sequence of length n_classes
+            Labels, in the order of their codes.
+
+        Returns
+        -------
+        student : ConstrainedStudent
+            Not fitted.
         """
         other = ConstrainedStudent(self.constraints)
         other._names = list(np.asarray(domain, dtype=object)), list(np.asarray(classes))
@@ -141,7 +155,27 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     ) -> "ConstrainedStudent":
         """Fit on released shares.
 
-        {fits_shares}
+        Parameters
+        ----------
+        X : ndarray of shape (n_queries, n_features)
+            Public rows that were answered.
+        shares : ndarray of shape (n_queries, n_classes)
+            Released vote shares, noise included; one-hot rows for released labels.
+        noise_std : float, default=0.0
+            Standard deviation of the noise in a share (public).
+        X_public : ndarray of shape (n_public, n_features), default=None
+            Rows on which the constraints are to hold; default ``X``.
+        groups : ndarray of int of shape (n_public,)
+            Group codes of those rows.
+        n_groups : int, default=None
+            Number of groups; default ``max + 1``.
+        groups_asked : ndarray of int of shape (n_queries,), default=None
+            Group codes of X, where the votes are on a row and its group.
+
+        Returns
+        -------
+        self : object
+            The fitted student.
         """
         if groups is None:
             raise ValueError(f"{_OWNER} needs 'groups' to hold its predictions to 'constraints'.")
