@@ -371,6 +371,11 @@ def _read_table(name: str, *, types: bool) -> "pd.DataFrame":
         raise _UsageError(f"reading {name} needs pyarrow (pip install 'skfairdp[tables]')") from None
     except Exception as error:  # a parser's, a codec's: pandas has many
         raise _UsageError(f"cannot read {name}: {' '.join(str(error).split())}") from None
+    if not isinstance(table.index, pd.RangeIndex):  # pandas makes the first cells an index: all names would move
+        raise _UsageError(
+            f"cannot read {name}: its rows have more cells than its first line has names. Name every column, or take "
+            "the separator at the end of the lines away"
+        )
     table.columns = table.columns.astype(str)
     return table
 

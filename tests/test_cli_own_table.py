@@ -167,6 +167,7 @@ def test_parquet_is_read_like_csv(tmp_path):
 def broken(folder):
     (folder / "empty.csv").write_text("")
     (folder / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
+    (folder / "shifted.csv").write_text("age,sex,income\n30,f,yes,\n41,m,no,\n")
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "plain.csv.gz").write_text("hello, no gzip")
     (folder / "plain.parquet").write_text("hello, no parquet")
@@ -183,6 +184,7 @@ def broken(folder):
         (["absent.csv", *ROLES], "cannot read absent.csv: No such file"),
         (["empty.csv", *ROLES], "cannot read empty.csv: No columns"),
         (["ragged.csv", *ROLES], "cannot read ragged.csv: "),
+        (["shifted.csv", *ROLES], "cannot read shifted.csv: its rows have more cells than its first line has names"),
         (["binary.csv", *ROLES], "cannot read binary.csv: "),
         (["plain.csv.gz", *ROLES], "cannot read plain.csv.gz: Not a gzipped file"),
         (["plain.parquet", *ROLES], "cannot read plain.parquet: "),

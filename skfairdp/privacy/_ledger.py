@@ -74,6 +74,11 @@ class PrivacyLedger:
     (their squared costs add up); for others the composed figure is proven for the plan that was carried out, because
     the accountant and the Rényi order are picked for that plan.
 
+    *Records and attributes.* Each total is of the fits of its kind alone. On a ledger with both, the fits for records
+    have seen the sensitive attribute too: what all fits together tell of it is bounded by no single total here, but by
+    the sum of both (with their δ, and that of the records taken for two, ``group_privacy``, where it speaks of a
+    null record, or of one added or removed). Keep to one kind where the attribute is what you protect.
+
     *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
     number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was
     rolled back to an older copy, deleted, or replaced is refused by every object that has read more of it, and by
