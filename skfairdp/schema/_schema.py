@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from skfairdp.privacy import PrivacyLedger, PrivacySpent
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict, known_from_dict
+from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns
@@ -312,11 +313,7 @@ class Schema:
             Ends with .json, .yaml or .yml.
         """
         path = Path(path)
-        if path.suffix == ".json":
-            text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-        else:
-            text = _yaml(path).safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text_of(self.to_dict(), path), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
@@ -332,7 +329,7 @@ class Schema:
         Schema
             The description.
         """
-        return cls.from_dict(_content(Path(path)))
+        return cls.from_dict(content_of(Path(path)))
 
     @classmethod
     def load_known(cls, path: str | Path) -> dict[str, Any]:
@@ -349,7 +346,7 @@ class Schema:
             With ``known``, ``label`` and ``groups``: ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
             Of a column with a null the kind is known, and nothing else.
         """
-        content = _content(Path(path))
+        content = content_of(Path(path))
         declared = _declared(content)
         known = {name: known_from_dict(said, name) for name, said in declared.items()}
         return {"known": known, "label": content.get("label"), "groups": content.get("groups") or ()}
@@ -586,17 +583,6 @@ class Schema:
         return {"columns": columns, "label": label, "groups": [groups] if isinstance(groups, str) else list(groups)}
 
 
-def _content(path: Path) -> Any:
-    """What a file holds."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        return json.loads(text) if path.suffix == ".json" else _yaml(path).safe_load(text)
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError):
-            raise
-        raise ValueError(f"{path} cannot be read as {path.suffix.lstrip('.') or 'YAML'}: {error}") from None
-
-
 def _declared(content: Any) -> Mapping[str, Any]:
     """The columns of a schema that was written down."""
     known = {"columns", "label", "groups", "n_rows"}
@@ -663,11 +649,3 @@ def _sorted(values: Iterable[Any]) -> list[Any]:
         return sorted(plain)
     except TypeError:
         return sorted(plain, key=lambda value: (type(value).__name__, str(value)))
-
-
-def _yaml(path: Path) -> Any:
-    if path.suffix not in (".yaml", ".yml"):
-        raise ValueError(f"A Schema is kept in a file that ends with .json, .yaml or .yml. Got {path.name!r} instead.")
-    import yaml
-
-    return yaml

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -145,6 +145,43 @@ def test_a_schema_comes_back_from_its_file(tmp_path, suffix):
     back = Schema.load(path)
     assert back == SCHEMA and hash(back) == hash(SCHEMA)
     assert SCHEMA.read(TABLE).X.equals(back.read(TABLE).X)
+
+
+def test_words_of_a_file_written_by_hand_are_texts(tmp_path):
+    """YAML 1.1 takes no for False, so that no label of a table would be listed and each would count as the first."""
+    words = ["no", "yes", "NO", "off", "n", "012", "12:30", "0x1f", "1e3"]
+    path = tmp_path / "schema.yaml"
+    path.write_text(
+        f"columns:\n  x: {{kind: category, values: [{', '.join(words)}]}}\n  n: {{kind: number, low: -1.5, high: 20}}\n"
+    )
+    assert Schema.load(path).columns == {"x": Category(words), "n": Number(-1.5, 20)}
+    assert Schema.load_known(path)["known"] == Schema.load(path).columns
+    path.write_text("columns:\n  x: {kind: category, values: [true, False, 7, 0.5]}\n")
+    with pytest.raises(ValueError, match="different texts or numbers"):  # 0 and 1 would be truths as well
+        Schema.from_dict({"columns": {"x": {"kind": "category", "values": [True, 1]}}})
+    assert Schema.load(path).columns["x"] == Category([True, False, 7, 0.5])
+
+
+@given(st.lists(st.one_of(st.text(max_size=6), st.sampled_from(["no", "1e3", "012", "1:30", "~", "=", "y", "-"])),
+                min_size=1, max_size=5, unique=True))  # fmt: skip
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_texts_come_back_from_a_file(tmp_path, texts):
+    schema = Schema({"x": Category(texts)})
+    for name in ("schema.yaml", "schema.json"):
+        schema.save(tmp_path / name)
+        assert Schema.load(tmp_path / name) == schema
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("s.yaml", "columns:\n  x: {kind: boolean}\n  x: {kind: number, low: 0, high: 1}\n"),
+     ("s.json", '{"columns": {"x": {"kind": "boolean"}, "x": {"kind": "boolean"}}}')],
+)  # fmt: skip
+def test_a_file_that_describes_a_column_twice_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    for read in (Schema.load, Schema.load_known):
+        with pytest.raises(ValueError, match="it says 'x' twice"):
+            read(tmp_path / name)
 
 
 def test_a_schema_survives_copies_pickles_and_clones():
