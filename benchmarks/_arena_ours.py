@@ -17,12 +17,18 @@ def given(task: Task, share: float = 1.0) -> dict[str, Any]:
 
 
 def fair_pate(task: Task, rows: str) -> Iterator[Answer]:
-    """One release, and a student for each γ. Its parity is demographic."""
+    """One release, and a student for each γ, or for each bound on another constraint."""
     from skfairdp import FairPATEClassifier, PublicData
+    from skfairdp.pate import ConstrainedStudent
 
-    if task.constraint != "demographic_parity":
-        return
     public = {} if rows == "none" else {"X_public": PublicData(task.unlabelled)}
+    if task.constraint != "demographic_parity":
+        student = ConstrainedStudent(constraint_of(task, task.gaps[0]))
+        first = FairPATEClassifier(student=student, **given(task)).fit(task.split.X, **public)
+        for gap in task.gaps:
+            model = first if gap == task.gaps[0] else first.refit(student__constraints=constraint_of(task, gap))
+            yield fitted(task, "FairPATE", gap, model)
+        return
     first = FairPATEClassifier(gamma=task.gaps[0], **given(task)).fit(task.split.X, **public)
     for gamma in (*task.gaps, None):
         model = first if gamma == task.gaps[0] else first.refit(gamma=gamma)
