@@ -1,15 +1,19 @@
 """Rows of a dask DataFrame: dask runs one task for each partition, on its threads or on a cluster."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
 import dask
 import numpy as np
+from dask.base import get_scheduler
+from dask.callbacks import Callback
 from numpy.typing import NDArray
 
 from skfairdp._rows._chunks import as_pandas
-from skfairdp._rows._source import Chunk, RowSource, Split
+from skfairdp._rows._source import Chunk, RowSource, Split, made_by_threads
+from skfairdp.utils import progress_bar
 
 __all__ = ["DaskRows"]
 
@@ -56,12 +60,16 @@ class DaskRows(RowSource):
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         apply = dask.delayed(_applied, pure=False)
-        return _summed([apply(function, part, j) for j, part in self._partitions()], add)
+        sums = [apply(function, part, j) for j, part in self._partitions()]
+        with self._rows_shown(sums) as seen:
+            return _summed(seen, add)
 
     def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
-        """One partition after the other reaches the driver."""
+        """A few partitions at a time reach the driver."""
         apply = dask.delayed(_applied, pure=False)
-        return (apply(function, part, j).compute() for j, part in self._partitions())
+        tasks = ((self._lengths[j], apply(function, part, j)) for j, part in self._partitions())
+        scheduler = get_scheduler()  # of this thread
+        return self._shown(made_by_threads(tasks, lambda task: (task[0], task[1].compute(scheduler=scheduler))))
 
     def by_part(
         self,
@@ -73,9 +81,37 @@ class DaskRows(RowSource):
     ) -> Sum | None:
         """One pass: workers hand each other encoded rows, and only sums reach the driver."""
         deal = dask.delayed(_dealt, pure=False, nout=n_parts)
-        dealt = [deal(split, n_parts, rows, j) for j, rows in self._partitions()]
-        finish = dask.delayed(_used, pure=False)
-        return _summed([finish(use, part, [of[part] for of in dealt]) for part in range(n_parts)], add)
+        with self._rows_shown([deal(split, n_parts, rows, j) for j, rows in self._partitions()]) as dealt:
+            finish = dask.delayed(_used, pure=False)
+            used = [finish(use, part, [of[part] for of in dealt]) for part in range(n_parts)]
+            with _shown("parts of X", used, [1] * n_parts, self.verbose) as seen:
+                return _summed(seen, add)
+
+    def _rows_shown(self, tasks: list[Any]) -> Any:
+        """A bar over the rows of partitions whose task has ended."""
+        return _shown("rows of X", tasks, [length for length in self._lengths if length], self.verbose)
+
+
+@contextmanager
+def _shown(name: str, tasks: list[Any], weights: list[int], verbose: int) -> Iterator[list[Any]]:
+    """Show how much of some tasks has ended, wherever they run; hands on tasks that make the same values."""
+    if verbose <= 0:
+        yield tasks
+        return
+    with progress_bar(desc=name, total=sum(weights), verbose=verbose) as bar:
+        client: Any = getattr(get_scheduler(), "__self__", None)  # of a cluster
+        if not hasattr(client, "persist"):
+            of_task = dict(zip((task.key for task in tasks), weights, strict=True))
+            with Callback(posttask=lambda key, *_: bar.update(of_task.get(key, 0))):
+                yield tasks
+            return
+        from distributed import futures_of
+
+        tasks = client.persist(tasks)
+        for task, weight in zip(tasks, weights, strict=True):
+            for future in futures_of(task):
+                future.add_done_callback(lambda _, weight=weight: bar.update(weight))
+        yield tasks
 
 
 def _summed(sums: list[Any], add: Callable[[Sum, Sum], Sum]) -> Sum | None:

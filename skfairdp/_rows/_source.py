@@ -57,7 +57,7 @@ class RowSource(ABC):
     fewest_parts: int = 1
     #: Whether rows that are dealt into parts wait on the disk of this machine.
     spills: bool = True
-    #: Above 0: bars over rows that have been read, where this machine reads them or Spark hands on what it made.
+    #: Above 0: bars over rows that have been read; with Spark only where it hands on what it made of single chunks.
     verbose: int = 0
 
     @property

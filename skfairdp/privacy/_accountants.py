@@ -309,6 +309,8 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
     if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
         return math.inf
     grid = _grid(leaves, coarseness)
+    if _is_tiny(leaves):
+        return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, 2)
     if _is_slow(leaves, grid):
         return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, coarseness)
     grid = max(grid, max(map(_largest_loss, dict(leaves))) / _WIDEST)
@@ -339,9 +341,19 @@ def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.Priv
     return total
 
 
+def _is_tiny(leaves: Leaves) -> bool:
+    """Whether a sampled step loses less than dp-accounting's finest grid tells apart: rare batches, large noise."""
+    tiny = any(_is_sampled(leaf) and _typical_loss(leaf) < _SAMPLED_GRIDS[0] for leaf, _ in leaves)
+    return tiny and _is_plain(leaves)
+
+
+def _is_plain(leaves: Leaves) -> bool:
+    return all(isinstance(leaf, GaussianDpEvent | PoissonSampledDpEvent) for leaf, _ in leaves)
+
+
 def _is_slow(leaves: Leaves, grid: float) -> bool:
     """Whether sampled Gaussians, and Gaussians beside them, need many grid points: for one step, or for all of them."""
-    if not all(isinstance(leaf, GaussianDpEvent | PoissonSampledDpEvent) for leaf, _ in leaves):
+    if not _is_plain(leaves):
         return False
     one = max(map(_largest_loss, dict(leaves)))
     together = max(20 * math.sqrt(times) * _typical_loss(leaf) for leaf, times in leaves if _is_sampled(leaf))

@@ -504,7 +504,11 @@ def _typical(leaf: Any) -> float | None:
     if isinstance(leaf, dp.PoissonSampledDpEvent | ReplaceSampledGaussian):
         noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
         loss = leaf.sampling_probability * math.sqrt(math.expm1(min(noise**-2, 700.0)))
-        return min(max(loss, 4e-4), max(0.08, _largest(leaf) / 330))
+        least = 4e-4
+        if isinstance(leaf, dp.PoissonSampledDpEvent):  # rare batches lose less; finer than an eighth, rounding counts
+            rare = math.log1p(leaf.sampling_probability * math.expm1(min(_largest(leaf), 700.0)))
+            least = min(least, max(loss * _GRIDS[0] / 8, rare / 20_000))
+        return min(max(loss, least), max(0.08, _largest(leaf) / 330))
     if isinstance(leaf, (*_CURVED, RandomizedResponseDpEvent)):
         return min(max(math.sqrt(_renyi_of(leaf, 2.0)), 4e-5), 4e-3)
     return 4e-3

@@ -15,6 +15,7 @@ from skfairdp.privacy import (
     calibrate_noise,
     compose,
     epsilon_of,
+    gdp_epsilon,
     repeat,
 )
 from skfairdp.privacy._recompute import SecondOpinion
@@ -104,6 +105,18 @@ def test_noise_of_a_large_epsilon_is_found_at_once():
 
     seconds(10.0)
     assert seconds(1e5) < 10 * seconds(11.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs", "epsilon"),
+    [(10**7, 512, 20, 1e-3), (10**8, 2048, 20, 1e-3), (10**8, 2048, 20, 1e-2), (10**6, 512, 1, 1e-2)],
+)
+def test_steps_of_large_tables_and_small_epsilon_take_the_noise_of_the_central_limit(rows, batch, epochs, epsilon):
+    """A step loses less than the finest grid of dp-accounting, whose rounding once asked for twelve times the noise."""
+    q, steps = batch / rows, -(-epochs * rows // batch)
+    noise = calibrate_noise(lambda s: repeat(PoissonSampledDpEvent(q, GaussianDpEvent(s)), steps), epsilon, DELTA)
+    mu = q * math.sqrt(steps * math.expm1(noise**-2))
+    assert 0.95 * epsilon <= gdp_epsilon(mu, DELTA) <= epsilon
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-2, 0.05, 0.2])

@@ -1,0 +1,92 @@
+"""dask, on threads, processes and a cluster: one bar over rows, and counts and votes that no scheduler changes."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+
+from skfairdp import KeyedRows
+from skfairdp.generative import MarginalsBackend
+from tests._tools.sources import recording_noise
+from tests.rows.test_streamed_dpsgd import trained
+from tests.rows.test_streamed_generator import N, generator, table
+from tests.rows.test_streamed_teachers import assert_same, votes
+from tests.rows.test_streamed_thresholds import tables
+
+dask = pytest.importorskip("dask", reason="needs dask")
+frames = pytest.importorskip("dask.dataframe", reason="needs dask")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
+    pytest.mark.filterwarnings("ignore:.*given to PrivateThresholds has no privacy_"),
+]
+
+
+def slowly(rows):
+    time.sleep(0.11)  # longer than bars wait before they are drawn again
+    return rows
+
+
+def slow_frame():
+    return frames.from_pandas(table(), npartitions=3).map_partitions(slowly, meta=table()[:0])
+
+
+def counts(X, **options):
+    with recording_noise(0) as record:
+        generator(**options).fit(X)
+    return [np.asarray(release.output) for release in record.releases]
+
+
+def numbers_shown(shown, name):
+    """What a bar counted to, and its totals."""
+    found = [tuple(map(int, pair)) for pair in re.findall(rf"{name}: .*? (\d+)/(\d+)", shown)]
+    return {done for done, _ in found}, {total for _, total in found}
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_a_bar_counts_rows_of_partitions_whose_task_has_ended_and_shows_no_rate(verbose, capsys):
+    with dask.config.set(scheduler="synchronous"):
+        found = counts(slow_frame(), backend=MarginalsBackend(verbose=verbose))
+    shown = capsys.readouterr().err
+    done, totals = numbers_shown(shown, "rows of X")
+    assert_same(found, counts(table()))
+    assert totals == ({N} if verbose else set()) and done <= {0, 1000, 2000, N} and (len(done) > 2) == bool(verbose)
+    assert "it/s" not in shown
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_teachers_show_rows_and_then_parts_and_vote_the_same(scheduler, capsys):
+    with dask.config.set(scheduler=scheduler):
+        found = votes(KeyedRows(slow_frame(), key="id"), verbose=1)
+    shown = capsys.readouterr().err
+    assert_same(found, votes(KeyedRows(table(), key="id")))
+    assert [numbers_shown(shown, name)[1] for name in ("rows of X", "parts of X")] == [{N}, {8}]
+    assert {1000, 2000} & numbers_shown(shown, "rows of X")[0]
+
+
+@pytest.mark.dask
+def test_processes_give_the_counts_votes_network_and_thresholds_of_the_frame():
+    frame = frames.from_pandas(table(), npartitions=2)
+    with dask.config.set(scheduler="processes", num_workers=2):
+        found = [counts(frame), votes(KeyedRows(frame, key="id")), trained(frame), tables(frame)]
+    expected = [counts(table()), votes(KeyedRows(table(), key="id")), trained(table()), tables(table())]
+    for some, others in zip(found, expected, strict=True):
+        assert_same(some, others)
+
+
+@pytest.mark.dask
+def test_a_cluster_shows_the_bars_of_threads_and_gives_the_counts_votes_network_and_thresholds_of_the_frame(capsys):
+    distributed = pytest.importorskip("distributed", reason="needs dask and distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False).as_current(),
+    ):
+        frame = slow_frame()
+        assert_same(counts(frame, backend=MarginalsBackend(verbose=1)), counts(table()))
+        assert numbers_shown(capsys.readouterr().err, "rows of X")[1] == {N}
+        assert_same(votes(KeyedRows(frame, key="id"), verbose=1), votes(KeyedRows(table(), key="id")))
+        shown = capsys.readouterr().err
+        assert [numbers_shown(shown, name)[1] for name in ("rows of X", "parts of X")] == [{N}, {8}]
+        assert_same(trained(frame), trained(table()))
+        assert_same(tables(frame), tables(table()))
