@@ -445,9 +445,9 @@ def spells_number(text: str) -> bool:
 
 
 def _spellings(value: Any) -> list[Any]:
-    """The number that a text spells, or texts that spell a number."""
+    """The number that a text spells, or texts that spell a number or a truth."""
     if isinstance(value, bool):
-        return []
+        return [str(value), str(value).lower(), str(value).upper()]
     if isinstance(value, str):
         return [float(value)] if spells_number(value) else []
     whole = [str(int(value))] if float(value).is_integer() else []

@@ -55,7 +55,10 @@ def text_of(content: Any, path: Path) -> str:
     """
     if path.suffix == ".json":
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    text: str = _yaml(path).safe_dump(content, sort_keys=False, allow_unicode=True)
+    yaml = _yaml(path)
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    if yaml.load(text, _loader(yaml)) != content:  # some spaces and ends of lines are lost but for their numbers
+        text = yaml.safe_dump(content, sort_keys=False)
     return text
 
 
