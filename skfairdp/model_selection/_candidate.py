@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from skfairdp._rows import opened
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.preprocessing import PublicPreprocessor
@@ -36,12 +37,24 @@ class SearchFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Rows:
-    """The arguments of ``fit``, to be handed on whole or in part. Private."""
+    """The arguments of ``fit``, to be handed on whole or in part. Private.
+
+    Of rows that are read in chunks X is what reads them, and ``y`` is None: they are only handed on whole.
+    """
 
     X: Any
-    y: NDArray[Any]
+    y: Any
     sensitive_features: Any
     public: Mapping[str, Any]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        if self.y is not None:
+            return len(self.y)
+        source = opened(self.X)
+        assert source is not None
+        return source.n_rows
 
     def arguments(self, estimator: Any, positions: NDArray[np.int64] | None = None) -> tuple[Any, Any, dict[str, Any]]:
         """X, y and what else the estimator's ``fit`` takes, of all rows or of some."""

@@ -130,7 +130,8 @@ def score_fold(
     """
     train, test = data.splits[fold] if data.splits else (None, None)
     options = data.fold_options if data.splits else {}
-    if len(work) > 1 and data.candidate.has("memory") and data.candidate.parameter("memory") is None:
+    shares = data.rows.y is not None and data.candidate.has("memory") and data.candidate.parameter("memory") is None
+    if len(work) > 1 and shares:
         options["memory"] = _Teachers()
     measured: dict[int, dict[str, float]] = {}
     kept: dict[int, Any] = {}

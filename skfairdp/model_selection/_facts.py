@@ -26,7 +26,11 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
     else:
-        reads.note("number of private rows", "read", len(rows.y), "public, as neighbours have equally many")
+        reads.note("number of private rows", "read", rows.n_rows, "public, as neighbours have equally many")
+    if rows.y is None:
+        reads.note(
+            "rows of X", "read", None, "in chunks: in every fit, by their places or their keys, which are public"
+        )
     _note_domains(reads, candidate, inner, data.relation)
     public = rows.public.get("X_public")
     if public is not None:

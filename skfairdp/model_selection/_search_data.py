@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length, indexable
 from sklearn.utils.validation import column_or_1d
 
 from skfairdp._row_wise import check_rows_alone
+from skfairdp._rows import KeyedRows, gathered, opened
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._scored_rows import read_scored
@@ -84,7 +85,7 @@ class SearchData:
     @property
     def fold_options(self) -> dict[str, Any]:
         """Parameters of a fit on a train part."""
-        if isinstance(self.scores, PublicScores) or self.scores.table.public_size(len(self.rows.y)) is not None:
+        if isinstance(self.scores, PublicScores) or self.scores.table.public_size(self.rows.n_rows) is not None:
             return {}
         return self.candidate.of_secret_size(self.train_share)
 
@@ -100,7 +101,7 @@ class SearchData:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
         assert isinstance(self.scores, PrivateScores)
         table = self.scores.table
-        n_rows = table.public_size(len(self.rows.y))
+        n_rows = table.public_size(self.rows.n_rows)
         return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
 
     def epsilon(self, event: DpEvent) -> float:
@@ -143,7 +144,11 @@ def read_search(
     seeds = child_seeds(public_generator(search.random_state), 2)
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
     schema = candidate.domain("schema")
-    rows = _rows(owner, X, y, sensitive_features, X_public, sensitive_features_public, schema)
+    public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+    if gathered(X) is None:
+        rows = _rows(owner, X, y, sensitive_features, public, schema)
+    else:
+        rows = _rows_of_source(owner, X, y, sensitive_features, public, validation)
     grid = list(ParameterGrid(search.param_grid))
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     delta = _delta(search, candidate, validation)
@@ -161,14 +166,30 @@ def read_search(
         if holdout is None:
             splits = make_splits(search.cv, rows.y, planned=planned, secret=secret, owner=owner)
         else:
-            splits = make_holdout(holdout, len(rows.y), planned=planned, seed=int(seeds[1]), secret=secret, owner=owner)
+            splits = make_holdout(holdout, rows.n_rows, planned=planned, seed=int(seeds[1]), secret=secret, owner=owner)
     share = 1 - (1 / max(len(splits), 2) if holdout is None else holdout)
     return SearchData(owner, candidate, rows, grid, scores, splits, share, delta, planned)
 
 
-def _rows(
-    owner: str, X: Any, y: Any, sensitive_features: Any, X_public: Any, sensitive_features_public: Any, schema: Any
+def _rows_of_source(
+    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], validation: Any
 ) -> Rows:
+    """Rows that do not lie in memory: every fit reads them, and public rows score it."""
+    if validation is None:
+        raise ValueError(
+            f"{owner} folds rows in memory only, and X is an object of type {type(X).__name__}, which is read in "
+            f"chunks. Score on public rows (fit(..., validation=PublicData(X, groups, y))), or pass {gathered(X)}."
+        )
+    if y is not None or sensitive_features is not None:
+        raise ValueError(
+            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
+            "of its estimator (label, groups), and leave them out."
+        )
+    # Opened once: a function is asked once for the number of its rows, and not by every fit.
+    return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
+
+
+def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any) -> Rows:
     if y is None and schema is not None:
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
@@ -177,7 +198,6 @@ def _rows(
     _check_lengths(owner, X, y, sensitive_features)
     X, y = indexable(X, y)
     refuse_masked(y, owner=owner, name="y")
-    public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
     if schema is not None:  # it reads whatever the cells hold
         return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public)
     problem: Exception | None = None
