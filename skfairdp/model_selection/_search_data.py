@@ -145,10 +145,7 @@ def read_search(
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
     schema = candidate.domain("schema")
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
-    if gathered(X) is None:
-        rows = _rows(owner, X, y, sensitive_features, public, schema)
-    else:
-        rows = _rows_of_source(owner, X, y, sensitive_features, public, validation)
+    rows = _rows(owner, X, y, sensitive_features, public, schema, validation)
     grid = list(ParameterGrid(search.param_grid))
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     delta = _delta(search, candidate, validation)
@@ -189,7 +186,11 @@ def _rows_of_source(
     return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
 
 
-def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any) -> Rows:
+def _rows(
+    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, validation: Any
+) -> Rows:
+    if gathered(X) is not None:
+        return _rows_of_source(owner, X, y, sensitive_features, public, validation)
     if y is None and schema is not None:
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
