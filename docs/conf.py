@@ -50,6 +50,7 @@ myst_heading_anchors = 3
 html_theme = "pydata_sphinx_theme"
 html_title = "skfairdp"
 html_theme_options = {"navigation_with_keys": True, "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_context = {"default_mode": "auto"}  # the reader's system decides; without it the theme complains in the console
 html_show_sourcelink = False
 templates_path = ["_templates"]
 
@@ -111,6 +112,11 @@ def write_reference() -> None:
 def _write(path: Path, text: str) -> None:
     if not path.exists() or path.read_text(encoding="utf-8") != text:  # an unchanged page is not built again
         path.write_text(text, encoding="utf-8")
+
+
+def keep_together(app: object, docname: str, source: list[str]) -> None:
+    """A figure and its error stay on one line of a narrow cell."""
+    source[0] = re.sub(r"(?<=\d) ± (?=[\d.])", "\u00a0±\u00a0", source[0])
 
 
 def skip_inherited(app: object, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
@@ -206,6 +212,7 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape, priority=100)
     app.connect("missing-reference", link_by_any_name)
+    app.connect("source-read", keep_together)
 
 
 write_reference()  # now, since Sphinx looks for pages as soon as it has read this file

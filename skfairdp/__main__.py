@@ -284,11 +284,17 @@ def _swept(
         except ValueError as error:
             said = " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
             raise _UsageError(f"{arguments.table}: {said}") from None
+    _note(found.frame, caught)
+    return found
+
+
+def _note(table: "pd.DataFrame", caught: Sequence[warnings.WarningMessage]) -> None:
+    """Print each warning once, and hand it to the page."""
     ours = [warning for warning in caught if warning.category.__module__ in ("builtins", "skfairdp.exceptions")]
     spoken = (str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL))
-    for message in dict.fromkeys(spoken):
+    table.attrs["notes"] = list(dict.fromkeys(spoken))
+    for message in table.attrs["notes"]:
         print(f"Note: {message}")
-    return found
 
 
 _IN_PYTHON = "say what you know: known={'name': Category([...])}."
@@ -453,8 +459,7 @@ def _demo(arguments: argparse.Namespace, sweep: Sweep) -> None:
         warnings.simplefilter("always")
         table = _measured(name, split, epsilons, sweep.gammas, arguments.seed)
     _report(table)
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        print(f"Note: {message}")
+    _note(table, caught)
     written = _written(table, folder)
     print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
 

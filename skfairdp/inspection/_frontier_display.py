@@ -1,7 +1,7 @@
 """Draws the frontier of accuracy, fairness and privacy from a table of operating points."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ _KINDS: dict[str, tuple[str, float, str]] = {
     "top": ("D", 34, "IDP3 on top of a fair student"),
     "alone": ("s", 44, "IDP3 alone: refuses more"),
 }
+
+#: Of who answers everyone, where several estimators are compared.
+_MAKERS = ("o", "^", "v", "h")
 
 
 @shared_docs
@@ -273,34 +276,17 @@ class ParetoFrontierDisplay:
     def _draw(self, ax: Any, part: Part, *, legend: bool = True, title: bool = True) -> None:
         ink, soft = "#16161d", "#5a5c6b"
         (x_label, x_less), (y_label, y_less) = _AXES[self.x], _AXES[self.y]
-        for level, color in zip(part.levels, level_colors(len(part.levels), "light"), strict=True):
-            rows = part.rows[part.rows["epsilon"] == level]
+        of_level = part.level_of(part.rows["epsilon"])
+        for j, color in enumerate(level_colors(len(part.levels), "light")):
+            rows = part.rows[of_level == j]
             draw_whiskers(ax, rows, self.x, self.y, color)
-            how = rows.apply(refusal_kind, axis=1)
-            for kind, (marker, area, _) in _KINDS.items():
-                mine = rows[how == kind]
-                points = mine[[self.x, self.y]].dropna().to_numpy(float)
-                if "epsilon" not in (self.x, self.y) and len(points) > 1:
-                    line = {"color": color, "linewidth": 1.7, "alpha": 0.45, "zorder": 1}
-                    if kind == "no":
-                        ax.step(*_staircase(points, x_less, y_less).T, where="post", **line)
-                    elif kind == "alone":  # their coverage differs: joined to be found, no frontier
-                        ax.plot(*points[points[:, 0].argsort()].T, linestyle=(0, (1, 2)), **line)
-                for best in (False, True):
-                    some = mine[mine["non_dominated"].astype(bool) == best]
-                    ax.scatter(
-                        some[self.x],
-                        some[self.y],
-                        s=area * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2),
-                        marker=marker,
-                        **_look(kind, color, best),
-                    )
-            ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(level)}")
-        present = set(part.rows.apply(refusal_kind, axis=1))
-        for kind, (marker, area, label) in _KINDS.items():
-            if kind in present:
-                face = soft if kind == "no" else "none"
-                ax.scatter([], [], s=0.8 * area, marker=marker, facecolor=face, edgecolor=soft, label=label)
+            for kind, marker, mine in _alike(rows, part.estimators):
+                self._draw_alike(ax, mine, kind, marker, color)
+            ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(part.levels[j])}")
+        for marker, face, area, label in _shapes(part):
+            ax.scatter(
+                [], [], s=0.8 * area, marker=marker, facecolor=soft if face else "none", edgecolor=soft, label=label
+            )
         if not part.rows["non_dominated"].astype(bool).all():
             ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
         if has_whiskers(part.rows, self.x, self.y):
@@ -310,6 +296,20 @@ class ParetoFrontierDisplay:
         if legend:
             self._explain(ax, part, ink)
         self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft, title)
+
+    def _draw_alike(self, ax: Any, mine: pd.DataFrame, kind: str, marker: str, color: str) -> None:
+        """Models of one budget and one estimator that hold γ alike: their marks, and what joins them."""
+        points = mine[[self.x, self.y]].dropna().to_numpy(float)
+        if "epsilon" not in (self.x, self.y) and len(points) > 1:
+            line = {"color": color, "linewidth": 1.7, "alpha": 0.45, "zorder": 1}
+            if kind == "no":
+                ax.step(*_staircase(points, _AXES[self.x][1], _AXES[self.y][1]).T, where="post", **line)
+            elif kind == "alone":  # their coverage differs: joined to be found, no frontier
+                ax.plot(*points[points[:, 0].argsort()].T, linestyle=(0, (1, 2)), **line)
+        for best in (False, True):
+            some = mine[mine["non_dominated"].astype(bool) == best]
+            size = _KINDS[kind][1] * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2)
+            ax.scatter(some[self.x], some[self.y], s=size, marker=marker, **_look(kind, color, best))
 
     def _compare(self, ax: Any, one: Mapping[str, Any], ink: str, soft: str) -> None:
         """A mark that is no model of the table: a cross, or a line where it has no place on one of the axes."""
@@ -372,6 +372,26 @@ class ParetoFrontierDisplay:
             ha="left" if x_less else "right",
             va="bottom" if y_less else "top",
         )
+
+
+def _alike(rows: pd.DataFrame, estimators: Sequence[str]) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Rows of one estimator that hold γ alike, with how they do and their marker."""
+    how = rows.apply(refusal_kind, axis=1)
+    maker = rows["estimator"].astype(str) if len(estimators) > 1 else pd.Series("", index=rows.index)
+    for j, name in enumerate(estimators if len(estimators) > 1 else [""]):
+        for kind, (marker, _, _) in _KINDS.items():
+            yield kind, _MAKERS[j % len(_MAKERS)] if kind == "no" else marker, rows[(how == kind) & (maker == name)]
+
+
+def _shapes(part: Part) -> Iterator[tuple[str, bool, float, str]]:
+    """Markers that the legend explains: of the estimators where there are several, and of who refuses."""
+    present = set(part.rows.apply(refusal_kind, axis=1))
+    several = len(part.estimators) > 1
+    if several:
+        yield from ((_MAKERS[j % len(_MAKERS)], True, 52, name) for j, name in enumerate(part.estimators))
+    for kind, (marker, area, label) in _KINDS.items():
+        if kind in present and not (kind == "no" and (several or present == {"no"})):
+            yield marker, kind == "no", area, label
 
 
 def _look(kind: str, color: str, best: bool) -> dict[str, Any]:

@@ -4,7 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 __all__ = ["Part", "check_frame", "epsilon_meaning", "epsilon_text", "level_colors", "parts_of", "refusal_kind"]
 
@@ -20,6 +22,8 @@ _NEEDED = (
     "coverage",
     "non_dominated",
 )
+#: Mechanisms stay below one budget by a little, each by its own: ε that lie closer than this are one budget.
+_SAME_BUDGET = 1.02
 # From private (cool) to less private (hot); light and dark backgrounds need different lightness.
 _RAMPS = {
     "light": ("#3730a3", "#7e22ce", "#c026a3", "#dd4040", "#d07200"),
@@ -64,14 +68,33 @@ class Part:
 
     @property
     def subject(self) -> str:
-        """Data set and estimators."""
-        names = ", ".join(dict.fromkeys(str(name) for name in self.rows.get("estimator", pd.Series(dtype=object))))
-        return " · ".join(word for word in (self.dataset, names) if word)
+        """Data set and estimator; of several estimators the legend tells the names."""
+        names = self.estimators
+        return " · ".join(
+            word for word in (self.dataset, *(names if len(names) == 1 or not self.dataset else [])) if word
+        )
+
+    @property
+    def estimators(self) -> list[str]:
+        """The distinct estimators, as they come."""
+        return list(dict.fromkeys(str(name) for name in self.rows.get("estimator", pd.Series(dtype=object))))
 
     @property
     def levels(self) -> list[float]:
-        """The distinct ε, in increasing order."""
-        return sorted(set(self.rows["epsilon"].astype(float)))
+        """The budgets to tell apart, in increasing order: of ε that nearly agree the largest, which bounds them all."""
+        levels: list[float] = []
+        first = -math.inf
+        for epsilon in sorted(set(self.rows["epsilon"].astype(float))):
+            if levels and epsilon <= first * _SAME_BUDGET:
+                levels[-1] = epsilon
+            else:
+                levels.append(epsilon)
+                first = epsilon
+        return levels
+
+    def level_of(self, epsilon: Any) -> NDArray[np.int64]:
+        """Which of the levels each ε belongs to."""
+        return np.searchsorted(self.levels, np.asarray(epsilon, dtype=float))
 
 
 def check_frame(frame: Any) -> pd.DataFrame:

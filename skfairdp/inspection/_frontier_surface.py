@@ -44,8 +44,8 @@ def draw_surface(ax: Any, part: Part) -> None:
                 shade = "#8f93d8" if np.ptp(height) == 0 else "#6b6fb5"
                 ax.plot_surface(*corners, height, color=shade, alpha=0.2, linewidth=0)
     levels = part.levels
-    for level, color in zip(levels, level_colors(len(levels), "light"), strict=True):
-        at = epsilon == level
+    for j, (level, color) in enumerate(zip(levels, level_colors(len(levels), "light"), strict=True)):
+        at = part.level_of(epsilon) == j
         if not at.any():
             continue
         for kept in (False, True):

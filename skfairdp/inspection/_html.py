@@ -43,7 +43,8 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
         else ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
     )
     measured = frame.attrs.get("n_test"), frame.attrs.get("scored_on")
-    data = {"panels": [_panel(part, len(parts) > 1, *measured) for part in parts]}
+    notes = [str(note) for note in frame.attrs.get("notes", [])]
+    data = {"panels": [_panel(part, len(parts) > 1, notes, *measured) for part in parts]}
     folder = resources.files("skfairdp.inspection") / "templates"
     # "<" inside the data could end the script element; everywhere else JSON does not need it.
     text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
@@ -66,7 +67,7 @@ _SCORED = {
 }
 
 
-def _panel(part: Part, several: bool, n_test: int | None, scored_on: str | None) -> dict[str, Any]:
+def _panel(part: Part, several: bool, notes: list[str], n_test: int | None, scored_on: str | None) -> dict[str, Any]:
     total = part.epsilon_total
     fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
     derived = "every γ and refusal rule is computed from them at no further cost."
@@ -74,6 +75,11 @@ def _panel(part: Part, several: bool, n_test: int | None, scored_on: str | None)
     if scored_on is not None:  # a search
         derived = "models that differ only in post-processing share one."
         measured = f" Accuracy, gap and coverage: {_SCORED[scored_on]}."
+    if "accuracy_error" in part.rows:
+        measured += (
+            f" Each accuracy is right to within {part.rows['accuracy_error'].max():.1%} (95 %), noise and sampling "
+            "together: models that lie closer are not told apart."
+        )
     return {
         "heading": ": ".join(filter(None, [part.dataset, part.protection])) if several else None,
         "subject": part.subject or "Models",
@@ -88,13 +94,21 @@ def _panel(part: Part, several: bool, n_test: int | None, scored_on: str | None)
             if math.isfinite(total)
             else "The noise was seeded, or a total is not known: publishing these models is not certified."
         ),
+        "notes": notes,
+        "makers": part.estimators,
+        "unknown": "The noise hides all groups but one; more rows or a larger ε show it."
+        if scored_on == "held out"
+        else "",
         "question": f"What does ε = {epsilon_text(total)} mean?" if math.isfinite(total) else "",
         "meaning": part.meaning,
         "references": [_reference(one) for one in part.references],
         "detail": f"{fits}; {derived}{measured}",
         "levels": [_finite(level) for level in part.levels],
         "colors": {theme: level_colors(len(part.levels), theme) for theme in ("light", "dark")},
-        "points": [_point(j, row, part) for j, row in enumerate(part.rows.to_dict("records"))],
+        "points": [
+            _point(j, *one, part)
+            for j, one in enumerate(zip(part.rows.to_dict("records"), part.level_of(part.rows["epsilon"]), strict=True))
+        ],
     }
 
 
@@ -110,14 +124,14 @@ def _reference(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _point(j: int, row: Mapping[Any, Any], part: Part) -> dict[str, Any]:
+def _point(j: int, row: Mapping[Any, Any], level: int, part: Part) -> dict[str, Any]:
     gamma = _finite(row["gamma"])
     params = str(row.get("params") or "")
     return {
         "id": j,
         "estimator": str(row.get("estimator") or "model"),
         "epsilon": _finite(row["epsilon"]),
-        "level": part.levels.index(float(row["epsilon"])),
+        "level": int(level),
         "gamma": gamma,
         "idp3": bool(row["idp3"]),
         "kind": refusal_kind(row),

@@ -222,7 +222,13 @@ class _Release:
 
     def call(self, name: str, options: str) -> str:
         """The expression that makes a model again."""
-        return f"{name}({options}, epsilon={self.epsilon!r}, delta={self.delta!r}, schema=schema)"
+        return f"{name}({options}, epsilon={_written(self.epsilon)}, delta={_written(self.delta)}, schema=schema)"
+
+
+def _written(budget: float) -> str:
+    """A budget with six digits, rounded down: a schema leaves 0.4000000001 of 0.5."""
+    unit = 10.0 ** (math.floor(math.log10(budget)) - 5)
+    return repr(float(f"{math.floor(budget / unit * (1 + 1e-12)) * unit:.6g}"))
 
 
 @dataclass(frozen=True)

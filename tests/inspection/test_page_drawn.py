@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from skfairdp.inspection import ParetoFrontierDisplay, epsilon_meaning
+from skfairdp.inspection._frontier_frame import parts_of
 from skfairdp.inspection._html import frontier_page
 from tests._tools.searches import make_frame
 
@@ -98,6 +99,58 @@ def test_who_answers_everyone_is_drawn_last_so_that_nothing_hides_it(tmp_path):
     marks = of_class(drawn(tmp_path, compared_frame()), "mark")
     best = [mark["tag"] for mark in marks if "faded" not in mark["class"]]
     assert "rect" in best and best == sorted(best, key=lambda tag: tag == "circle")
+
+
+def compared_methods():
+    """Two estimators at two budgets; their certified ε differ in the third digit, and one gap is not known."""
+    frame = make_frame().head(6).assign(
+        estimator=["FairPATEClassifier", "SyntheticDataClassifier"] * 3,
+        epsilon=[0.4068, 0.4075, 0.4071, 0.9, 0.895, 0.891], idp3=False, coverage=1.0,
+    )  # fmt: skip
+    frame["disparity"] = [0.02, 0.05, 0.1, 0.03, 0.06, math.nan]
+    frame.loc[frame.index[-1], "accuracy"] = 0.3
+    frame.attrs.update(scored_on="held out", notes=["<b>predicts</b> one class for every row"])
+    return frame
+
+
+@needs_node
+def test_methods_have_shapes_budgets_have_colours_and_nobody_is_left_out_in_silence(tmp_path):
+    page = drawn(tmp_path, compared_methods())
+    marks = of_class(page, "mark")
+    assert len(marks) == 5 and len({mark["fill"] for mark in marks}) == 2
+    assert len({(mark["tag"], mark["fill"]) for mark in marks}) == 4 and {mark["tag"] for mark in marks} == {
+        "circle",
+        "polygon",
+    }
+    (legend,) = of_class(page, "legend")
+    said = [child for entry in legend["children"] for child in entry["children"] if isinstance(child, str)]
+    assert said[:4] == ["0.408", "0.9", "FairPATEClassifier", "SyntheticDataClassifier"]
+    (apart,) = of_class(page, "apart")
+    assert apart["text"].startswith("1 of 6 models is in the table only: no fairness gap is known.")
+    assert "larger ε" in apart["text"]
+    (svg,) = (node for node in nodes(page) if node["tag"] == "svg")
+    shares = [float(node["text"][:-2]) for node in nodes(svg) if node["tag"] == "text" and node["text"].endswith(" %")]
+    assert min(shares) > 35  # the model without a place does not stretch the axis
+    (warned,) = (node for node in nodes(page) if node["tag"] == "details")
+    assert [node["text"] for node in nodes(warned) if node["tag"] == "li"] == [
+        "<b>predicts</b> one class for every row"
+    ]
+
+
+@needs_node
+def test_what_no_model_does_is_not_asked_for(tmp_path):
+    heads = [node["text"] for node in nodes(drawn(tmp_path, compared_methods())) if node["tag"] == "button"]
+    assert "IDP3" not in heads and "Coverage" not in heads and "Gap" in heads
+    heads = [node["text"] for node in nodes(drawn(tmp_path, make_frame())) if node["tag"] == "button"]
+    assert "IDP3" in heads and "Coverage" in heads
+
+
+def test_epsilons_of_one_budget_share_a_level_whose_name_bounds_them():
+    (part,) = parts_of(compared_methods())
+    assert part.levels == [0.4075, 0.9]
+    assert part.level_of(part.rows["epsilon"]).tolist() == [0, 0, 0, 1, 1, 1]
+    legend = ParetoFrontierDisplay.from_frame(compared_methods()).ax_.get_legend()
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["ε = 0.408", "ε = 0.9"]
 
 
 @needs_node

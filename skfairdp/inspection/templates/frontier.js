@@ -13,6 +13,10 @@
   // How γ is held: by the student alone, by the student and by refusing to answer, or by refusing alone.
   var KINDS = { no: "answers everyone", top: "IDP3 on top of a fair student", alone: "IDP3 alone: refuses more" };
 
+  // Corners of the shapes of a second, third and fourth estimator, around a circle of radius 1; the first is a circle.
+  var CORNERS = [null, [[0, -1], [0.9, 0.75], [-0.9, 0.75]], [[0, 1], [0.9, -0.75], [-0.9, -0.75]],
+    [[0.5, -0.85], [1, 0], [0.5, 0.85], [-0.5, 0.85], [-1, 0], [-0.5, -0.85]]];
+
   function percent(v) { return v === null ? "–" : (100 * v).toFixed(1) + " %"; }
   function decimal(v) { return v === null ? "–" : v.toFixed(3); }
   // Rounded up: an upper bound rounded down would no longer be one.
@@ -41,7 +45,7 @@
     return node;
   }
   function dot(panel, p) {
-    var node = el("span", { class: "dot " + p.kind, "aria-hidden": "true" });
+    var node = el("span", { class: "dot " + (p.idp3 ? p.kind : "maker" + panel.maker(p) % CORNERS.length), "aria-hidden": "true" });
     node.style.background = panel.color(p);
     return node;
   }
@@ -68,8 +72,7 @@
     while (digits < 8 && Math.abs(step * Math.pow(10, digits) - Math.round(step * Math.pow(10, digits))) > 1e-6) digits++;
     return digits;
   }
-  function range(points, field) {
-    var values = points.map(function (p) { return p[field]; }).filter(function (v) { return v !== null; });
+  function range(values, field) {
     if (!values.length) return [0, 1];
     var low = Math.min.apply(null, values), high = Math.max.apply(null, values);
     var pad = (high - low) * 0.08 || Math.abs(high) * 0.05 || 0.05;
@@ -94,6 +97,9 @@
     this.choose(this.suggest(), false);
     this.refresh();
   }
+
+  // Which of the panel's estimators made it; 0 where there is one only.
+  Panel.prototype.maker = function (p) { return Math.max(0, this.data.makers.indexOf(p.estimator)); };
 
   Panel.prototype.color = function (p) {
     return this.data.colors[dark() ? "dark" : "light"][p.level];
@@ -126,12 +132,13 @@
       el("div", {}, [
         el("p", { text: d.sentence }),
         d.meaning ? el("p", { class: "meaning" }, [el("b", { text: d.question + " " }), d.meaning]) : "",
-        el("p", { text: d.detail })
+        el("p", { text: d.detail }), self.notes()
       ])
     ]);
     this.svg = shape("svg", { role: "group", "aria-label": "Models by fairness gap and accuracy. Use the arrow keys to move between models, Enter to choose one." });
     this.tip = el("div", { class: "tip", role: "status", hidden: "" });
     this.legend = el("div", { class: "legend" });
+    this.apart = el("p", { class: "hint apart", role: "status" });
     var axes = ["x", "y"].map(function (axis) {
       var select = el("select", { "aria-label": "Quantity on the " + (axis === "x" ? "horizontal" : "vertical") + " axis", onchange: function () { self[axis] = select.value; self.refresh(); } },
         Object.keys(FIELDS).map(function (f) { return el("option", { value: f, text: FIELDS[f].name }); }));
@@ -139,25 +146,28 @@
       return el("label", {}, [axis === "x" ? "across" : "up", select]);
     });
     var plot = el("section", { class: "plot card", "aria-label": "Plot" }, [
-      el("div", { class: "plotbar" }, [el("h2", { text: d.subject }), axes[1], axes[0]]),
-      el("div", { class: "stage" }, [this.svg, this.tip]), this.legend
+      el("div", { class: "plotbar" }, [el("h2", { text: d.subject }), el("span", { class: "axes" }, [axes[1], axes[0]])]),
+      el("div", { class: "stage" }, [this.svg, this.tip]), this.apart, this.legend
     ]);
 
     this.count = el("span", { class: "hint", role: "status" });
+    var refused = d.points.some(function (p) { return p.idp3; }), varied = d.points.some(function (p) { return p.coverage < 1; });
     var filters = el("section", { class: "filters card", "aria-label": "Filters" }, [
       el("h2", { text: "What is acceptable?" }),
       this.slider("epsilon", "Privacy cost ε at most", true),
       this.slider("gap", "Fairness gap at most", true),
-      this.slider("coverage", "Coverage at least", false),
-      this.check("plain", "answers everyone"),
-      this.check("idp3", "may refuse to answer (IDP3)"),
+      varied ? this.slider("coverage", "Coverage at least", false) : "",
+      refused ? this.check("plain", "answers everyone") : "",
+      refused ? this.check("idp3", "may refuse to answer (IDP3)") : "",
       this.check("dominated", "also models that another one beats"),
       el("div", { class: "foot" }, [this.count, el("button", { type: "button", text: "Reset", onclick: function () { self.reset(); } })])
     ]);
     this.detail = el("section", { class: "chosen card", "aria-label": "Chosen model", "aria-live": "polite" });
     this.body = el("tbody");
     this.headers = {};
-    var columns = [["epsilon", "ε"], ["gamma", "γ"], ["idp3", "IDP3"], ["gap", "Gap"], ["accuracy", "Accuracy"], ["coverage", "Coverage"], ["best", "Not beaten"], ["params", "Parameters"]];
+    var columns = [["epsilon", "ε"], ["gamma", "γ"], ["idp3", "IDP3"], ["gap", "Gap"], ["accuracy", "Accuracy"], ["coverage", "Coverage"], ["best", "Not beaten"], ["params", "Parameters"]]
+      .filter(function (column) { return column[0] === "idp3" ? refused : column[0] === "coverage" ? varied : true; });
+    this.columns = columns.map(function (column) { return column[0]; });
     var head = el("tr", {}, columns.map(function (column) {
       var key = column[0];
       self.headers[key] = el("th", { scope: "col", class: key === "params" ? "left" : null }, [
@@ -181,10 +191,21 @@
     if (window.ResizeObserver) new ResizeObserver(function () { self.draw(); }).observe(plot);
   };
 
+  // What the fits warned of.
+  Panel.prototype.notes = function () {
+    var notes = this.data.notes;
+    if (!notes.length) return "";
+    return el("details", {}, [
+      el("summary", { text: notes.length === 1 ? "A warning about these models" : notes.length + " warnings about these models" }),
+      el("ul", {}, notes.map(function (note) { return el("li", { text: note }); }))
+    ]);
+  };
+
   // A slider that stops at the values that occur, so that every position means something.
   Panel.prototype.slider = function (field, text, upper) {
     var self = this, id = this.id + "-" + field;
-    var stops = Array.from(new Set(this.points.map(function (p) { return p[field]; }).filter(function (v) { return v !== null; }))).sort(function (a, b) { return a - b; });
+    var values = field === "epsilon" ? this.data.levels : this.points.map(function (p) { return p[field]; });
+    var stops = Array.from(new Set(values.filter(function (v) { return v !== null; }))).sort(function (a, b) { return a - b; });
     var output = el("output", { for: id });
     var input = el("input", { type: "range", id: id, min: 0, max: Math.max(stops.length - 1, 0), step: 1 });
     function apply() {
@@ -220,6 +241,25 @@
   };
 
   // ---------------------------------------------------------------- drawing
+  Panel.prototype.placed = function (p) { return p[this.x] !== null && p[this.y] !== null; };
+
+  // The values along an axis of all that is drawn whatever the sliders say: a model without a place stretches no axis.
+  Panel.prototype.shown = function (axis) {
+    var self = this, field = this[axis], compared = this.x !== "coverage" && this.y !== "coverage";
+    return this.points.filter(function (p) { return self.placed(p); })
+      .concat(compared ? this.data.references.filter(function (one) { return one[self.y] !== null; }) : [])
+      .map(function (p) { return p[field]; }).filter(function (v) { return v !== null; });
+  };
+
+  // A circle; with several estimators a shape for each; a square or a diamond for who refuses.
+  Panel.prototype.mark = function (p, r, cx, cy) {
+    if (p.idp3) return shape("rect", { x: cx - r * 0.86, y: cy - r * 0.86, width: r * 1.72, height: r * 1.72, rx: 1.5,
+      transform: "rotate(" + (p.kind === "top" ? 45 : 0) + " " + cx + " " + cy + ")" });
+    var corners = CORNERS[this.maker(p) % CORNERS.length];
+    if (!corners) return shape("circle", { cx: cx, cy: cy, r: r });
+    return shape("polygon", { points: corners.map(function (c) { return (cx + 1.25 * r * c[0]) + "," + (cy + 1.25 * r * c[1]); }).join(" ") });
+  };
+
   Panel.prototype.draw = function () {
     var self = this, svg = this.svg;
     var width = Math.max(320, svg.parentNode.clientWidth || 780), height = Math.round(Math.min(660, Math.max(340, width * 0.8)));
@@ -228,8 +268,7 @@
     svg.replaceChildren();
     svg.setAttribute("viewBox", "0 0 " + width + " " + height);
     var fx = FIELDS[this.x], fy = FIELDS[this.y];
-    var shown = this.points.concat(this.data.references);
-    var rx = range(shown, this.x), ry = range(shown, this.y);
+    var rx = range(this.shown("x"), this.x), ry = range(this.shown("y"), this.y);
     function px(v) { return m.left + (v - rx[0]) / (rx[1] - rx[0]) * (width - m.left - m.right); }
     function py(v) { return height - m.bottom - (v - ry[0]) / (ry[1] - ry[0]) * (height - m.top - m.bottom); }
 
@@ -262,16 +301,15 @@
     svg.append(shape("text", { class: "title", x: 2, y: 12 }, fy.name + (fy.better < 0 ? "  ↓ less is better" : "  ↑ more is better")));
 
     this.data.references.forEach(function (one) { self.reference(one, px, py, width, m); });
-    var visible = this.visible().filter(function (p) { return p[self.x] !== null && p[self.y] !== null; });
+    var kept = this.visible(), visible = kept.filter(function (p) { return self.placed(p); });
+    this.apart.textContent = visible.length === kept.length ? "" : this.without(kept);
     this.steps(visible, px, py);
     this.whiskers(visible, px, py, width - m.right, m.top);
     var order = visible.slice().sort(function (a, b) { return a.best - b.best || a.coverage - b.coverage; });
     this.marks = [];
     order.forEach(function (p) {
-      var r = 4 + 4 * p.coverage * p.coverage, cx = px(p[self.x]), cy = py(p[self.y]), turn = p.kind === "top" ? 45 : 0;
-      var node = p.idp3
-        ? shape("rect", { x: cx - r * 0.86, y: cy - r * 0.86, width: r * 1.72, height: r * 1.72, rx: 1.5, transform: "rotate(" + turn + " " + cx + " " + cy + ")" })
-        : shape("circle", { cx: cx, cy: cy, r: r });
+      var r = 4 + 4 * p.coverage * p.coverage, cx = px(p[self.x]), cy = py(p[self.y]);
+      var node = self.mark(p, r, cx, cy);
       node.setAttribute("class", "mark" + (p.best ? "" : " faded") + (p === self.chosen ? " on" : ""));
       node.setAttribute("fill", self.color(p));
       node.setAttribute("role", "button");
@@ -299,6 +337,15 @@
     this.key_();
   };
 
+  // Who has no place in the plot, and why.
+  Panel.prototype.without = function (kept) {
+    var self = this, fields = [this.x, this.y].filter(function (f) { return kept.some(function (p) { return p[f] === null; }); });
+    var n = kept.filter(function (p) { return !self.placed(p); }).length;
+    return n + " of " + kept.length + " models " + (n === 1 ? "is" : "are") + " in the table only: no " +
+      fields.map(function (f) { return FIELDS[f].name.toLowerCase().replace("ε", "").trim(); }).join(" or ") + " is known. " +
+      (fields.indexOf("gap") < 0 ? "" : this.data.unknown);
+  };
+
   // What to compare with: a cross where both quantities are known, else a line across.
   Panel.prototype.reference = function (one, px, py, width, m) {
     var x = one[this.x], y = one[this.y];
@@ -309,7 +356,8 @@
     if (x === null) group.append(shape("line", { x1: m.left, x2: width - m.right, y1: py(y), y2: py(y) }));
     else group.append(shape("path", { d: "M" + (px(x) - 6) + " " + (py(y) - 6) + "l12 12m0 -12l-12 12" }));
     var left = x === null ? m.left + 4 : px(x) + 10, turned = left > width * 0.6;
-    group.append(shape("text", { x: turned ? px(x) - 10 : left, y: py(y) + (x === null ? -5 : 4), "text-anchor": turned ? "end" : "start" }, one.name));
+    // To the left of a mark lie other marks: there the name stands above it.
+    group.append(shape("text", { x: turned ? px(x) + 7 : left, y: py(y) + (x === null ? -5 : turned ? -11 : 4), "text-anchor": turned ? "end" : "start" }, one.name));
     this.svg.append(group);
   };
 
@@ -318,8 +366,9 @@
     var self = this, sx = FIELDS[this.x].better, sy = FIELDS[this.y].better;
     if (this.x === this.y || this.x === "epsilon" || this.y === "epsilon") return;
     this.data.levels.forEach(function (epsilon, level) {
-      ["no", "alone"].forEach(function (kind) {
-        var mine = visible.filter(function (p) { return p.level === level && p.kind === kind; })
+      self.data.makers.flatMap(function (name, maker) { return [["no", maker], ["alone", maker]]; }).forEach(function (pair) {
+        var kind = pair[0];
+        var mine = visible.filter(function (p) { return p.level === level && p.kind === kind && self.maker(p) === pair[1]; })
           .sort(function (a, b) { return sx * (b[self.x] - a[self.x]) || sy * (b[self.y] - a[self.y]); });
         var path = "", best = -Infinity;
         mine.forEach(function (p) {
@@ -362,6 +411,9 @@
     var kinds = Object.keys(KINDS).filter(function (kind) {
       return self.points.some(function (p) { return p.kind === kind; });
     }).map(function (kind) { return [" " + kind, KINDS[kind]]; });
+    if (kinds.length === 1 && kinds[0][0] === " no") kinds = [];  // nobody refuses: nothing to tell apart
+    if (this.data.makers.length > 1) kinds = this.data.makers.map(function (name, j) { return [" maker" + j % CORNERS.length, name]; })
+      .concat(kinds.filter(function (kind) { return kind[0] !== " no"; }));
     if (!this.points.every(function (p) { return p.best; })) kinds.push([" pale", "beaten by another model"]);
     if (this.points.some(function (p) { return p.bound !== null; })) kinds.push([" whisker", "line: the gap is at most, 95 % confidence"]);
     if (this.data.references.length) kinds.push([" cross", "to compare with: no model of this page"]);
@@ -458,6 +510,16 @@
     else fallback();
   }
 
+  Panel.prototype.cell = function (column, p) {
+    if (column === "epsilon") return el("td", {}, [dot(this, p), number(p.epsilon)]);
+    if (column === "params") return el("td", { class: "left", text: p.params });
+    return el("td", { text: {
+      gamma: gammaText, gap: function () { return decimal(p.gap); }, accuracy: function () { return percent(p.accuracy); },
+      idp3: function () { return p.kind === "no" ? "" : p.kind === "top" ? "on top" : "alone"; },
+      coverage: function () { return percent(p.coverage); }, best: function () { return p.best ? "✓" : ""; }
+    }[column](p) });
+  };
+
   Panel.prototype.tabulate = function () {
     var self = this, key = this.sort.key, sign = this.sort.sign;
     var rows = this.visible().sort(function (a, b) {
@@ -486,13 +548,9 @@
             if (other) { event.preventDefault(); other.focus(); }
           }
         }
-      }, [
-        el("td", {}, [dot(self, p), number(p.epsilon)]), el("td", { text: gammaText(p) }), el("td", { text: p.kind === "no" ? "" : p.kind === "top" ? "on top" : "alone" }),
-        el("td", { text: decimal(p.gap) }), el("td", { text: percent(p.accuracy) }), el("td", { text: percent(p.coverage) }),
-        el("td", { text: p.best ? "✓" : "" }), el("td", { class: "left", text: p.params })
-      ]);
+      }, self.columns.map(function (column) { return self.cell(column, p); }));
     }));
-    if (!rows.length) this.body.replaceChildren(el("tr", {}, [el("td", { colspan: 8, class: "empty", text: "No model satisfies the filters." })]));
+    if (!rows.length) this.body.replaceChildren(el("tr", {}, [el("td", { colspan: this.columns.length, class: "empty", text: "No model satisfies the filters." })]));
   };
 
   // ---------------------------------------------------------------- start
