@@ -67,19 +67,12 @@ _SCORED = {
 }
 
 
+_UNKNOWN = "The noise hides all groups but one; more rows or a larger ε show it."
+
+
 def _panel(part: Part, several: bool, notes: list[str], n_test: int | None, scored_on: str | None) -> dict[str, Any]:
     total = part.epsilon_total
-    fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
-    derived = "every γ and refusal rule is computed from them at no further cost."
-    measured = f" Accuracy, gap and coverage: {n_test:,} test rows, not covered by ε." if n_test else ""
-    if scored_on is not None:  # a search
-        derived = "models that differ only in post-processing share one."
-        measured = f" Accuracy, gap and coverage: {_SCORED[scored_on]}."
-    if "accuracy_error" in part.rows:
-        measured += (
-            f" Each accuracy is right to within {part.rows['accuracy_error'].max():.1%} (95 %), noise and sampling "
-            "together: models that lie closer are not told apart."
-        )
+    levels = part.level_of(part.rows["epsilon"]).tolist()
     return {
         "heading": ": ".join(filter(None, [part.dataset, part.protection])) if several else None,
         "subject": part.subject or "Models",
@@ -96,20 +89,31 @@ def _panel(part: Part, several: bool, notes: list[str], n_test: int | None, scor
         ),
         "notes": notes,
         "makers": part.estimators,
-        "unknown": "The noise hides all groups but one; more rows or a larger ε show it."
-        if scored_on == "held out"
-        else "",
+        "unknown": _UNKNOWN if scored_on == "held out" else "",
         "question": f"What does ε = {epsilon_text(total)} mean?" if math.isfinite(total) else "",
         "meaning": part.meaning,
         "references": [_reference(one) for one in part.references],
-        "detail": f"{fits}; {derived}{measured}",
+        "detail": _detail(part, n_test, scored_on),
         "levels": [_finite(level) for level in part.levels],
         "colors": {theme: level_colors(len(part.levels), theme) for theme in ("light", "dark")},
-        "points": [
-            _point(j, *one, part)
-            for j, one in enumerate(zip(part.rows.to_dict("records"), part.level_of(part.rows["epsilon"]), strict=True))
-        ],
+        "points": [_point(j, row, levels[j], part) for j, row in enumerate(part.rows.to_dict("records"))],
     }
+
+
+def _detail(part: Part, n_test: int | None, scored_on: str | None) -> str:
+    """What was released, what follows from it, and what the figures were measured on."""
+    fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
+    derived = "every γ and refusal rule is computed from them at no further cost."
+    measured = f" Accuracy, gap and coverage: {n_test:,} test rows, not covered by ε." if n_test else ""
+    if scored_on is not None:  # a search
+        derived = "models that differ only in post-processing share one."
+        measured = f" Accuracy, gap and coverage: {_SCORED[scored_on]}."
+    if "accuracy_error" in part.rows:
+        measured += (
+            f" Each accuracy is right to within {part.rows['accuracy_error'].max():.1%} (95 %), noise and sampling "
+            "together: models that lie closer are not told apart."
+        )
+    return f"{fits}; {derived}{measured}"
 
 
 def _reference(one: Mapping[str, Any]) -> dict[str, Any]:
