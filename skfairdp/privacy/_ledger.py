@@ -7,12 +7,13 @@ import os
 import shutil
 import tempfile
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skfairdp.exceptions import BudgetExceededError, LedgerError
+from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose
@@ -320,6 +321,11 @@ class PrivacyLedger:
         ValueError
             The event, the unit or the relation is not well-formed, the relation differs from the earlier entries', or
             no accountant composes the events.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            The first entry of the second kind: no single total bounds what all entries tell of the sensitive attribute.
         """
         entry = LedgerEntry(label, event, protects, neighboring_relation, releases)
         with self._locked(writing=True) as unknown:
@@ -334,6 +340,9 @@ class PrivacyLedger:
                     "Nothing was released."
                 )
             if not dry_run:
+                kinds = {str(one.protects) for one in self._chain.entries}
+                if len(kinds) == 1 and str(entry.protects) not in kinds:
+                    _tell_of_two_kinds(entry, kinds.pop())
                 if self._file is None:
                     self._chain = longer
                 else:
@@ -460,6 +469,17 @@ _FORKED = (
     "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
     "file. What was spent there is unknown here, so the budget counts as exhausted. Give the ledger a path."
 )
+
+
+def _tell_of_two_kinds(entry: LedgerEntry, earlier: str) -> None:
+    """Warn, once a ledger, that no single total bounds what fits of both kinds tell of the attribute."""
+    warnings.warn(
+        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. Their totals are "
+        "kept apart, but fits for records have seen the sensitive attribute too: neither total bounds what all of them "
+        "tell of it. Keep to one kind where the attribute is what you protect.",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )
 
 
 def _missing(path: Path) -> str:

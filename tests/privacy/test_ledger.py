@@ -24,7 +24,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp.exceptions import BudgetExceededError, LedgerError
+from skfairdp import RandomizedResponseClassifier
+from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
 from skfairdp.privacy import (
     ArgmaxBit,
     DiscreteGaussian,
@@ -165,11 +166,35 @@ def test_dry_run_refuses_without_writing():
 def test_record_and_attribute_guarantees_keep_separate_totals():
     ledger = PrivacyLedger(epsilon=1.0)
     charge(ledger, 5.0)
-    charge(ledger, 4.0, **ATTRIBUTE)
+    with pytest.warns(PrivacyLeakWarning, match="neither total bounds"):
+        charge(ledger, 4.0, **ATTRIBUTE)
     assert ledger.spent("record").epsilon == pytest.approx(gdp_epsilon(1 / 5, 1e-5))
     assert ledger.spent("sensitive attribute").epsilon == pytest.approx(gdp_epsilon(1 / 4, 1e-5))
     assert ledger.epsilon_spent == pytest.approx(gdp_epsilon(1 / 4, 1e-5))  # the larger, never their sum
     assert PrivacyLedger().spent("record") is None
+
+
+@pytest.mark.parametrize("first", [{}, ATTRIBUTE])
+def test_a_ledger_tells_once_that_it_holds_both_kinds_of_guarantee(first):
+    ledger = PrivacyLedger()
+    charge(ledger, 5.0, **first)
+    second = ATTRIBUTE if first == {} else {}
+    with pytest.warns(PrivacyLeakWarning, match="Keep to one kind"):
+        charge(ledger, 5.0, **second)
+    charge(ledger, 5.0, **second)  # warnings are errors here
+    charge(ledger, 5.0, **first)
+    assert len(ledger.entries) == 4
+
+
+def test_a_fit_of_the_second_kind_tells_so_before_it_spends():
+    ledger = PrivacyLedger()
+    charge(ledger, 5.0)
+    rng = np.random.default_rng(0)
+    model = RandomizedResponseClassifier(epsilon=1.0, ledger=ledger, classes=[0, 1], groups=[0, 1])
+    rows, groups = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    with pytest.raises(PrivacyLeakWarning, match="Keep to one kind"):
+        model.fit(rows, rng.integers(0, 2, 60), sensitive_features=groups)
+    assert len(ledger.entries) == 1
 
 
 def test_entries_under_another_neighbouring_relation_are_refused():
@@ -419,6 +444,7 @@ def two_kinds():
     return ledger
 
 
+@pytest.mark.filterwarnings("ignore:.*Keep to one kind")
 def test_frame_has_a_row_per_entry_with_its_epsilon_alone_and_the_total_of_its_kind():
     frame = two_kinds().to_frame()
     assert list(frame.index) == [1, 2, 3]
@@ -432,6 +458,7 @@ def test_frame_has_a_row_per_entry_with_its_epsilon_alone_and_the_total_of_its_k
     assert len(empty) == 0 and list(empty.columns) == list(frame.columns)
 
 
+@pytest.mark.filterwarnings("ignore:.*Keep to one kind")
 def test_page_is_self_contained_escaped_and_says_what_the_frame_says(tmp_path):
     ledger = two_kinds()
     page = ledger.to_html(tmp_path / "ledger.html")

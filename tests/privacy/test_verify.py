@@ -159,6 +159,7 @@ def test_the_statement_of_every_estimator_holds(fit, verified):
 
 
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:.*Keep to one kind")
 def test_a_ledger_is_recomputed_against_its_ceiling(tmp_path):
     path = tmp_path / "ledger.jsonl"
     ledger = PrivacyLedger(epsilon=3.0, delta=1e-5, path=path)
