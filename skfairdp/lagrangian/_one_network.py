@@ -15,6 +15,9 @@ __all__ = ["NoisyGradient", "OneNetwork"]
 
 Array = NDArray[np.float64]
 
+#: How much dearer an error gets, in nats, for a surplus of errors of 1: as fast as multipliers grow at first.
+ERROR_STEP = 10.0
+
 
 class NoisyGradient(Protocol):
     """Releases gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``; the only thing here that knows groups."""
@@ -57,6 +60,10 @@ class OneNetwork:
         self.membership = None if membership is None else torch.from_numpy(membership).to(X.device, self.dtype)
         self.row_weights: Tensor | None = None  # weight of each row's h in the loss
         self.weights: Tensor | None = None  # λ/size, None as long as all of them are 0
+        self.of_errors = [column.of_class is None for column in constraints.columns]
+        # the share of errors of who always answers the most frequent class, and what an error costs beyond it
+        self.most_errors = 1.0 - float(torch.bincount(self.y).max()) / len(self.y)
+        self.price = 0.0
         self.held: Tensor | None = None  # last released gradient
         self.steps = self._n_steps()
         self.primal_at = {r * self.steps // gradient.n_steps for r in range(gradient.n_steps)} if gradient else set()
@@ -81,7 +88,18 @@ class OneNetwork:
         logits = torch.cat([self.module(part) for part in self.X.split(8192)])
         probabilities = torch.softmax(logits.double(), dim=1)
         h = followed_scores(self.constraints, probabilities, logits.argmax(1), self.training.violations)
-        return np.nan_to_num(h.cpu().numpy())
+        return self._priced(np.nan_to_num(h.cpu().numpy()))
+
+    def _priced(self, h: Array) -> Array:
+        """The same scores; errors get dearer while there are more of them than the most frequent class makes.
+
+        Equal accuracy can be bought with errors for everybody. How many there are in all is no secret where groups are:
+        features and labels decide it.
+        """
+        if any(self.of_errors):
+            surplus = float(h[:, self.of_errors].mean()) - self.most_errors
+            self.price = max(0.0, self.price + ERROR_STEP * surplus)
+        return h
 
     def pull(self, multipliers: Array) -> None:
         """Let primal steps follow these multipliers."""
@@ -101,7 +119,10 @@ class OneNetwork:
                 if here.any():
                     mine = membership[here] @ weights[:, cell, c]
                     found[here, c] = mine - mine.mean()
-        return found * len(self.X)
+        found *= len(self.X)
+        if self.price > 0:
+            found[:, self.of_errors] += self.price
+        return found
 
     # ------------------------------------------------------------------ primal
 

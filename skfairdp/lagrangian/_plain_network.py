@@ -75,7 +75,7 @@ class PlainNetwork(OneNetwork):
         if self.training.violations == "probabilities":
             probabilities = torch.softmax(probabilities, dim=1)
         h = followed_scores(self.constraints, probabilities, predicted, self.training.violations)
-        return np.nan_to_num(h.numpy())
+        return self._priced(np.nan_to_num(h.numpy()))
 
     def pull(self, multipliers: NDArray[np.float64]) -> None:
         """Let primal steps follow these multipliers."""
