@@ -5,8 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan
+from skfairdp.lagrangian._one_network import OneNetwork
 from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
+
+
+@mutant
+def errors_of_accuracy_parity_have_no_price(patch):
+    """Found: equal accuracy is bought with errors for everybody. Right: with no more than a constant makes."""
+    patch.setattr(OneNetwork, "_priced", lambda self, h: h)
 
 
 @mutant

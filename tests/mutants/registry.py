@@ -42,6 +42,7 @@ CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
+ACCURACY_PARITY = tests_in("lagrangian.test_accuracy_parity")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
 PFLD_GUARANTEE = tests_in("lagrangian.test_pfld_guarantee")
 PFLD_PLAN = tests_in("lagrangian.test_plan")
@@ -567,6 +568,9 @@ NOTICED: dict[str, Noticed] = {
         FAIR_CLIPPING("test_weights_are_capped_however_small_a_group_is_said_to_be")
     ),
     # ---- lagrangian.py ------------------------------------------------------------------------------------------
+    "lagrangian.errors_of_accuracy_parity_have_no_price": also(
+        ACCURACY_PARITY("test_equal_accuracy_is_not_bought_with_errors_for_everybody", epsilon=2.0)
+    ),
     "lagrangian.loss_and_constraint_share_a_batch": trap(
         28, CONSTRAINT_GRADIENT("test_a_poisson_sample_of_everything_estimates_the_full_gradient")
     ),
