@@ -217,8 +217,9 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             In the order of the levels.
         """
         check_is_fitted(self, "coef_")
-        scaled = (np.asarray(X, dtype=float) - self._center) / self._scale
-        return [_decide(scaled @ weights[:-1] + weights[-1]) for _, weights, _ in self._path]
+        with np.errstate(all="ignore"):  # of private rows no warning may say that their numbers are too large
+            scaled = (np.asarray(X, dtype=float) - self._center) / self._scale
+            return [_decide(scaled @ weights[:-1] + weights[-1]) for _, weights, _ in self._path]
 
     def with_gaps(self, gaps: Sequence[float]) -> "SoftLabelStudent":
         """Return the same student with other gaps of its levels, from rows that say more than those it was fitted on.

@@ -1,5 +1,7 @@
 """SoftLabelStudent: unbiased under noise, held to parity on public rows, the same for every order of the classes."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
@@ -188,3 +190,16 @@ def test_what_it_refuses(data):
     with pytest.raises(NotFittedError):
         SoftLabelStudent().predict(X)
     assert clone(SoftLabelStudent(gamma=0.1)).gamma == 0.1
+
+
+def test_answers_to_private_rows_say_nothing_of_numbers_that_are_too_large():
+    """Found by replay: a RuntimeWarning told that a private row held a huge number."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * 1e-3
+    chance = 1 / (1 + np.exp(-1e4 * X[:, 0]))
+    student = SoftLabelStudent(alpha=1e-6).fit(X, np.column_stack([1 - chance, chance]))
+    huge = np.array([[1e308, 0, 0], [1e308, -1e308, 1e308], [-1e308, 0, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answers = student.answers_at_levels(huge)
+    assert all(len(codes) == 3 for codes in answers)
