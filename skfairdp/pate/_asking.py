@@ -18,6 +18,7 @@ from skfairdp._teachers import (
     streamed_votes,
     vote_histogram,
 )
+from skfairdp.pate._class_sums import SHARE, ClassSums
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
@@ -49,6 +50,8 @@ class PATEPlan:
         Of the classes of the private rows, where votes cannot say which is the most frequent.
     look : ParityLook or None
         At how fair a student is on the private rows.
+    sums : ClassSums or None
+        Of the private rows, where there are public ones and teachers are the usual ones.
     forecast : VoteForecast
         What the votes are going to tell.
     """
@@ -57,12 +60,13 @@ class PATEPlan:
     rows: SyntheticRowsPlan | None
     counts: NoisyVotes | None
     look: ParityLook | None
+    sums: ClassSums | None
     forecast: VoteForecast
 
     @property
     def event(self) -> DpEvent:
-        """Tables, counts, look and votes."""
-        beside = [part.event for part in (self.rows, self.counts, self.look) if part is not None]
+        """Tables, counts, look, sums and votes."""
+        beside = [part.event for part in (self.rows, self.counts, self.look, self.sums) if part is not None]
         return compose(*beside, self.votes.event) if beside else self.votes.event
 
     @property
@@ -76,7 +80,8 @@ class PATEPlan:
         tables = () if self.rows is None else self.rows.releases
         counts = () if self.counts is None else ("noisy counts of the classes",)
         look = () if self.look is None else ("answers of the student by group",)
-        return (*tables, *counts, *self.votes.releases, *look)
+        sums = () if self.sums is None else self.sums.releases
+        return (*tables, *counts, *sums, *self.votes.releases, *look)
 
     @property
     def trust(self) -> float:
@@ -88,15 +93,19 @@ class PATEPlan:
         """
         if self.rows is None:
             return 0.0
-        layout, n_teachers = self.rows.layout, self.votes.n_teachers
+        return self.trust_in(self.rows.variance, self.rows.layout.n_columns, self.rows.layout.n_rows)
+
+    def trust_in(self, variance: float, n_columns: int, n_rows: int) -> float:
+        """Weight of shares of so much variance, that so many columns tell, beside those of the votes."""
+        n_teachers = self.votes.n_teachers
         of_votes = variance_of_shares(
-            layout.n_columns,
-            n_rows=layout.n_rows,
+            n_columns,
+            n_rows=n_rows,
             n_teachers=n_teachers,
             noise_std=self.votes.sigma / n_teachers,
             n_queries=self.votes.n_queries,
         )
-        return of_votes / (of_votes + self.rows.variance)
+        return of_votes / (of_votes + variance)
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,8 @@ class Questions:
     asked : ndarray of int of shape (n_queries,)
     sampled : SampledRows or None
         Where the rows come from the private table's own tables: what those know of the rows.
+    told : ndarray of shape (n_public, n_classes) or None
+        How likely each label of the rows is by what was released beside the votes.
     trust : float
         Weight of that beside the votes.
     by_group : bool
@@ -118,6 +129,7 @@ class Questions:
     public: PublicRows
     asked: Any
     sampled: SampledRows | None = None
+    told: Any = None
     trust: float = 0.0
     by_group: bool = False
 
@@ -135,8 +147,9 @@ class AsksForVotes:
         owner: Any = self
         voting, n_classes, rows = owner._parts()["voting"], len(data.classes), None
         schema = getattr(owner, "schema", None)
-        n_teachers = count_teachers(self, len(data.X), n_classes, data.share_for_votes)
-        forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, data.share_for_votes)
+        sums, share = plan_sums(owner, data, voting)
+        n_teachers = count_teachers(self, len(data.X), n_classes, share)
+        forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, share)
         own, counts = data.own_rows, None
         if owner.n_teachers == "auto":
             usual = replace(forecast, n_teachers=None)
@@ -159,7 +172,7 @@ class AsksForVotes:
         if rows is not None and data.domain is not None and looks:
             share = data.share_for_votes * share_of_look(forecast)
             look = ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
-        beside = [part.event for part in (rows, counts, look) if part is not None]
+        beside = [part.event for part in (rows, counts, look, sums) if part is not None]
         votes: VotePlan = voting.plan(
             epsilon=owner.epsilon,
             delta=owner.delta,
@@ -169,18 +182,22 @@ class AsksForVotes:
             noise=owner.noise,
             beside=compose(*beside) if beside else NOTHING,
         )
-        return PATEPlan(votes, rows, counts, look, forecast)
+        return PATEPlan(votes, rows, counts, look, sums, forecast)
 
     def _ask(
         self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
     ) -> tuple[Questions, ReleasedVotes]:
         """Release tables where there are no public rows, train teachers on private parts, release their votes."""
         owner: Any = self
-        public, sampled = data.public, None
+        public, sampled, told, trust = data.public, None, None, plan.trust
         if plan.rows is not None:
             sampled = plan.rows.release(data.X, data.y, data.groups, noise, rng)
             public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
+            told = sampled.shares_of_group if self._votes_by_group else sampled.shares
         assert public is not None
+        if plan.sums is not None:
+            told, variance = plan.sums.told(data.X, data.y, public.X, noise)
+            trust = plan.trust_in(variance, data.X.shape[1], len(data.X))
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
         teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
         X, rows = data.X, public.X[queries]
@@ -208,11 +225,27 @@ class AsksForVotes:
         if plan.counts is not None:
             of_classes = plan.counts.release([np.bincount(data.y, minlength=len(data.classes))], noise)[0]
             released = replace(released, class_counts=of_classes)
-        asked = Questions(public, queries, sampled, plan.trust, self._votes_by_group)
+        asked = Questions(public, queries, sampled, told, trust, self._votes_by_group)
         return asked, replace(released, forecast=plan.forecast)
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
+
+
+def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float]:
+    """Sums of the features of each class, where there are public rows and all else is as usual; and what votes get.
+
+    What a logistic teacher of few rows can learn is in the sums as well, with far less noise. A teacher of yours may
+    see what sums do not; votes that are not clear have to say first whether anything was learned at all.
+    """
+    n_classes, n_rows = len(data.classes), len(data.X)
+    as_usual = owner.teacher is None and owner.n_teachers == "auto" and owner.noise == "gaussian" and n_classes > 1
+    soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group
+    if data.public is None or not len(data.public.X) or data.source is not None or not (as_usual and soft):
+        return None, data.share_for_votes
+    if VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=1 - SHARE).noise > CLEAR:
+        return None, data.share_for_votes
+    return ClassSums(math.sqrt(SHARE) * gdp_mu(owner.epsilon, owner.delta), n_rows, n_classes), 1 - SHARE
 
 
 def plan_counts(

@@ -168,12 +168,11 @@ class Lessons:
     @classmethod
     def of(cls, asked: Questions, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> "Lessons":
         """Lessons with their denoiser, where shares were released."""
-        public, queries, sampled = asked.public, asked.asked, asked.sampled
+        public, queries, told = asked.public, asked.asked, asked.told
         lessons = cls(public, queries, votes, n_classes, by_group=asked.by_group)
         if votes.shares is None:
             return lessons
-        if sampled is not None:
-            told = sampled.shares_of_group if asked.by_group else sampled.shares
+        if told is not None:
             lessons = replace(lessons, told=told[queries], trust=asked.trust)
         denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
         return replace(lessons, denoiser=denoiser)

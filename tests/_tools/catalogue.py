@@ -227,6 +227,9 @@ def _pate_fits() -> list[Fit]:
             answers, RECORD, ("X", "y"), three_classes),
         Fit("FairPATE-second-look", fair_pate(epsilon=3.0, n_teachers="auto"), with_public_groups, answers, RECORD,
             ("X", "y")),
+        Fit("PATE-sums", pate(n_teachers="auto", **CLEARLY), with_public_rows, answers, RECORD, ("X", "y")),
+        Fit("FairPATE-sums-3", fair_pate(n_teachers="auto", **CLEARLY, **THREE), with_public_groups, answers, RECORD,
+            ("X", "y"), three_classes),
     ]  # fmt: skip
     own = {"epsilon": 40.0, "public_data": SyntheticRows(n_rows=80)}
     every = ("X", "y", "groups")

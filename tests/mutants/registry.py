@@ -55,6 +55,7 @@ SEARCH_ROWS = tests_in("model_selection.test_search_rows")
 TRANSFER_FRONTIER = tests_in("model_selection.test_transfer_frontier")
 MUTANTS_REPLAY = tests_in("mutants.replay")
 WIDE_SUMS = tests_in("networks.test_wide_sums")
+CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 USEFULNESS = tests_in("pate.test_usefulness")
 SF_PATE = tests_in("pate.test_sf_pate")
@@ -1113,6 +1114,26 @@ NOTICED: dict[str, Noticed] = {
     ),
     "own_rows.tables_weighed_by_how_well_they_fit_the_private_labels": also(
         OWN_ROWS("test_the_weight_of_the_tables_follows_public_numbers_only"),
+    ),
+    # ---- summing.py ---------------------------------------------------------------------------------------------
+    "summing.sums_are_not_charged": trap(
+        5,
+        CLASS_SUMS(
+            "test_what_is_certified_is_what_the_noise_of_sums_and_votes_costs_together",
+            n_classes=2,
+            make=Named("skfairdp.FairPATEClassifier"),
+        ),
+        CLASS_SUMS("test_sums_get_half_of_the_squared_cost_and_votes_the_rest"),
+    ),
+    "summing.rows_are_as_long_as_they_come": also(
+        CLASS_SUMS("test_no_release_moves_further_than_its_declared_sensitivity", n_classes=2),
+        CLASS_SUMS("test_two_rows_of_a_class_at_opposite_ends_move_the_sums_by_all_of_the_sensitivity"),
+    ),
+    "summing.scaled_by_the_private_rows": also(
+        CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2),
+    ),
+    "summing.rates_of_classes_from_the_private_labels": also(
+        CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2),
     ),
     # ---- thresholding.py ----------------------------------------------------------------------------------------
     "thresholding.bins_for_nothing": trap(

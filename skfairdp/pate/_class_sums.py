@@ -1,0 +1,189 @@
+"""Noisy sums of the features of each class: what the private rows themselves say of the labels of public rows."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from threadpoolctl import threadpool_limits
+
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
+from skfairdp.utils import fit_softmax
+
+__all__ = ["ClassSums", "PublicScale"]
+
+Array = NDArray[np.float64]
+
+#: Of the squared cost of the fit, as tables get where there are no public rows.
+SHARE = 0.5
+FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number counts as no more
+#: Features are multiples of this, so that sums of up to 2^23 rows are exact, and a row moves them by no rounding more.
+GRID = 2.0**-30
+JUST_WITHIN = 1 - 2.0**-40
+PRIORS = np.geomspace(1e-3, 1e3, 61)
+
+
+@dataclass(frozen=True)
+class PublicScale:
+    """Puts a row into the unit ball: centred and scaled by public rows, shortened where it is longer than half of them.
+
+    Parameters
+    ----------
+    center, scale : ndarray of shape (n_features,)
+        A feature with two public values is scaled by their distance, any other by its standard deviation.
+    radius : float
+        The median length of public rows.
+    """
+
+    center: Array
+    scale: Array
+    radius: float
+
+    @classmethod
+    def of(cls, X_public: Array) -> "PublicScale":
+        """The scale that follows from public rows."""
+        center, spread = X_public.mean(axis=0), X_public.std(axis=0)
+        low, high = X_public.min(axis=0), X_public.max(axis=0)
+        is_flag = ((X_public == low) | (X_public == high)).all(axis=0)
+        scale = np.where(is_flag, high - low, spread)
+        scaled = cls(center, np.where(scale > 0, scale, np.inf), 1.0)
+        radius = float(np.median(np.linalg.norm(scaled._units(X_public), axis=1)))
+        return cls(center, scaled.scale, radius if radius > 0 else 1.0)
+
+    def _units(self, X: Array) -> Array:
+        with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
+            return np.clip((np.asarray(X, dtype=np.float64) - self.center) / self.scale, -FARTHEST, FARTHEST)
+
+    def __call__(self, X: Array) -> Array:
+        """Rows of at most unit length, on the grid, each by itself."""
+        units = self._units(X) / self.radius
+        lengths = np.sqrt(np.square(units).sum(axis=1, keepdims=True))
+        return np.trunc(units * (JUST_WITHIN / np.maximum(lengths, 1.0)) / GRID) * GRID
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """The number of private rows of each class and the sum of their features, released once.
+
+    A row is a vector ``(1, u)`` with ``‖u‖ ≤ 1`` in the block of its class. A replaced row moves the sums by
+    ``‖u - u'‖ ≤ 2`` within a class, and by ``√(1 + ‖u‖² + 1 + ‖u'‖²) ≤ 2`` from one class to another: the sensitivity
+    is 2. The logistic regression whose expected sums on the public rows are these is what a regression on all private
+    rows would be, as far as the public rows are alike. It knows as much as n teachers of one row each: votes of
+    ``k < n`` teachers have ``n / k`` times the noise.
+
+    Parameters
+    ----------
+    mu : float
+        What they cost.
+    n_rows, n_classes : int
+
+    Examples
+    --------
+    >>> from skfairdp.pate._class_sums import ClassSums
+    >>> round(ClassSums(0.2, n_rows=10_000, n_classes=2).mechanism.sigma, 3)
+    10.0
+    """
+
+    mu: float
+    n_rows: int
+    n_classes: int
+    releases: ClassVar[tuple[str, ...]] = ("sums of the features of each class",)
+
+    @property
+    def mechanism(self) -> GaussianMechanism:
+        """For all sums together."""
+        return GaussianMechanism(2.0 / self.mu, sensitivity=2.0, relation=NeighboringRelation.REPLACE_ONE)
+
+    @property
+    def event(self) -> DpEvent:
+        """One release."""
+        return self.mechanism.event
+
+    def told(self, X: Array, y: NDArray[np.int64], X_public: Array, noise: NoiseSource) -> tuple[Array, float]:
+        """How likely each label of the public rows is by the released sums, and the variance of that.
+
+        Parameters
+        ----------
+        X, y : ndarray
+            Private rows and their codes of classes.
+        X_public : ndarray of shape (n_public, n_features)
+        noise : NoiseSource
+
+        Returns
+        -------
+        shares : ndarray of shape (n_public, n_classes)
+        variance : float
+            Of a share, on average over public rows: what the noise and the sampling of private rows leave unknown.
+        """
+        scale = PublicScale.of(X_public)
+        of_class = np.equal.outer(np.arange(self.n_classes), y).astype(np.float64)
+        sums = of_class @ np.column_stack([np.ones(len(y)), scale(X)])
+        noisy = self.mechanism.release(sums.ravel(), noise).reshape(sums.shape)
+        # Released values only from here on.
+        return self.regression(noisy, scale(X_public))
+
+    @threadpool_limits.wrap(limits=1, user_api="blas")
+    def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
+        """The logistic regression on public rows that expects the released sums; post-processing.
+
+        Weights have a normal prior, whose variance is the one with the largest evidence under the known noise.
+
+        Parameters
+        ----------
+        noisy : ndarray of shape (n_classes, 1 + n_features)
+        public : ndarray of shape (n_public, n_features)
+        """
+        rates, apart, noise = self._apart(noisy)
+        stands_for = self.n_rows / len(public)
+        rows = np.column_stack([np.ones(len(public)), public])
+        values, vectors = np.linalg.eigh(stands_for * rows.T @ rows)
+        kept = values > 1e-9 * values[-1]
+        values = values[kept]
+        rows = rows @ (vectors[:, kept] / np.sqrt(values))  # in these directions, as much is known of each
+        found = (apart @ vectors[:, kept] / np.sqrt(values)).T
+        slopes = rates * (1 - rates)
+        errors = noise / values[:, None] + slopes
+        prior = _likeliest_prior(found, errors, values, slopes)
+        weights = fit_softmax(
+            rows,
+            stands_for * rows.sum(axis=0)[:, None] * rates + found,
+            errors / (prior * values[:, None] * slopes),
+            start=np.zeros(found.shape),
+            weights=stands_for,
+            offset=_odds(rates),
+            constant=-float(self.n_rows * rates @ _odds(rates)),
+            maxiter=500,
+        )
+        unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
+        variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
+        scores = _odds(rates) + rows @ weights
+        if scores.shape[1] > 1:
+            return softmax(scores, axis=1), variance
+        second = expit(scores[:, 0])
+        return np.column_stack([1 - second, second]), variance
+
+    def _apart(self, noisy: Array) -> tuple[Array, Array, Array]:
+        """Rates of the classes, how far sums are from those of rows without any difference, and the variance of that.
+
+        Of two classes the second says it all.
+        """
+        sigma = self.mechanism.sigma
+        counts = np.maximum(noisy[:, 0], sigma)
+        rates = counts / counts.sum()
+        apart = noisy - np.outer(rates, noisy.sum(axis=0))
+        noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
+        told = slice(1, None) if self.n_classes == 2 else slice(None)
+        return rates[told], apart[told], noise[told]
+
+
+def _odds(rates: Array) -> Array:
+    """Scores of rows without any difference."""
+    return np.log(rates / (1 - rates)) if len(rates) == 1 else np.log(rates)
+
+
+def _likeliest_prior(found: Array, errors: Array, values: Array, slopes: Array) -> float:
+    """The variance of weights under which what was found is the least surprising."""
+    v = np.square(PRIORS)[:, None, None] * (values[:, None] * slopes**2) + errors
+    logs = -0.5 * (np.log(v) + np.square(found) / v).sum(axis=(1, 2))
+    return float(PRIORS[int(logs.argmax())] ** 2)

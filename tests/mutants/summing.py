@@ -1,0 +1,49 @@
+"""Mistakes in the sums of the features of each class: what is charged, how long a row is, what else is read."""
+
+import numpy as np
+
+from skfairdp.pate._asking import PATEPlan
+from skfairdp.pate._class_sums import ClassSums, PublicScale
+from tests.mutants.harness import mutant
+
+
+@mutant
+def sums_are_not_charged(patch):
+    """Planted: the event of a fit is that of its votes. Right: sums and votes together."""
+    patch.setattr(PATEPlan, "event", property(lambda self: self.votes.event))
+
+
+@mutant
+def rows_are_as_long_as_they_come(patch):
+    """Planted: a row longer than half of the public rows keeps its length. Right: it is shortened."""
+    patch.setattr(PublicScale, "__call__", lambda self, X: self._units(X) / self.radius)
+
+
+@mutant
+def scaled_by_the_private_rows(patch):
+    """Planted: centre, scale and length of the private rows. Right: of the public ones."""
+    honest = ClassSums.told
+
+    def told(self, X, y, X_public, noise):
+        patch.setattr(PublicScale, "of", classmethod(lambda cls, public, of=PublicScale.of: of(X)))
+        return honest(self, X, y, X_public, noise)
+
+    patch.setattr(ClassSums, "told", told)
+
+
+@mutant
+def rates_of_classes_from_the_private_labels(patch):
+    """Planted: exact rates of the classes beside the noisy sums. Right: those that the sums tell."""
+    honest, kept = ClassSums._apart, []
+    told = ClassSums.told
+
+    def listening(self, X, y, X_public, noise):
+        kept.append(np.bincount(y, minlength=self.n_classes) / len(y))
+        return told(self, X, y, X_public, noise)
+
+    def apart(self, noisy):
+        _, differences, variance = honest(self, noisy)
+        return kept.pop()[-len(differences) :].clip(1e-3, 1 - 1e-3), differences, variance
+
+    patch.setattr(ClassSums, "told", listening)
+    patch.setattr(ClassSums, "_apart", apart)
