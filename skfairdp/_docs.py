@@ -117,8 +117,9 @@ ValueError
 n_teachers : int or "auto", default="auto"
     Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
     of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
-    Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well; where
-    there are public rows, enough private ones and the usual teachers, noisy sums of the features of each class.""",
+    Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well;
+    where there are public rows, enough private ones and the usual teachers, noisy sums of the features of each
+    class.""",
     "teacher": """\
 teacher : None, "logistic", "mlp", estimator or module, default=None
     What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one

@@ -38,9 +38,9 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
     (:class:`SyntheticRows`), within the same ε.
 
     Private aggregation (Papernot et al. 2017, 2018): each private row belongs to one teacher, chosen by its position,
-    so changing one row changes one vote. Only noisy votes leave the private side, and beside them either noisy counts
-    of the classes, where votes are too noisy to name the most frequent one, or noisy sums of the features of each class,
-    where there are public rows and the teachers are the usual ones: those tell what teachers of few rows do not learn.
+    so changing one row changes one vote. Only noisy votes leave the private side, and beside them noisy counts of the
+    classes, where votes are too noisy to name the most frequent one, or noisy sums of the features of each class, where
+    there are public rows and the teachers are the usual ones: those tell what teachers of few rows do not learn.
 
     Parameters
     ----------
