@@ -20,6 +20,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate._asking import Questions
 from skfairdp.pate._constrained_student import ConstrainedStudent
+from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.utils import RandomStateLike, public_generator
@@ -175,6 +176,8 @@ class Lessons:
         if told is not None:
             lessons = replace(lessons, told=told[queries], trust=asked.trust)
         denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
+        if told is not None and asked.sampled is None and public.groups is not None:
+            denoiser = allowing_for_few_rows(denoiser, public)
         return replace(lessons, denoiser=denoiser)
 
     def part(self, rows: NDArray[np.int64]) -> "Lessons":

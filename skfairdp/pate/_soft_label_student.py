@@ -160,7 +160,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self.n_features_in_, self.classes_ = problem.rows.shape[1], np.arange(shares.shape[1])
         self._center, self._scale, self.alpha_ = problem.center, problem.scale, problem.alpha
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
-        self._path = self._solutions(problem, groups, n_groups)
+        self._path, self._likely = self._solutions(problem, groups, n_groups), None
         return self._select()
 
     def _solutions(
@@ -236,17 +236,35 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         other = self.with_gamma(None)
         other._path = [(level, weights, gap) for (level, weights, _), gap in zip(self._path, gaps, strict=True)]
+        other._likely = None
+        return other.with_gamma(self.gamma)
+
+    def with_likely_gaps(self, likely: Sequence[float]) -> "SoftLabelStudent":
+        """Return the same student, whose level is the first whose likely gap is within ``gamma``.
+
+        Where there is none, the level with the smallest of those that keep to ``gamma`` on the rows it was fitted on.
+
+        Parameters
+        ----------
+        likely : sequence of float
+            For each level, what its gap may be on other rows.
+
+        Returns
+        -------
+        student : SoftLabelStudent
+        """
+        other = self.with_gamma(None)
+        other._likely = list(likely)
         return other.with_gamma(self.gamma)
 
     def _select(self) -> "SoftLabelStudent":
-        path = self._path
-        chosen = path[0]
-        if self.gamma is not None:
-            chosen = next(
-                (step for step in path if step[2] is not None and step[2] <= self.gamma),
-                min(path, key=lambda step: step[2] if step[2] is not None else np.inf),
-            )
-        self.level_, weights, self.gap_ = chosen
+        steps, gaps = range(len(self._path)), [np.inf if gap is None else gap for _, _, gap in self._path]
+        likely, gamma, chosen = self._likely or gaps, self.gamma, 0
+        if gamma is not None:
+            kept = [i for i in steps if gaps[i] <= gamma]
+            nearest = min(kept, key=lambda i: likely[i]) if kept else min(steps, key=lambda i: gaps[i])
+            chosen = next((i for i in kept if likely[i] <= gamma), nearest)
+        self.level_, weights, self.gap_ = self._path[chosen]
         self.satisfied_ = self.gamma is None or (self.gap_ is not None and self.gap_ <= self.gamma)
         self.coef_ = weights[:-1] / self._scale[:, None]
         self.intercept_ = weights[-1] - self._center @ self.coef_

@@ -5,14 +5,17 @@ import math
 import joblib
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
+from skfairdp._inputs import PublicRows
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
-from skfairdp.pate import GNMaxVoting, SoftVoting
+from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
 from skfairdp.pate._class_sums import GRID, ClassSums, PublicScale
+from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
 
@@ -189,3 +192,31 @@ def test_sums_get_half_of_the_squared_cost_and_votes_the_rest():
 def test_votes_stand_alone_where_anything_about_them_is_given_or_they_are_not_clear(settings):
     plan = plan_of(**settings)
     assert plan.sums is None and plan.trust == 0
+
+
+# ---- how fair the student is on rows to come ----------------------------------------------------------------
+
+
+def path_of(n_rows):
+    """A student of shares without noise, on rows of which a group is a tenth, held to parity on them."""
+    rng = np.random.default_rng(3)
+    groups = (np.arange(n_rows) % 10 == 0).astype(np.int64)
+    X = rng.normal(size=(n_rows, 3)) + groups[:, None] * [1.0, 0.0, 0.5]
+    shares = expit(X @ [1.5, 1.0, 0.5] - 2.0)
+    student = SoftLabelStudent().fit(X, np.column_stack([1 - shares, shares]), groups=groups, n_groups=2)
+    return student, PublicRows(X, groups, np.array([0, 1], dtype=object))
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.03, 0.1])
+def test_a_level_keeps_to_gamma_on_the_public_rows_and_so_few_rows_ask_for_more_than_that(gamma):
+    student, public = path_of(400)
+    careful = allowing_for_few_rows(student, public).with_gamma(gamma)
+    usual = student.with_gamma(gamma)
+    assert careful.satisfied_ == usual.satisfied_ and careful.gap_ <= max(gamma, usual.gap_)
+    assert careful.level_ >= usual.level_
+
+
+def test_many_rows_leave_the_level_as_it_is():
+    student, public = path_of(100_000)
+    for gamma in (0.02, 0.05, 0.1, None):
+        assert allowing_for_few_rows(student, public).with_gamma(gamma).level_ == student.with_gamma(gamma).level_
