@@ -222,11 +222,10 @@ class AsksForVotes:
         groups = None if public.groups is None else public.groups[queries]
         voting = owner._parts()["voting"]
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
-        if plan.counts is not None:
-            of_classes = plan.counts.release([np.bincount(data.y, minlength=len(data.classes))], noise)[0]
-            released = replace(released, class_counts=of_classes)
+        of_classes = np.bincount(data.y, minlength=n_classes)
+        counts = None if plan.counts is None else plan.counts.release([of_classes], noise)[0]
         asked = Questions(public, queries, sampled, told, trust, self._votes_by_group)
-        return asked, replace(released, forecast=plan.forecast)
+        return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches

@@ -160,7 +160,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self.n_features_in_, self.classes_ = problem.rows.shape[1], np.arange(shares.shape[1])
         self._center, self._scale, self.alpha_ = problem.center, problem.scale, problem.alpha
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
-        self._path, self._likely = self._solutions(problem, groups, n_groups), None
+        self._path = self._solutions(problem, groups, n_groups)
+        self._likely: list[float] | None = None
         return self._select()
 
     def _solutions(
@@ -252,6 +253,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         Returns
         -------
         student : SoftLabelStudent
+            Held to its ``gamma`` by them.
         """
         other = self.with_gamma(None)
         other._likely = list(likely)
