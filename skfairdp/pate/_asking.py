@@ -197,7 +197,7 @@ class AsksForVotes:
         assert public is not None
         if plan.sums is not None:
             told, variance = plan.sums.told(data.X, data.y, public.X, noise)
-            trust = plan.trust_in(variance, data.X.shape[1], len(data.X))
+            trust = plan.trust_in(variance, *data.X.shape[::-1])
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
         teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
         X, rows = data.X, public.X[queries]
@@ -219,11 +219,10 @@ class AsksForVotes:
                 teacher, data.source, rows, schema=owner.schema, owner=type(self).__name__,
                 n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
             )  # fmt: skip
-        groups = None if public.groups is None else public.groups[queries]
-        voting = owner._parts()["voting"]
+        groups, voting = None if public.groups is None else public.groups[queries], owner._parts()["voting"]
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
-        of_classes = np.bincount(data.y, minlength=n_classes)
-        counts = None if plan.counts is None else plan.counts.release([of_classes], noise)[0]
+        of_classes = [np.bincount(data.y, minlength=n_classes)]
+        counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
         asked = Questions(public, queries, sampled, told, trust, self._votes_by_group)
         return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
