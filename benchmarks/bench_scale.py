@@ -233,9 +233,9 @@ def calibration(path: str, n_rows: int) -> Callable[[], Any]:
 
     plans = [
         {"epsilon": epsilon, "n_rows": rows, "batch_size": batch, "epochs": epochs}
-        for epsilon in (1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e9)
-        for rows, batch in ((20, 16), (1000, 1000), (5000, 512), (100_000, 512), (10_000_000, 512), (100_000_000, 2048))
-        for epochs in (1, 20, 200)
+        for epsilon in (1e-3, 1e-2, 0.1, 1.0, 10.0, 1e3, 1e5, 1e9)
+        for rows, batch in ((20, 16), (5000, 512), (100_000, 512), (10_000_000, 512), (100_000_000, 2048))
+        for epochs in (1, 20)
     ]
 
     def plan_all() -> dict[str, Any]:
