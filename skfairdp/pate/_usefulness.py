@@ -155,8 +155,8 @@ def warn_of_gaps(model: Any, is_stuck: bool) -> None:
 def _warn_of_rates(student: ConstrainedStudent, owner: str) -> None:
     if student.violation_ > NEAR:
         warn_caller(
-            f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the public rows, the "
-            f"least that was found ({student.unconstrained_violation_:.3f} without them). Ask for larger bounds, or "
-            "add public rows.",
+            f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the public rows; "
+            f"less would cost too much accuracy ({student.unconstrained_violation_:.3f} without them). Ask for "
+            "larger bounds, or add public rows.",
             FairnessWarning,
         )
