@@ -55,6 +55,7 @@ RDP_ORDERS.setflags(write=False)
 
 _GRID = 1e-4  # privacy-loss grid of Laplace, and the coarsest for bits and randomised response
 _SAMPLED_GRIDS = (1e-5, 2e-3)  # finest and coarsest for Poisson-sampled Gaussians, whose own scale decides
+_RAREST = 1e-12  # of batches: a grid for rarer ones has more cells than integers
 _SMALLEST = 2.0**-1022  # no release with a signal is taken for one without, however much noise there is
 _LEAST_NOISE, _MOST_NOISE = 1e-2, 1e9  # of sampled releases; more than that is taken for that, which costs no less
 _WIDEST = 2**16  # grid points of one release; larger losses take a coarser grid
@@ -343,8 +344,9 @@ def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.Priv
 
 def _is_tiny(leaves: Leaves) -> bool:
     """Whether a sampled step loses less than dp-accounting's finest grid tells apart: rare batches, large noise."""
-    tiny = any(_is_sampled(leaf) and _typical_loss(leaf) < _SAMPLED_GRIDS[0] for leaf, _ in leaves)
-    return tiny and _is_plain(leaves)
+    sampled = [leaf for leaf, _ in leaves if _is_sampled(leaf)]
+    tiny = any(_typical_loss(leaf) < _SAMPLED_GRIDS[0] for leaf in sampled)
+    return tiny and _is_plain(leaves) and all(leaf.sampling_probability >= _RAREST for leaf in sampled)
 
 
 def _is_plain(leaves: Leaves) -> bool:

@@ -232,6 +232,7 @@ def test_what_a_failed_attempt_was_charged_stays_in_the_total(ledger):
     assert both.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(*[event_of(1.0)] * 3), 1e-5))
 
 
+@pytest.mark.filterwarnings("ignore:.*Keep to one kind")
 def test_an_attempt_under_another_relation_has_a_total_of_its_own(split):
     class Elsewhere(Retries):
         attempt = AttributePATE

@@ -22,10 +22,10 @@ def rows_are_as_long_as_they_come(patch):
 @mutant
 def scaled_by_the_private_rows(patch):
     """Planted: centre, scale and length of the private rows. Right: of the public ones."""
-    honest = ClassSums.told
+    honest, scale_of = ClassSums.told, PublicScale.of
 
     def told(self, X, y, X_public, noise):
-        patch.setattr(PublicScale, "of", classmethod(lambda cls, public, of=PublicScale.of: of(X)))
+        patch.setattr(PublicScale, "of", classmethod(lambda cls, public: scale_of(X)))
         return honest(self, X, y, X_public, noise)
 
     patch.setattr(ClassSums, "told", told)
