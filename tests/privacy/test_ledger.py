@@ -417,9 +417,10 @@ WRONG = {
 def test_what_is_not_well_formed_is_refused_and_leaves_no_entry(wrong, dry_run):
     ledger = PrivacyLedger()
     charge(ledger)
-    with pytest.raises(ValueError), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)  # where a mistake is planted, an entry gets that far
-        ledger.charge(**{"event": GaussianDpEvent(5.0), "label": "test", **RECORD, **WRONG[wrong]}, dry_run=dry_run)
+        with pytest.raises(ValueError):
+            ledger.charge(**{"event": GaussianDpEvent(5.0), "label": "test", **RECORD, **WRONG[wrong]}, dry_run=dry_run)
     assert len(ledger.entries) == 1
     assert ledger.epsilon_spent == epsilon_of(GaussianDpEvent(5.0), 1e-5)
 
