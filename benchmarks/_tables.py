@@ -897,6 +897,12 @@ def arena_measured(record: Record) -> str:
     return words + (f" Not yet measured in full: {'; '.join(missing)}." if missing else "")
 
 
+def arena_where(record: Record, method: str) -> str:
+    """At which ε a method took part, in words."""
+    found = (one for one in record["competitions"] if any(row["method"] == method for row in one["ranking"]))
+    return " and ".join(f"{epsilon:g}" for epsilon in sorted({one["epsilon"] for one in found}))
+
+
 def arena_left_out(record: Record) -> str:
     """Work that failed, in words."""
     lines = [f"* {row['unit']} on {row['data']}, ε = {row['epsilon']:g}: {row['failed']}" for row in record["failed"]]
