@@ -13,6 +13,11 @@ TITLES = {
     "parkinsons": "Parkinsons telemonitoring, groups by sex",
     "synthetic": "Synthetic, with a known gap of .2",
 }
+DPSGD_METHODS = {
+    "plain DP-SGD": "DP-SGD, no parity",
+    "public rows": "DP-SGD, parity on public rows",
+    "private rows": "DP-SGD, parity on private rows",
+}
 GAPS = ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")
 GAP_NAMES = ("AUROC", "EO gap", "demographic gap", "accuracy")
 

@@ -94,13 +94,16 @@ def source(*records: dict[str, Any]) -> str:
 
 
 def machines(results: Results) -> str:
-    """Machines and versions, each with the benchmarks it was used for."""
+    """Machines and versions: the usual one with the number of its results, any other with their names."""
     seen: dict[str, list[str]] = {}
     for name, record in results.items():
         place = "{processor}, {cores} cores, {memory_gib:g} GiB, {system}".format(**record["machine"])
         versions = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
         seen.setdefault(f"{place}; {versions}", []).append(name)
-    return "\n".join(f"* {what} ({', '.join(names)})" for what, names in seen.items())
+    usual = max(seen, key=lambda what: len(seen[what]))
+    return "\n".join(
+        f"* {what} ({f'{len(names)} results' if what == usual else ', '.join(names)})" for what, names in seen.items()
+    )
 
 
 if __name__ == "__main__":
