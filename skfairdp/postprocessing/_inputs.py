@@ -14,7 +14,9 @@ from skfairdp.schema import RawTable, schema_of
 from skfairdp.utils import (
     as_groups,
     check_same_index,
+    encode_groups,
     encode_labels,
+    encode_many,
     given_domain,
     group_domain,
     label_array,
@@ -153,13 +155,12 @@ def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[
     """Return each row's position in ``domain``."""
     if groups is None:
         raise ValueError("IDP3 needs the group of every row it is asked about: pass sensitive_features.")
-    values = as_groups(groups, rows, owner="IDP3")
-    return encode_labels(values, domain, owner="IDP3", name="sensitive_features", parameter="groups")
+    return encode_groups(groups, domain, rows, owner="IDP3", parameter="groups")
 
 
 def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return each row's position in ``labels``."""
-    return encode_labels(_column(y, name), labels, owner="IDP3", name=name, parameter="y")
+    return encode_many(_column(y, name), labels, owner="IDP3", name=name, parameter="y")
 
 
 def reject_label(given: Any, classes: NDArray[Any]) -> Any:

@@ -20,7 +20,9 @@ from skfairdp.utils._private_errors import PrivateRowsError, private_error
 __all__ = [
     "as_groups",
     "as_labels",
+    "encode_groups",
     "encode_labels",
+    "encode_many",
     "given_domain",
     "group_domain",
     "group_membership",
@@ -29,6 +31,10 @@ __all__ = [
     "without_types",
     "without_values",
 ]
+
+
+#: Whole numbers further apart than this are looked up one by one.
+_WIDEST_TABLE = 2**16
 
 
 def as_groups(
@@ -204,6 +210,78 @@ def encode_labels(
     if not known:
         raise private_error("unknown value", owner=owner, name=name, parameter=parameter)
     return codes
+
+
+def encode_many(
+    values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
+) -> NDArray[np.int64]:
+    """As :func:`encode_labels`; for columns so long that a Python object for each whole number is too much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.utils import encode_many
+    >>> encode_many(np.array([7, 3, 7]), np.array([3, 7]), owner="IDP3", name="y", parameter="classes")
+    array([1, 0, 1])
+    """
+    codes = _codes_of_integers(values, domain.tolist())
+    if codes is None or (codes < 0).any():  # it says what is wrong
+        return encode_labels(values, domain, owner=owner, name=name, parameter=parameter)
+    return codes
+
+
+def _codes_of_integers(values: NDArray[Any], labels: list[Any]) -> NDArray[np.int64] | None:
+    """Positions of whole numbers among labels, from a table, -1 for others; None where a table cannot say."""
+    index = {label: code for code, label in enumerate(labels)}
+    plain = len(index) == len(labels) and all(type(label) in (bool, int, float, str, tuple) for label in index)
+    wholes = [label for label in index if isinstance(label, int) or (isinstance(label, float) and label.is_integer())]
+    low, high = int(min(wholes, default=0)), int(max(wholes, default=0))
+    if values.dtype.kind not in "iub" or values.dtype == np.uint64 or not plain or high - low > _WIDEST_TABLE:
+        return None
+    if low - 1 < np.iinfo(np.int64).min or high + 1 > np.iinfo(np.int64).max:
+        return None
+    table = np.full(high - low + 3, -1, dtype=np.int64)  # with one place below and one above for all other numbers
+    table[[int(label) - low + 1 for label in wholes]] = [index[label] for label in wholes]
+    places = np.clip(values.astype(np.int64, copy=False), low - 1, high + 1)
+    places -= low - 1
+    return np.take(table, places, out=places, mode="clip")
+
+
+def encode_groups(
+    sensitive_features: Any, domain: NDArray[np.object_], n_rows: int, *, owner: str, parameter: str
+) -> NDArray[np.int64]:
+    """Return the position of each row's group in ``domain``; whole numbers need no Python object for each row.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_rows,), Series, or DataFrame / 2-d array
+        As :func:`as_groups` takes it.
+    domain : ndarray of shape (n_groups,)
+    n_rows : int
+    owner, parameter : str
+        Class name, and the parameter that lists groups, for the error message.
+
+    Raises
+    ------
+    ValueError
+        As :func:`as_groups` and :func:`encode_labels`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.utils import encode_groups
+    >>> domain = np.array([2, 1], dtype=object)
+    >>> encode_groups(np.array([1, 2, 2]), domain, 3, owner="IDP3", parameter="groups")
+    array([1, 0, 0])
+    """
+    column = sensitive_features.to_numpy() if _has_numpy_type(sensitive_features) else sensitive_features
+    whole = type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iub" and len(column) == n_rows
+    values = column if whole else as_groups(sensitive_features, n_rows, owner=owner)
+    return encode_many(values, domain, owner=owner, name="sensitive_features", parameter=parameter)
+
+
+def _has_numpy_type(values: Any) -> bool:
+    return isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype)
 
 
 def split_sensitive_columns(
