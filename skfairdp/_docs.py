@@ -230,6 +230,32 @@ FileNotFoundError
     Neither the file nor OpenML can be reached. The message says how to give the folder.
 ValueError
     The file is not the published table, or ``sensitive`` is not one of the allowed names.""",
+    "face_size": """\
+size : int, default={default size}
+    Side of the images returned: each picture is cut to the square in its middle, then shrunk. It is public: choose it
+    before you look at pictures that are not.
+n_samples : int, default=None
+    Read so many pictures, drawn without replacement. None reads all, in their order.
+random_state : int, RandomState, Generator or None, default=None
+    Draws them.""",
+    "face_bunch": """\
+Returns
+-------
+Bunch
+    data : ndarray of shape (n_samples, 3 * size * size), float32 in [0, 1]; the channels red, green and blue, one
+    after the other;
+    target : ndarray of shape (n_samples,), int64, positions in ``target_names``;
+    sensitive_features : ndarray of str, the names of the groups;
+    image_shape : (3, size, size);""",
+    "face_raises": """\
+Raises
+------
+FileNotFoundError
+    Labels or pictures cannot be found. The message says where to put what.
+ImportError
+    Pillow is not installed.
+ValueError
+    A file is damaged or not the published one, or a parameter is out of range.""",
     # ---- networks and their teachers
     "settings_of_net": """\
 **settings

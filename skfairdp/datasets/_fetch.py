@@ -1,4 +1,4 @@
-"""The four tabular benchmarks as scikit-learn ``Bunch`` objects, their traps handled."""
+"""The five tabular benchmarks as scikit-learn ``Bunch`` objects, their traps handled."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,9 +10,9 @@ from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
 from skfairdp.datasets._files import Source, read_table
-from skfairdp.datasets._sources import ADULT, BANK, CREDIT, PARKINSONS
+from skfairdp.datasets._sources import ADULT, BANK, COMPAS, CREDIT, PARKINSONS
 
-__all__ = ["fetch_adult", "fetch_bank", "fetch_credit", "fetch_parkinsons"]
+__all__ = ["fetch_adult", "fetch_bank", "fetch_compas", "fetch_credit", "fetch_parkinsons"]
 
 Grouping = Callable[[pd.DataFrame], pd.Series]
 
@@ -131,6 +131,75 @@ def fetch_bank(
         (sensitive, include_sensitive, return_X_y),
         drop=["duration"] if drop_duration else [],
         target_names=["no", "yes"],
+    )
+
+
+@shared_docs
+def fetch_compas(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    sensitive: str | Sequence[str] = "race",
+    include_sensitive: bool = False,
+    all_rows: bool = False,
+    return_X_y: bool = False,
+) -> Any:
+    """Load ProPublica's COMPAS table: was a defendant charged again within two years?
+
+    6,172 of 7,214 rows, 45.5 % positive: those that ProPublica keeps, whose score belongs to the charge (screened
+    within 30 days of the arrest), is known, and is about no mere traffic offence. What COMPAS itself answers (deciles,
+    risk levels) is no feature, and neither are names, dates and case numbers.
+
+    Parameters
+    ----------
+    data_home : path-like, default=None
+        Folder with ``compas-scores-two-years.csv``, or ``.csv.gz``, as ProPublica published it. None: the folder in
+        the environment variable ``SKFAIRDP_DATA``. There is no fall-back: no copy on OpenML is known to be faithful.
+    sensitive : {"race", "sex"} or a list of both, default="race"
+        ``"race"`` is White (``Caucasian`` in the file) against Non-White. With ``include_sensitive`` the column
+        ``race`` has the six names of the file.
+    {include_sensitive}
+    all_rows : bool, default=False
+        Keep the rows that ProPublica leaves out.
+    {return_X_y}
+        data : DataFrame of shape (6172, 7) with one group column dropped;
+        target : Series of 0 and 1 (1: charged again);
+        sensitive_features : Series, or DataFrame where ``sensitive`` is a list;
+        feature_names, target_names, DESCR, source.
+
+    Raises
+    ------
+    FileNotFoundError
+        The file cannot be found. The message says how to give the folder.
+    ValueError
+        The file is not the published table, or ``sensitive`` is not one of the allowed names.
+
+    References
+    ----------
+    J. Angwin, J. Larson, S. Mattu, L. Kirchner, "Machine bias", ProPublica, 2016.
+    https://github.com/propublica/compas-analysis
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import fetch_compas
+    >>> fetch_compas().data.shape                                 # doctest: +SKIP
+    (6172, 7)
+    """
+    frame, where = read_table(COMPAS, data_home)
+    if not all_rows:
+        near = frame["days_b_screening_arrest"].between(-30, 30)
+        known = (frame["is_recid"] != -1) & (frame["score_text"] != "N/A") & (frame["c_charge_degree"] != "O")
+        frame = frame[near & known].reset_index(drop=True)
+    groupings: dict[str, tuple[str, Grouping]] = {
+        "race": ("race", lambda f: _either(f["race"] == "Caucasian", "White", "Non-White")),
+        "sex": ("sex", lambda f: f["sex"]),
+    }
+    return _bunch(
+        COMPAS,
+        (frame, where),
+        groupings,
+        (sensitive, include_sensitive, return_X_y),
+        drop=["days_b_screening_arrest", "is_recid", "score_text"],
+        target_names=["not charged again", "charged again"],
     )
 
 
@@ -291,6 +360,6 @@ def _bunch(
         target_names=list(target_names),
         name=source.name,
         source=where,
-        DESCR=f"{source.name}: {source.rows} rows, {source.positives} positive; see {source.homepage}.",
+        DESCR=f"{source.name}: {len(target)} rows, {target.sum()} positive; see {source.homepage}.",
         **extra,
     )

@@ -29,6 +29,7 @@ class Source:
     openml_columns: tuple[str, ...] | None = None  # names in OpenML's order, where OpenML has placeholders
     openml_target_values: tuple[tuple[str, object], ...] = ()  # OpenML's code -> the value of the original
     label: Callable[[pd.DataFrame], pd.Series] | None = None  # computes the target where it is not a column
+    stem: str = ""  # of the published file, where it is not the name
 
     def labels(self, frame: pd.DataFrame) -> pd.Series:
         """Return 1 for the positive class and 0 for the other one."""
@@ -44,7 +45,7 @@ def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Pat
 
     Parameters
     ----------
-    name : {"adult", "bank", "credit", "parkinsons", "mnist"}
+    name : {"adult", "bank", "compas-scores-two-years", "credit", "parkinsons", "mnist"}
         The data set.
     data_home : path-like, default=None
         The folder. None: the one named by the environment variable.
@@ -80,7 +81,7 @@ def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tupl
     ValueError
         The table found is not the published one (columns, rows or positive rows differ).
     """
-    path = data_file(source.name, data_home)
+    path = data_file(source.name, data_home) or data_file(source.stem or source.name, data_home)
     if path is not None:
         # Bank has a category "unknown" and Adult empty cells; nothing else may be read as missing.
         frame = pd.read_csv(path, keep_default_na=False, na_values={c: [""] for c in source.columns})
@@ -123,10 +124,11 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
         else:
             return _with_original_names(bunch.data, bunch.target, source)
     folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
-    looked = "no folder was given" if not folder else f"{folder} has neither {source.name}.csv.gz nor {source.name}.csv"
+    stem = source.stem or source.name
+    looked = "no folder was given" if not folder else f"{folder} has neither {stem}.csv.gz nor {stem}.csv"
     raise FileNotFoundError(
         f"No {source.name} data: {looked}, and {where}. Download it from {source.homepage} as a comma-separated "
-        f"{source.name}.csv.gz or {source.name}.csv with a header row, then give its folder with the environment "
+        f"{stem}.csv.gz or {stem}.csv with a header row, then give its folder with the environment "
         f"variable {DATA_VARIABLE} or with data_home=."
     ) from cause
 

@@ -1,4 +1,4 @@
-"""MNIST from its array file, and images coloured by group with a known gap."""
+"""MNIST and Fashion-MNIST from their files, and images coloured by group with a known gap."""
 
 import os
 import warnings
@@ -14,9 +14,10 @@ from sklearn.utils import Bunch
 
 from skfairdp._typing import ArrayLike
 from skfairdp.datasets._files import DATA_VARIABLE, data_file
+from skfairdp.datasets._idx import IDX_FILES, idx_folder, read_idx
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["fetch_mnist", "make_color_mnist"]
+__all__ = ["fetch_fashion_mnist", "fetch_mnist", "make_color_mnist"]
 
 COLORS = ("red", "green")
 _HOMEPAGE = "http://yann.lecun.com/exdb/mnist"
@@ -27,6 +28,20 @@ _TRAIN_ROWS = 60_000
 _DIGITS = (
     (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
     (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
+)
+_FASHION_HOMEPAGE = "https://github.com/zalandoresearch/fashion-mnist"
+_FASHION_PLACES = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", "")
+_CLOTHES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
 )
 
 
@@ -39,8 +54,8 @@ def fetch_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
     ----------
     data_home : path-like, default=None
         Folder with ``mnist.npz`` (arrays ``X_train``, ``y_train``, ``X_test``, ``y_test`` of uint8). None: the folder
-        in the environment variable ``SKFAIRDP_DATA``. Where the file is not found, OpenML (data_id 554), cached in
-        ``data_home``.
+        in the environment variable ``SKFAIRDP_DATA``. Where that file is not found, the four published idx files in its
+        subfolder ``mnist`` or ``MNIST/raw``; where those are not found, OpenML (data_id 554), cached in ``data_home``.
 
     Returns
     -------
@@ -68,28 +83,98 @@ def fetch_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
     >>> fetch_mnist().images.shape                                # doctest: +SKIP
     (70000, 28, 28)
     """
-    path = data_file("mnist", data_home)
+    path, folder = data_file("mnist", data_home), idx_folder(("mnist", "MNIST/raw"), data_home)
     if path is not None:
         images, target = _arrays_of(path)
         where = str(path)
+    elif folder is not None:
+        images, target = read_idx(folder, _HOMEPAGE)
+        where = str(folder)
     else:
         images, target = _from_openml(data_home)
         where = f"OpenML, data_id={_OPENML_ID}"
+    return _published("mnist", images, target, where, _DIGITS, [str(digit) for digit in range(10)], _HOMEPAGE)
+
+
+def fetch_fashion_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
+    """Load Fashion-MNIST: 70,000 images of clothes, the 60,000 training rows first, in the original order.
+
+    It has MNIST's format and sizes, 7,000 images of each class, and no group; :func:`make_color_mnist` and
+    :func:`make_rotated_subgroups` add one. Nothing is downloaded.
+
+    Parameters
+    ----------
+    data_home : path-like, default=None
+        Folder with the four published files ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``,
+        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte``, each as it is or with ``.gz``, in it or in its
+        subfolder ``fashion-mnist`` or ``FashionMNIST/raw``. None: the folder in the environment variable
+        ``SKFAIRDP_DATA``.
+
+    Returns
+    -------
+    Bunch
+        images : ndarray of shape (70000, 28, 28), uint8, 0 to 255;
+        target : ndarray of shape (70000,), int64, 0 to 9;
+        split : ndarray of ``"train"`` and ``"test"``;
+        target_names, name, source, DESCR.
+
+    Raises
+    ------
+    FileNotFoundError
+        The files cannot be found. The message says how to give the folder.
+    ValueError
+        The files are damaged, or not the published ones.
+
+    References
+    ----------
+    H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms",
+    arXiv:1708.07747, 2017. MIT licence.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import fetch_fashion_mnist
+    >>> fetch_fashion_mnist().images.shape                        # doctest: +SKIP
+    (70000, 28, 28)
+    """
+    folder = idx_folder(_FASHION_PLACES, data_home)
+    if folder is None:
+        home = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+        looked = f"neither {home} nor its subfolder fashion-mnist has {IDX_FILES[0]}" if home else "no folder was given"
+        raise FileNotFoundError(
+            f"No Fashion-MNIST data: {looked}. Put the four files of {_FASHION_HOMEPAGE} ({', '.join(IDX_FILES)}, each "
+            f"with or without .gz) into a folder fashion-mnist, then give the folder that holds it with the "
+            f"environment variable {DATA_VARIABLE} or with data_home=."
+        )
+    images, target = read_idx(folder, _FASHION_HOMEPAGE)
+    rows = ((6000,) * 10, (1000,) * 10)
+    return _published("fashion_mnist", images, target, str(folder), rows, _CLOTHES, _FASHION_HOMEPAGE)
+
+
+def _published(
+    name: str,
+    images: NDArray[Any],
+    target: NDArray[Any],
+    where: str,
+    rows: tuple[tuple[int, ...], ...],
+    target_names: Sequence[str],
+    homepage: str,
+) -> Any:
+    """Return a Bunch, or refuse arrays whose classes do not have the published ``rows`` of training and test."""
     parts = (target[:_TRAIN_ROWS], target[_TRAIN_ROWS:])
-    found = tuple(tuple(int(np.sum(part == digit)) for digit in range(10)) for part in parts)
-    if images.shape != (70_000, 28, 28) or images.dtype != np.uint8 or len(target) != 70_000 or found != _DIGITS:
+    found = tuple(tuple(int(np.sum(part == k)) for k in range(10)) for part in parts)
+    if images.shape != (70_000, 28, 28) or images.dtype != np.uint8 or len(target) != 70_000 or found != rows:
         raise ValueError(
-            f"The mnist arrays from {where} are not the published ones (shape {images.shape}, {images.dtype}, or the "
-            f"digits differ). Get them from {_HOMEPAGE}."
+            f"The {name} arrays from {where} are not the published ones (shape {images.shape}, {images.dtype}, or the "
+            f"labels differ). Get them from {homepage}."
         )
     return Bunch(
         images=images,
         target=target.astype(np.int64),
         split=np.repeat(["train", "test"], [_TRAIN_ROWS, len(target) - _TRAIN_ROWS]),
-        target_names=[str(digit) for digit in range(10)],
-        name="mnist",
+        target_names=list(target_names),
+        name=name,
         source=where,
-        DESCR=f"mnist: 70000 images of 28 x 28 pixels, the first 60000 for training; see {_HOMEPAGE}.",
+        DESCR=f"{name}: 70000 images of 28 x 28 pixels, the first 60000 for training; see {homepage}.",
     )
 
 

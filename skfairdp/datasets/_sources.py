@@ -1,8 +1,8 @@
-"""The four published tables: their columns, their size, and where a faithful copy is."""
+"""The five published tables: their columns, their size, and where a faithful copy is."""
 
 from skfairdp.datasets._files import Source
 
-__all__ = ["ADULT", "BANK", "CREDIT", "PARKINSONS"]
+__all__ = ["ADULT", "BANK", "COMPAS", "CREDIT", "PARKINSONS"]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -45,6 +45,19 @@ BANK = Source(
     openml_id=1461,
     openml_columns=_BANK_FEATURES,
     openml_target_values=(("1", "no"), ("2", "yes")),
+)
+COMPAS = Source(
+    name="compas",
+    stem="compas-scores-two-years",
+    columns=_names(
+        "sex age race juv_fel_count juv_misd_count juv_other_count priors_count days_b_screening_arrest "
+        "c_charge_degree is_recid score_text two_year_recid"
+    ),
+    target="two_year_recid",
+    rows=7_214,
+    positives=3_251,
+    positive=1,
+    homepage="https://github.com/propublica/compas-analysis",
 )
 CREDIT = Source(
     name="credit",
