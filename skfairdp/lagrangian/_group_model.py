@@ -7,10 +7,12 @@ direction as with true ones.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from threadpoolctl import threadpool_limits
 
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
@@ -21,6 +23,7 @@ __all__ = ["estimate_groups", "public_features"]
 Array = NDArray[np.float64]
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def public_features(X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int) -> tuple[Array, Array]:
     """Orthonormal public features of the rows, and the weight by which long ones are cut.
 
@@ -35,35 +38,47 @@ def public_features(X: Array, y: NDArray[np.int64], n_classes: int, n_features: 
         In (0, 1].
     """
     n = len(X)
-    rng = np.random.default_rng(seed)
-    scaled = _on_a_common_scale(X)
-    labels = np.eye(n_classes)[y]
     room = max(n_classes, min(n_features, n // 20))
-    by_label = np.concatenate([scaled * labels[:, [k]] for k in range(1, n_classes)], axis=1)
-    hidden = max(0, room - n_classes)
-    slope = rng.normal(size=(X.shape[1] + n_classes, hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
-    random = np.tanh(np.concatenate([scaled, labels], axis=1) @ slope + rng.normal(size=hidden) * 0.5)
-    basis = np.empty((n, 0))
-    for block in (labels, scaled, by_label, random):
-        if basis.shape[1] >= room:
-            break
-        rest = block - basis @ (basis.T @ block)
-        rest -= basis @ (basis.T @ rest)  # once more, for what rounding left
+    basis, used = np.empty((n, room)), 0
+    for block in _blocks(X, np.eye(n_classes)[y], max(0, room - n_classes), np.random.default_rng(seed)):
+        before, rest = basis[:, :used], np.empty(block.shape)
+        np.matmul(before, before.T @ block, out=rest)
+        np.subtract(block, rest, out=rest)
+        rest -= before @ (before.T @ rest)  # once more, for what rounding left
         values, vectors = np.linalg.eigh(rest.T @ rest)  # of a small matrix; the largest come last
-        order = np.flatnonzero(values > 1e-8 * n)[::-1][: room - basis.shape[1]]
-        basis = np.concatenate([basis, rest @ (vectors[:, order] / np.sqrt(values[order]))], axis=1)
+        order = np.flatnonzero(values > 1e-8 * n)[::-1][: room - used]
+        basis[:, used : used + len(order)] = rest @ (vectors[:, order] / np.sqrt(values[order]))
+        used += len(order)
+        if used == room:
+            break
+    basis = basis[:, :used]
     length = np.linalg.norm(basis, axis=1)
     bound = 2 * math.sqrt(basis.shape[1] / n)
     return basis, np.minimum(1.0, bound / np.maximum(length, 1e-12))
 
 
+def _blocks(X: Array, labels: Array, hidden: int, rng: np.random.Generator) -> Iterator[Array]:
+    """What the features are made of, from the plainest to the most involved; nobody makes what is not asked for."""
+    yield labels
+    scaled = _on_a_common_scale(X)
+    yield scaled
+    yield np.concatenate([scaled * labels[:, [k]] for k in range(1, labels.shape[1])], axis=1)
+    slope = rng.normal(size=(X.shape[1] + labels.shape[1], hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
+    yield np.tanh(np.concatenate([scaled, labels], axis=1) @ slope + rng.normal(size=hidden) * 0.5)
+
+
 def _on_a_common_scale(X: Array) -> Array:
     """Columns by quartiles (by standard deviation where those agree), cut: no row may hide what the others say."""
     low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
-    spread = np.where(high > low, (high - low) / 1.35, X.std(0))
-    return np.clip((X - middle) / np.where(spread > 0, spread, 1.0), -5.0, 5.0)
+    spread = (high - low) / 1.35
+    if not (high > low).all():
+        spread = np.where(high > low, spread, X.std(0))
+    scaled = X - middle
+    scaled /= np.where(spread > 0, spread, 1.0)
+    return np.clip(scaled, -5.0, 5.0, out=scaled)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def estimate_groups(
     features: Array,
     weights: Array,

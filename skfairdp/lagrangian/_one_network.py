@@ -1,6 +1,7 @@
 """The primal steps of one network, of any module: by automatic differentiation."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import numpy as np
@@ -78,6 +79,10 @@ class OneNetwork:
     def _n_steps(self) -> int:
         steps = max(self.training.steps(len(self.X)), self.training.dual_steps + 1)
         return steps if self.gradient is None else max(steps, self.gradient.n_steps)
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Where it is trained: with the threads that its libraries take."""
+        return nullcontext()
 
     # ------------------------------------------------------------------ dual
 

@@ -4,12 +4,15 @@ A step of a small network is a few matrix products of some microseconds; automat
 that walks over parameters, cost ten times that.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from skfairdp.fairness import FairnessConstraints
@@ -24,6 +27,8 @@ _CHUNK = 1024  # rows whose activations stay in a cache
 
 class PlainNetwork(OneNetwork):
     """As :class:`OneNetwork` for what :meth:`fits`: the same steps, up to the last digits of their sums."""
+
+    ROWS_OF_A_THREAD: ClassVar[int] = 16 * _CHUNK  # at a time
 
     @staticmethod
     def fits(module: nn.Module, X: Tensor, constraints: FairnessConstraints, optimizer: torch.optim.Optimizer) -> bool:
@@ -62,20 +67,47 @@ class PlainNetwork(OneNetwork):
         self.all_classes = np.ones((self.constraints.n_classes, 1), dtype=np.float32)
         self.all_rows = np.ones(min(self.training.batch_size, len(self.rows)), dtype=np.float32)
         self.pulls: Floats | None = None  # on the probability of each class, row by row
+        self.n_threads = 1
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Keep libraries from cutting products of some microseconds into threads, which wait for each other longer.
+
+        Threads of our own take thousands of rows each, where all rows are scored; as many as the libraries would.
+        """
+        self.n_threads = torch.get_num_threads()
+        with threadpool_limits(limits=1):
+            yield
 
     # ------------------------------------------------------------------ dual
 
     @np.errstate(all="ignore")  # torch says nothing of overflow either
     def scores(self) -> NDArray[np.float64]:
         """The scores h of all rows that multipliers follow."""
-        parts = (self.rows[start : start + _CHUNK] for start in range(0, len(self.rows), _CHUNK))
-        logits = np.concatenate([self._forward(part)[-1] for part in parts])
+        logits = self._logits()
         predicted = torch.from_numpy(logits.argmax(1))
         probabilities = torch.from_numpy(logits).double()
         if self.training.violations == "probabilities":
             probabilities = torch.softmax(probabilities, dim=1)
         h = followed_scores(self.constraints, probabilities, predicted, self.training.violations)
         return self._priced(np.nan_to_num(h.numpy()))
+
+    def _logits(self) -> Floats:
+        """Of all rows; the same bits by one thread and by several."""
+        found = np.empty((len(self.rows), self.constraints.n_classes), dtype=np.float32)
+
+        @np.errstate(all="ignore")  # which each thread has for itself
+        def of_rows(first: int) -> None:
+            for start in range(first, min(first + self.ROWS_OF_A_THREAD, len(found)), _CHUNK):
+                found[start : start + _CHUNK] = self._forward(self.rows[start : start + _CHUNK])[-1]
+
+        starts = range(0, len(found), self.ROWS_OF_A_THREAD)
+        if self.n_threads == 1 or len(starts) == 1:
+            list(map(of_rows, starts))
+        else:
+            with ThreadPoolExecutor(self.n_threads, initializer=_one_thread) as pool:
+                list(pool.map(of_rows, starts))
+        return found
 
     def pull(self, multipliers: NDArray[np.float64]) -> None:
         """Let primal steps follow these multipliers."""
@@ -127,6 +159,12 @@ class PlainNetwork(OneNetwork):
             np.matmul(self.all_rows, signal, out=of_bias)
             if k > 0:
                 signal = self.activations[k - 1][1](signal @ self.weights_of[k][0], entering[k])
+
+
+def _one_thread() -> None:
+    """torch asks once in each thread how many it may begin: that has to lie behind it."""
+    torch.get_num_threads()
+    threadpool_limits(limits=1, user_api="openmp")
 
 
 def _tanh(x: Floats) -> Floats:

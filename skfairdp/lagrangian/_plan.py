@@ -29,6 +29,7 @@ __all__ = ["PFLDPlan"]
 
 Array = NDArray[np.float64]
 _RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
+_ROWS = 65_536  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
 
@@ -288,8 +289,13 @@ def _exactly_summable(values: Array) -> Array:
     if largest == 0 or not math.isfinite(largest):
         return values
     step = math.ldexp(1.0, max(math.frexp(largest)[1] + math.ceil(math.log2(len(values) + 1)) - 52, -1074))
-    return np.rint(values / step) * step
+    rounded = values / step
+    np.rint(rounded, out=rounded)
+    rounded *= step
+    return rounded
 
 
 def _longest_row(values: Array) -> float:
-    return _UP * math.sqrt(float(np.square(values).sum(1).max(initial=0.0)))
+    parts = (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
+    longest = np.array([np.square(part).sum(1).max() for part in parts])
+    return _UP * math.sqrt(float(longest.max(initial=0.0)))

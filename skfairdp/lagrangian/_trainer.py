@@ -136,7 +136,8 @@ def train_lagrangian(
         learner = (PlainNetwork if by_hand else OneNetwork)(
             module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient, optimizer=optimizer
         )
-        _train(learner, ascent, learner.steps, training.dual_steps, verbose)
+        with learner.at_work():
+            _train(learner, ascent, learner.steps, training.dual_steps, verbose)
         learner.finish()
     # what a module may have put on itself while it saw the rows stays behind
     result = deepcopy(network.module)

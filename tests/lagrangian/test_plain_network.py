@@ -104,3 +104,25 @@ def test_only_what_it_can_do_is_done_by_hand():
     frozen[0].weight.requires_grad_(False)
     heard[0].register_forward_hook(lambda *given: None)
     assert not fits(frozen, torch.optim.Adam([frozen[2].weight])) and not fits(heard)
+
+
+def test_any_number_of_threads_scores_the_rows_alike_and_gives_the_libraries_theirs_back(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 3)), rng.integers(2, size=2000)
+    monkeypatch.setattr(PlainNetwork, "ROWS_OF_A_THREAD", 128)
+
+    def multipliers(n_threads):
+        before = torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        try:
+            net = mlp((5,), max_epochs=1)
+            model = PFLDClassifier(net=net, dual_steps=4, classes=[0, 1], groups=[False, True], random_state=0)
+            with recording_noise(0):
+                model.fit(X, y, sensitive_features=X[:, 0] > 0)
+            assert torch.get_num_threads() == n_threads
+        finally:
+            torch.set_num_threads(before)
+        return model.multipliers_, model.predict_proba(X)
+
+    for one, other in zip(multipliers(1), multipliers(3), strict=True):
+        np.testing.assert_array_equal(one, other)
