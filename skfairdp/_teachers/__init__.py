@@ -9,7 +9,7 @@ from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
 from skfairdp._teachers._partition import Parts, position_partition, run_tasks, vote_histogram
-from skfairdp._teachers._streamed import Learns, bytes_on_disk, streamed_counts, streamed_votes
+from skfairdp._teachers._streamed import Learns, bytes_on_disk, streamed_class_counts, streamed_counts, streamed_votes
 from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "rehearse_engine",
     "run_tasks",
     "seeded_clone",
+    "streamed_class_counts",
     "streamed_counts",
     "streamed_votes",
     "total_fit",

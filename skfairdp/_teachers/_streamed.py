@@ -14,7 +14,7 @@ from skfairdp._teachers._teachers import fit_teachers
 from skfairdp.schema import CompactRows, RawTable, Schema
 from skfairdp.utils import child_seeds
 
-__all__ = ["Learns", "bytes_on_disk", "streamed_counts", "streamed_votes"]
+__all__ = ["Learns", "bytes_on_disk", "streamed_class_counts", "streamed_counts", "streamed_votes"]
 
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
@@ -130,8 +130,44 @@ def streamed_counts(
     source.verbose = verbose
     total = source.by_part(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add)
     if total is None or int(total[-1]) != source.n_rows:
-        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+        raise _other_rows(owner)
     return total[:-1]
+
+
+def streamed_class_counts(source: RowSource, schema: Schema, owner: str) -> NDArray[np.int64]:
+    """Count the rows of each class of the schema, chunk by chunk; **private**.
+
+    Parameters
+    ----------
+    source : RowSource
+    schema : Schema
+    owner : str
+        Class name for error messages.
+
+    Returns
+    -------
+    ndarray of int of shape (n_classes,)
+    """
+    counts = source.map_reduce(_ClassesOfAChunk(schema, owner), operator.add)
+    if counts is None or int(counts.sum()) != source.n_rows:
+        raise _other_rows(owner)
+    return counts
+
+
+@dataclass(frozen=True)
+class _ClassesOfAChunk:
+    """What counts the classes of a chunk: public, and pickled for engines that run elsewhere."""
+
+    schema: Schema
+    owner: str
+
+    def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
+        raw = RawTable.read(self.schema, chunk.table, owner=self.owner, may_be_empty=True)
+        return np.bincount(raw.labels(), minlength=len(raw.classes))
+
+
+def _other_rows(owner: str) -> RuntimeError:
+    return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
 
 
 def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:

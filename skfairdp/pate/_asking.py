@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
@@ -15,6 +16,7 @@ from skfairdp._teachers import (
     bytes_on_disk,
     fit_teachers,
     position_partition,
+    streamed_class_counts,
     streamed_votes,
     vote_histogram,
 )
@@ -23,7 +25,7 @@ from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
 from skfairdp.pate._rehearsal import rehearse_teacher
-from skfairdp.pate._votes import NOTHING, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
+from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, NoisyVotes, compose, gdp_epsilon, gdp_mu
 
 __all__ = ["VOTINGS", "AsksForVotes", "PATEPlan", "Questions", "check_learners", "count_teachers", "usual_teacher"]
@@ -66,8 +68,7 @@ class PATEPlan:
     @property
     def event(self) -> DpEvent:
         """Tables, counts, look, sums and votes."""
-        beside = [part.event for part in (self.rows, self.counts, self.look, self.sums) if part is not None]
-        return compose(*beside, self.votes.event) if beside else self.votes.event
+        return _together(self.rows, self.counts, self.look, self.sums, self.votes)
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -115,7 +116,8 @@ class Questions:
     Parameters
     ----------
     public : PublicRows
-    asked : ndarray of int of shape (n_queries,)
+    queries : ndarray of int of shape (n_queries,)
+        Positions of the rows asked about, in the order of asking.
     sampled : SampledRows or None
         Where the rows come from the private table's own tables: what those know of the rows.
     told : ndarray of shape (n_public, n_classes) or None
@@ -127,11 +129,16 @@ class Questions:
     """
 
     public: PublicRows
-    asked: Any
+    queries: NDArray[np.int64]
     sampled: SampledRows | None = None
     told: Any = None
     trust: float = 0.0
     by_group: bool = False
+
+    @property
+    def groups(self) -> NDArray[np.int64] | None:
+        """Of the rows asked about, where there are any."""
+        return None if self.public.groups is None else self.public.groups[self.queries]
 
 
 class AsksForVotes:
@@ -143,36 +150,19 @@ class AsksForVotes:
         return False
 
     def _plan(self, data: TrainingData) -> PATEPlan:
-        """Decide tables and votes from public numbers; both together cost at most ``epsilon``."""
+        """Decide from public numbers what is released beside the votes, and the votes: together at most ``epsilon``."""
         owner: Any = self
-        voting, n_classes, rows = owner._parts()["voting"], len(data.classes), None
-        schema = getattr(owner, "schema", None)
+        voting, n_classes, own, counts = owner._parts()["voting"], len(data.classes), data.own_rows, None
         sums, share = plan_sums(owner, data, voting)
         n_teachers = count_teachers(self, len(data.X), n_classes, share)
         forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, share)
-        own, counts = data.own_rows, None
         if owner.n_teachers == "auto":
             usual = replace(forecast, n_teachers=None)
             counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
-        if own is not None:
-            rows = own.plan(
-                n_rows=len(data.X),
-                n_features=data.X.shape[1],
-                n_groups=1 if data.domain is None else len(data.domain),
-                n_classes=n_classes,
-                epsilon=owner.epsilon,
-                delta=owner.delta,
-                columns=None if schema is None else schema_columns(schema),
-            )
-            data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
-        most = voting.usual_queries if owner.max_queries is None else owner.max_queries
+        rows = None if own is None else self._plan_rows(data, own)
+        look = None if rows is None or counts is not None else self._plan_look(data, voting, forecast)
         n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
-        look = None
-        looks = isinstance(voting, SoftVoting) and counts is None and n_classes > 1 and not self._votes_by_group
-        if rows is not None and data.domain is not None and looks:
-            share = data.share_for_votes * share_of_look(forecast)
-            look = ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
-        beside = [part.event for part in (rows, counts, look, sums) if part is not None]
+        most = voting.usual_queries if owner.max_queries is None else owner.max_queries
         votes: VotePlan = voting.plan(
             epsilon=owner.epsilon,
             delta=owner.delta,
@@ -180,15 +170,50 @@ class AsksForVotes:
             n_teachers=n_teachers,
             n_classes=n_classes,
             noise=owner.noise,
-            beside=compose(*beside) if beside else NOTHING,
+            beside=_together(rows, counts, look, sums),
         )
         return PATEPlan(votes, rows, counts, look, sums, forecast)
+
+    def _plan_rows(self, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
+        """The tables of the private rows from which rows to ask about are sampled."""
+        owner: Any = self
+        schema = getattr(owner, "schema", None)
+        rows = own.plan(
+            n_rows=len(data.X),
+            n_features=data.X.shape[1],
+            n_groups=1 if data.domain is None else len(data.domain),
+            n_classes=len(data.classes),
+            epsilon=owner.epsilon,
+            delta=owner.delta,
+            columns=None if schema is None else schema_columns(schema),
+        )
+        data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
+        return rows
+
+    def _plan_look(self, data: TrainingData, voting: Any, forecast: VoteForecast) -> ParityLook | None:
+        """A look at how fair the built-in student is on private rows, where it is held to parity on sampled ones."""
+        owner: Any = self
+        n_classes = len(data.classes)
+        if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or self._votes_by_group:
+            return None
+        share = data.share_for_votes * share_of_look(forecast)
+        return ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
 
     def _ask(
         self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
     ) -> tuple[Questions, ReleasedVotes]:
-        """Release tables where there are no public rows, train teachers on private parts, release their votes."""
+        """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
         owner: Any = self
+        asked = self._questions(data, plan, noise, rng)
+        votes = self._count_votes(data, asked, plan.votes.n_teachers, rng)
+        of_classes = None if plan.counts is None else self._count_classes(data)
+        voting = owner._parts()["voting"]
+        released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
+        counts = None if plan.counts is None else plan.counts.release([of_classes], noise)[0]
+        return asked, replace(released, class_counts=counts, forecast=plan.forecast)
+
+    def _questions(self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator) -> Questions:
+        """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
         public, sampled, told, trust = data.public, None, None, plan.trust
         if plan.rows is not None:
             sampled = plan.rows.release(data.X, data.y, data.groups, noise, rng)
@@ -199,35 +224,44 @@ class AsksForVotes:
             told, variance = plan.sums.told(data.X, data.y, public.X, noise)
             trust = plan.trust_in(variance, *data.X.shape[::-1])
         queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-        teacher, n_teachers, n_classes = usual_teacher(owner.teacher), plan.votes.n_teachers, len(data.classes)
-        X, rows = data.X, public.X[queries]
-        if self._votes_by_group:
-            assert data.groups is not None and public.groups is not None
-            X, rows = (
-                with_groups(of, groups, public.n_groups)
-                for of, groups in ((X, data.groups), (rows, public.groups[queries]))
-            )
-        if data.source is None:
-            parts = position_partition(len(data.X), n_teachers, random_state=rng)
-            teachers = fit_teachers(
-                teacher, X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
-                n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
-            )  # fmt: skip
-            votes = vote_histogram(teachers.predict(rows), n_classes)
-        else:
-            votes = streamed_votes(
+        return Questions(public, queries, sampled, told, trust, self._votes_by_group)
+
+    def _count_votes(
+        self, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
+        owner: Any = self
+        teacher, n_classes = usual_teacher(owner.teacher), len(data.classes)
+        X, rows, n_groups = data.X, asked.public.X[asked.queries], asked.public.n_groups
+        if asked.by_group:
+            assert data.groups is not None and asked.groups is not None
+            X, rows = with_groups(X, data.groups, n_groups), with_groups(rows, asked.groups, n_groups)
+        if data.source is not None:
+            return streamed_votes(
                 teacher, data.source, rows, schema=owner.schema, owner=type(self).__name__,
                 n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
             )  # fmt: skip
-        groups, voting = None if public.groups is None else public.groups[queries], owner._parts()["voting"]
-        released = voting.release(votes, plan.votes, noise, gate=gate, groups=groups, verbose=owner.verbose)
-        of_classes = [np.bincount(data.y, minlength=n_classes)]
-        counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
-        asked = Questions(public, queries, sampled, told, trust, self._votes_by_group)
-        return asked, replace(released, class_counts=counts, forecast=plan.forecast)
+        parts = position_partition(len(data.X), n_teachers, random_state=rng)
+        teachers = fit_teachers(
+            teacher, X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
+            n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
+        )  # fmt: skip
+        return vote_histogram(teachers.predict(rows), n_classes)
+
+    def _count_classes(self, data: TrainingData) -> NDArray[np.int64]:
+        """How many private rows have each class. **Private**."""
+        if data.source is not None:
+            owner: Any = self
+            return streamed_class_counts(data.source, owner.schema, type(self).__name__)
+        return np.bincount(data.y, minlength=len(data.classes))
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
+
+
+def _together(*parts: Any) -> DpEvent:
+    """What several releases cost together; None stands for one that is not made."""
+    return compose(*(part.event for part in parts if part is not None))
 
 
 def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float]:

@@ -169,7 +169,7 @@ class Lessons:
     @classmethod
     def of(cls, asked: Questions, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> "Lessons":
         """Lessons with their denoiser, where shares were released."""
-        public, queries, told = asked.public, asked.asked, asked.told
+        public, queries, told = asked.public, asked.queries, asked.told
         lessons = cls(public, queries, votes, n_classes, by_group=asked.by_group)
         if votes.shares is None:
             return lessons

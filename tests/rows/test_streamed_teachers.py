@@ -206,6 +206,15 @@ def test_a_fit_in_chunks_is_planned_and_charged_as_one_in_memory():
     assert fair_pate().fit(chunked(table())).privacy_.event == in_memory.event
 
 
+def test_where_votes_say_little_the_classes_of_rows_in_chunks_are_counted_as_in_memory():
+    rows = table(300)
+    for X in (rows, chunked(rows)):
+        with recording_noise(0) as record:
+            model = fair_pate(epsilon=0.3, n_teachers="auto").fit(X)
+        assert model.privacy_.performed[-1].times == 1
+        np.testing.assert_array_equal(np.ravel(record.releases[-1].value), np.sum(rows["label"] == "yes"))
+
+
 def test_pate_learns_in_chunks_as_well():
     model = PATEClassifier(epsilon=40.0, schema=SCHEMA, public_data=PublicData(PUBLIC), random_state=0)
     assert model.fit(chunked(table())).score(table(), table()["label"]) > 0.6
