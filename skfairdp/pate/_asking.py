@@ -206,10 +206,10 @@ class AsksForVotes:
         owner: Any = self
         asked = self._questions(data, plan, noise, rng)
         votes = self._count_votes(data, asked, plan.votes.n_teachers, rng)
-        of_classes = None if plan.counts is None else self._count_classes(data)
+        of_classes = [] if plan.counts is None else [self._count_classes(data)]
         voting = owner._parts()["voting"]
         released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
-        counts = None if plan.counts is None else plan.counts.release([of_classes], noise)[0]
+        counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
         return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
     def _questions(self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator) -> Questions:
