@@ -137,11 +137,11 @@ class FairnessGate:
         size = self._sizes[z]
         if self.gamma is None or size < self.min_count:
             return np.ones(self.n_classes, dtype=bool)
-        gap, local, gamma = self._rule()
+        gap, local, gamma = self._rule
         if not local and self._far_from_gamma(size):
             return np.ones(self.n_classes, dtype=bool)
         excess = 0.0 if local else self.excess()
-        return np.array(_stream.admissible(gap, local, gamma, *self._state(), z, excess))
+        return np.array(_stream.admissible(gap, local, gamma, *self._state, z, excess))
 
     def record(self, z: int, k: int) -> None:
         """Count one answer of class ``k`` to group ``z``, admissible or not.
@@ -223,12 +223,12 @@ class FairnessGate:
             raise ImportError("engine='numba' of FairnessGate.run needs numba: pip install 'skfairdp[fast]'.")
         if compiled is None:
             mask = bytearray(len(z))
-            _stream.run(*self._rule(), self.min_count, *self._state(), z.tolist(), k.tolist(), mask)
+            _stream.run(*self._rule, self.min_count, *self._state, z.tolist(), k.tolist(), mask)
             decisions = np.frombuffer(mask, dtype=bool).copy()
         else:
             decisions = np.zeros(len(z), dtype=bool)
-            state = [np.array(part, dtype=np.int64) for part in self._state()]
-            compiled(*self._rule(), self.min_count, *state, z, k, decisions)
+            state = [np.array(part, dtype=np.int64) for part in self._state]
+            compiled(*self._rule, self.min_count, *state, z, k, decisions)
             self._counts, self._sizes, self._sums = (part.tolist() for part in state)
         self._excess = self._peak = None
         return decisions
@@ -251,6 +251,7 @@ class FairnessGate:
             counts=self.counts,
         )
 
+    @property
     def _rule(self) -> tuple[int, bool, float]:
         assert self.gamma is not None
         # Where the two gates agree (see the class docstring) the local one is run: it looks at one cell.
@@ -261,12 +262,13 @@ class FairnessGate:
         )
         return _GAP_CODES[self.disparity], local, self.gamma
 
+    @property
     def _state(self) -> tuple[list[int], list[int], list[int]]:
         return self._counts, self._sizes, self._sums
 
     def _look(self) -> None:
         assert self.gamma is not None
-        self._excess, self._peak = _stream.excess_and_peak(_GAP_CODES[self.disparity], self.gamma, *self._state())
+        self._excess, self._peak = _stream.excess_and_peak(_GAP_CODES[self.disparity], self.gamma, *self._state)
 
     def _far_from_gamma(self, size: int) -> bool:
         """Whether an answer to a group of ``size``, moving Γ by at most 1/(size + 1), keeps all below γ."""

@@ -240,11 +240,10 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
             sensitive_features_public=sensitive_features_public,
         )
         plan, n_classes = self._plan(data), len(data.classes)
-        rng = public_generator(self.random_state)
         gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
 
         with self._spend(plan, data.reads) as noise:
-            asked, released = self._ask(data, plan, noise, rng, gate)
+            asked, released = self._ask(data, plan, noise, public_generator(self.random_state), gate)
             lessons = Lessons.of(asked, released, n_classes, self.disparity)
             if plan.look is not None and data.groups is not None:
                 denoiser = plan.look.taken(lessons.denoiser, data.X, data.groups, asked.public, noise)

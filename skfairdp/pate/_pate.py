@@ -166,10 +166,9 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         """
         data = self._read(X, y, X_public=X_public)
         plan = self._plan(data)
-        rng = public_generator(self.random_state)
 
         with self._spend(plan, data.reads) as noise:
-            asked, released = self._ask(data, plan, noise, rng)
+            asked, released = self._ask(data, plan, noise, public_generator(self.random_state))
 
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
         self._lessons = Lessons.of(asked, released, len(data.classes))

@@ -170,6 +170,6 @@ def progress_bar(
         total=total,
         disable=verbose <= 0,
         leave=leave,
-        file=open_stream(sys.stderr),
+        file=open_stream(sys.stderr) if verbose > 0 else None,
         bar_format="{desc}: {bar} {n_fmt}/{total_fmt}{postfix}",
     )

@@ -215,11 +215,14 @@ PACKAGE = Path(skfairdp.__file__).parent
 #: Modules that read private rows, and what their other errors may quote: constructor parameters, and the shape that is
 #: public under the relation of the estimator.
 READING = {
-    "_inputs.py": (
-        r"owner|_name\(estimator\)|whose|LARGEST_PUBLIC|share|empty|len\(domain\)|n_rows|"
-        r"estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|(un)?named|"  # columns are public
-        r"name|type\(given\)\.__name__|way\.replace\('X', name\)"  # an argument, and what kind of object it is
+    "_inputs/_chunks.py": (
+        r"owner|name|type\(given\)\.__name__|way\.replace\('X', name\)"  # an argument, and what kind of object it is
     ),
+    "_inputs/_table.py": (
+        r"owner|whose|LARGEST_PUBLIC|estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|"
+        r"(un)?named"  # columns are public
+    ),
+    "_inputs/_training.py": r"owner|empty|len\(domain\)",
     "schema/_raw_table.py": (  # of the schema, and of public rows
         r"owner|self\.owner|name|type\(schema\)\.__name__|', '\.join\(map\(repr, twice\)\)|len\(wrong\)|"
         r"wrong\[:5\]|label|"

@@ -1,0 +1,34 @@
+"""The arguments of ``fit``, read and checked: private rows, public rows, domains, and the list of what is public.
+
+An estimator is asked here for its constructor parameters (``schema``, or ``classes``, ``groups`` and
+``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
+"""
+
+from skfairdp._inputs._chunks import read_public_rows_of, read_source, refuse_chunks
+from skfairdp._inputs._data import PublicRows, TrainingData
+from skfairdp._inputs._table import (
+    check_public_columns,
+    read_classes,
+    read_features,
+    read_labels,
+    read_private_groups,
+    read_unprotected,
+)
+from skfairdp._inputs._training import public_arguments, read_any_training, read_training
+
+__all__ = [
+    "PublicRows",
+    "TrainingData",
+    "check_public_columns",
+    "public_arguments",
+    "read_any_training",
+    "read_classes",
+    "read_features",
+    "read_labels",
+    "read_private_groups",
+    "read_public_rows_of",
+    "read_source",
+    "read_training",
+    "read_unprotected",
+    "refuse_chunks",
+]

@@ -1,0 +1,112 @@
+"""Rows that do not lie in memory: where they are refused, and where a fit comes back to single rows of them."""
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from skfairdp._inputs._data import TrainingData
+from skfairdp._inputs._table import refuse_large
+from skfairdp._rows import RowSource, gathered
+from skfairdp.schema import chosen_public_rows, kept_rows, schema_of
+
+__all__ = ["check_source", "read_public_rows_of", "read_source", "refuse_chunks"]
+
+
+def refuse_chunks(owner: str, **arguments: Any) -> None:
+    """Refuse rows that do not lie in memory where they are all needed there, and say what to pass instead.
+
+    Parameters
+    ----------
+    owner : str
+    **arguments : object
+        Arguments of ``fit``, by name.
+
+    Raises
+    ------
+    ValueError
+        One of them is a file, a query, a table of a cluster or a function.
+    """
+    for name, given in arguments.items():
+        way = gathered(given)
+        if way is not None:
+            raise ValueError(
+                f"{owner} needs its rows in memory, and {name} is an object of type {type(given).__name__}, which is "
+                f"read in chunks. Pass {way.replace('X', name)}. PATEClassifier, FairPATEClassifier, "
+                "SFPATEClassifier, FairDPSGDClassifier and PFGuardGenerator read chunks."
+            )
+
+
+def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
+    """Read the rows of a source once, in their order, for fits that come back to single rows.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    data : TrainingData
+        As :func:`read_any_training` returns it.
+
+    Returns
+    -------
+    TrainingData
+        Whose X is a matrix of which only the rows are made that are asked for; y and groups are arrays.
+    """
+    if data.source is None:
+        return data
+    schema: Any = schema_of(estimator)
+    data.source.verbose = getattr(estimator, "verbose", 0)
+    X: Any
+    X, y, groups = kept_rows(
+        data.source, schema, owner=type(estimator).__name__, n_features=data.X.shape[1], groups=data.groups is not None
+    )
+    return replace(data, X=X, y=y, groups=groups)
+
+
+def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int) -> TrainingData:
+    """Check all rows of a source of which everything but the groups is public, and keep some of them in memory.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    data : TrainingData
+        As :func:`read_any_training` returns it.
+    most : int
+        How many rows to keep, where there are as many: those whose keys have the smallest hashes.
+
+    Returns
+    -------
+    TrainingData
+        With features and labels of the rows that were kept.
+    """
+    if data.source is None:
+        return data
+    schema: Any = schema_of(estimator)
+    data.source.verbose = getattr(estimator, "verbose", 0)
+    owner = type(estimator).__name__
+    kept = chosen_public_rows(data.source, schema, owner=owner, most=most)
+    refuse_large(kept.features, f"X of {owner} holds")
+    data.reads.note("rows kept in memory", "computed", kept.n_rows, "chosen by the hashes of their keys")
+    return replace(data, X=kept.features, y=kept.labels())
+
+
+def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, by_key: bool) -> None:
+    """Refuse rows out of memory where they cannot be read, before one is."""
+    owner = type(estimator).__name__
+    if schema_of(estimator) is None:
+        raise ValueError(
+            f"{owner} reads rows in chunks only with a 'schema', which says what their values are. Set it."
+        )
+    if y is not None or groups is not None:
+        raise ValueError(
+            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
+            "(label, groups), and leave them out."
+        )
+    if getattr(estimator, "memory", None) is not None:
+        raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
+    if by_key and source.key is None and not source.knows_places:
+        raise ValueError(
+            f"{owner} needs public ids of rows that have no place, such as Spark's. Name their column: "
+            "KeyedRows(X, key=...)."
+        )
+    if not source.n_rows:
+        raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")

@@ -1,0 +1,388 @@
+"""One table: its features as numbers, its labels and groups as codes, and a note of what of them is public."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from skfairdp._inputs._data import Table
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import PublicReads
+from skfairdp.schema import SAID_BY_SCHEMA, RawTable, schema_of
+from skfairdp.utils import (
+    as_dense,
+    as_groups,
+    as_labels,
+    check_same_index,
+    column_names,
+    encode_labels,
+    given_domain,
+    group_domain,
+    private_error,
+    refuse_group_among_features,
+    split_sensitive_columns,
+    warn_caller,
+    without_values,
+)
+
+__all__ = [
+    "check_public_columns",
+    "check_public_table",
+    "groups_twice",
+    "parameter_of",
+    "read_classes",
+    "read_columns",
+    "read_features",
+    "read_groups_like",
+    "read_labels",
+    "read_private_groups",
+    "read_table",
+    "read_unprotected",
+    "refuse_large",
+]
+
+#: Squares of larger numbers are not finite.
+LARGEST_PUBLIC = 1e100
+
+# ---- X and y -------------------------------------------------------------------------------------------------
+
+
+def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool) -> Table:
+    """Read the X of a fit, and begin the list of public facts with its shape.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets ``n_features_in_`` and, where there are names, ``feature_names_in_``.
+    X : array-like of shape (n_rows, n_columns)
+    reads : PublicReads
+    with_groups : bool
+        Whether to read the columns that ``sensitive_columns`` names. Otherwise they may hold anything.
+
+    Returns
+    -------
+    Table
+    """
+    table = read_columns(estimator, X, reset=True, with_groups=with_groups)
+    names = getattr(estimator, "feature_names_in_", None)
+    shape = getattr(estimator, "n_features_in_", None) if names is None else names
+    if table.raw is None:
+        reads.note("columns of X", "read", shape, "their number and names are public")
+    else:
+        reads.note("columns of X", "given", shape, "by the schema, with all values that they may hold")
+    reads.note_number_of_rows(len(table.X))
+    return table
+
+
+def read_unprotected(
+    estimator: BaseEstimator, X: Any, y: Any, sensitive_features: Any = None
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int64]]:
+    """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside one.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets ``n_features_in_`` and, where there are names, ``feature_names_in_``.
+    X : array-like of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+    sensitive_features : array-like of shape (n_rows,), default=None
+        Only compared with the others.
+
+    Returns
+    -------
+    features : ndarray of shape (n_rows, n_features)
+    classes : ndarray of shape (n_classes,), sorted
+    codes : ndarray of int of shape (n_rows,)
+    """
+    owner = type(estimator).__name__
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    features = read_columns(estimator, X, reset=True, with_groups=False).X
+    classes, codes = np.unique(as_labels(y, len(features), owner=owner), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{owner} can't train when only one class is present in y. Give rows of two classes or more.")
+    return features, classes, codes
+
+
+def check_public_table(table: Table, X: Any, y: Any, sensitive_features: Any, owner: str) -> None:
+    refuse_large(table.X, f"X of {owner} holds")
+    if table.raw is None:
+        refuse_group_among_features(X, sensitive_features, owner=owner)
+    else:
+        table.raw.check("X", label=y is None)
+
+
+def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
+    """Read the X of a prediction, which has the columns of the fit's.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X : array-like of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        Without the sensitive columns.
+    """
+    return read_columns(estimator, X, reset=False, with_groups=False).X
+
+
+def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: bool, name: str = "X") -> Table:
+    """Read a table of rows as numbers; with a schema by it alone. ``reset`` sets what is known of the columns of X."""
+    if getattr(estimator, "schema", None) is not None:
+        return _raw_table(estimator, X, reset=reset, with_groups=with_groups, name=name)
+    columns, owner = parameter_of(estimator, "sensitive_columns"), type(estimator).__name__
+    X = as_dense(X, owner=owner, name=name)
+    features, groups, problem = X, None, None
+    if columns is not None:
+        features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
+    try:
+        if columns is None and name == "X":
+            features = validate_data(estimator, X, reset=reset, dtype=np.float64)
+        else:
+            features = check_array(features, dtype=np.float64, estimator=estimator, input_name=name)
+            if name == "X":
+                validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+        problem = without_values(error, owner=owner, name=name)
+    if problem is not None:
+        raise problem
+    return Table(features, groups)
+
+
+def check_public_columns(estimator: BaseEstimator, X_public: Any) -> None:
+    """Refuse public rows in other columns than those of X, which has been read.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Has the number and the names of the columns of X.
+    X_public : array-like
+    """
+    owner, names, given = (
+        type(estimator).__name__,
+        getattr(estimator, "feature_names_in_", None),
+        column_names(X_public),
+    )
+    shape: tuple[int, ...] = tuple(getattr(X_public, "shape", ()))
+    if len(shape) == 2 and shape[0] == 0:
+        raise ValueError(f"X_public of {owner} has no rows. Give some, unlabelled ones will do.")
+    if len(shape) == 2 and shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X_public of {owner} must have the {estimator.n_features_in_} columns of X, in the same order. Got "
+            f"{shape[1]} columns instead."
+        )
+    if names is None or given is None:
+        if (names is None) != (given is None) and all(isinstance(name, str) for name in given or []):
+            unnamed, named = ("X", "X_public") if names is None else ("X_public", "X")
+            warn_caller(f"{unnamed} of {owner} has no names of columns, {named} has: they are matched by position.")
+        return
+    if given != names.tolist():
+        raise ValueError(
+            f"X_public of {owner} must have the columns of X, in the same order: {_few(names.tolist())}. Got "
+            f"{_few(given)} instead. Pass X_public[X.columns]."
+        )
+
+
+def _few(names: list[Any]) -> str:
+    return f"[{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}]"
+
+
+def _raw_table(estimator: Any, X: Any, *, reset: bool, with_groups: bool, name: str) -> Table:
+    """A DataFrame read by a schema, which says what its features are."""
+    schema: Any = schema_of(estimator)
+    raw = RawTable.read(schema, X, owner=type(estimator).__name__, name=name)
+    if reset:
+        estimator.n_features_in_ = len(schema.features)
+        estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
+    groups = raw.domain[raw.groups()] if with_groups and raw.has_groups else None
+    return Table(raw.features, groups, raw)
+
+
+def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> NDArray[Any]:
+    """Read one label per row, to compare predictions with.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Given ``classes`` settle what is a label; without them the kind of y is read along with its classes.
+    y : array-like of shape (n_rows,)
+    n_rows : int
+    X : DataFrame, default=None
+        Holds the labels where y is None and a schema reads them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        With a schema: objects, None for a label that it does not list.
+    """
+    if getattr(estimator, "schema", None) is not None:
+        schema: Any = schema_of(estimator)
+        return RawTable.read(schema, X, owner=type(estimator).__name__).known_labels(y)
+    return as_labels(y, n_rows, owner=type(estimator).__name__, check_kind=parameter_of(estimator, "classes") is None)
+
+
+def read_classes(
+    estimator: BaseEstimator,
+    y: Any,
+    n_rows: int,
+    reads: PublicReads,
+    *,
+    public: bool = False,
+    raw: RawTable | None = None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Read the labels and what classes there are.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``classes`` are the domain. None reads them from y, with a PrivacyLeakWarning where y is private.
+    y : array-like of shape (n_rows,)
+    n_rows : int
+    reads : PublicReads
+    public : bool, default=False
+        Whether labels are public.
+    raw : RawTable or None, default=None
+        X with a schema, which names the classes; it may hold the labels.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,), sorted
+    codes : ndarray of int of shape (n_rows,)
+    """
+    if raw is not None:
+        classes, codes = raw.classes, raw.labels(y, public=public)
+        reads.note("classes", "given", classes)
+        return classes, codes
+    owner, given = type(estimator).__name__, parameter_of(estimator, "classes")
+    labels = as_labels(y, n_rows, owner=owner, check_kind=given is None)
+    if given is not None:
+        classes = _declared_classes(given, owner)
+        reads.note("classes", "given", classes)
+        return classes, encode_labels(labels, classes, owner=owner, name="y", parameter="classes")
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise private_error("one class", owner=owner)
+    if public:
+        reads.note("classes", "read", classes, "from y, which is public here")
+    else:
+        warn_caller(
+            f"{owner} read its classes from the private y, which reveals them outside the guarantee. "
+            "Give them with the 'classes' parameter.",
+            PrivacyLeakWarning,
+        )
+        reads.note("classes", "read", classes, "from the private y, outside the guarantee")
+    return classes, codes.astype(np.int64)
+
+
+def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
+    labels = given_domain(given, owner=owner, parameter="classes").tolist()
+    try:
+        classes: NDArray[Any] = np.asarray(sorted(labels))  # scikit-learn keeps classes_ sorted
+    except TypeError:
+        classes = np.empty((0, 0))
+    if classes.ndim != 1:
+        raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
+    return classes
+
+
+# ---- groups --------------------------------------------------------------------------------------------------
+
+
+def read_private_groups(
+    estimator: BaseEstimator,
+    groups_in_X: Any,
+    sensitive_features: Any,
+    n_rows: int,
+    reads: PublicReads,
+    *,
+    raw: RawTable | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Read the group of every private row.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``groups`` are the domain. None reads them from the rows, with a PrivacyLeakWarning.
+    groups_in_X : ndarray of shape (n_rows,) or None
+        From the columns of X that ``sensitive_columns`` names.
+    sensitive_features : array-like of shape (n_rows,), DataFrame or None
+    n_rows : int
+    reads : PublicReads
+    raw : RawTable or None, default=None
+        X with a schema, which names the groups; it may hold them.
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n_rows,)
+    domain : ndarray of shape (n_groups,)
+    """
+    if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
+        schema: Any = schema_of(estimator)
+        raw = RawTable(schema, type(estimator).__name__, None, {}, n_rows)
+    if raw is not None:
+        reads.note("names of the groups", "given", raw.domain)
+        return raw.groups(sensitive_features), raw.domain
+    owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
+    if groups_in_X is not None and sensitive_features is not None:
+        raise groups_twice(owner)
+    groups = groups_in_X if sensitive_features is None else as_groups(sensitive_features, n_rows, owner=owner)
+    if groups is None:
+        raise ValueError(
+            f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
+            "of X that hold them with 'sensitive_columns'."
+        )
+    if given is not None:
+        domain = given_domain(given, owner=owner, parameter="groups")
+        reads.note("names of the groups", "given", domain)
+    else:
+        domain = group_domain(groups)
+        if len(domain) < 2:
+            raise private_error("one group", owner=owner)
+        warn_caller(
+            f"{owner} read its groups from the private rows, which reveals them outside the guarantee. Give them "
+            "with the 'groups' parameter.",
+            PrivacyLeakWarning,
+        )
+        reads.note("names of the groups", "read", domain, "from the private rows, outside the guarantee")
+    return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
+
+
+def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> NDArray[np.int64]:
+    """Codes of the private groups, where the public rows say what groups there are."""
+    owner = type(estimator).__name__
+    if table.raw is not None:
+        return table.raw.groups(sensitive_features)
+    groups = table.groups
+    if sensitive_features is not None:
+        groups = as_groups(sensitive_features, len(table.X), owner=owner)
+    if groups is None:
+        raise ValueError(
+            f"{owner} needs the groups of the private rows here: pass sensitive_features to fit, or name the columns "
+            "of X that hold them with 'sensitive_columns'."
+        )
+    return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+
+
+def groups_twice(owner: str) -> ValueError:
+    return ValueError(
+        f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
+    )
+
+
+# ---- what an estimator and its rows may hold -----------------------------------------------------------------
+
+
+def refuse_large(public: NDArray[np.float64], whose: str) -> None:
+    if np.abs(public).max() > LARGEST_PUBLIC:
+        raise ValueError(f"{whose} numbers beyond {LARGEST_PUBLIC:g}, whose squares overflow. Scale the features.")
+
+
+def parameter_of(estimator: BaseEstimator, name: str) -> Any:
+    """What a constructor parameter says, or a schema in its place; None where neither does."""
+    if name not in SAID_BY_SCHEMA or getattr(estimator, "schema", None) is None:
+        return getattr(estimator, name, None)
+    schema: Any = schema_of(estimator)
+    return {"classes": schema.classes, "groups": schema.group_values}.get(name)

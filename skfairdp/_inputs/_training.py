@@ -1,0 +1,285 @@
+"""All that a fit learns from, read by one call: private rows, their labels and groups, and public rows beside them."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from skfairdp._inputs._chunks import check_source, refuse_chunks
+from skfairdp._inputs._data import PublicRows, TrainingData
+from skfairdp._inputs._table import (
+    check_public_columns,
+    check_public_table,
+    groups_twice,
+    parameter_of,
+    read_classes,
+    read_columns,
+    read_groups_like,
+    read_private_groups,
+    read_table,
+    refuse_large,
+)
+from skfairdp._rows import KeyedRows, opened
+from skfairdp._tables import SyntheticRows
+from skfairdp.privacy import Protects, PublicReads
+from skfairdp.schema import RawTable
+from skfairdp.utils import (
+    PublicData,
+    as_groups,
+    check_same_index,
+    encode_labels,
+    given_domain,
+    group_domain,
+    refuse_private_as_public,
+)
+
+__all__ = ["public_arguments", "read_any_training", "read_training"]
+
+#: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of both; of
+#: none.
+Groups = Literal["private", "public", "public, if given", "both", "none"]
+#: Whether there are public rows, and where they come from.
+PublicRowsFrom = Literal["given", "given or own", "optional", "none"]
+
+
+def read_training(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    X_public: Any = None,
+    sensitive_features_public: Any = None,
+    groups: Groups = "none",
+    public_rows: PublicRowsFrom = "none",
+    protects: Protects = Protects.RECORD,
+) -> TrainingData:
+    """Read everything a fit needs, or say what is wrong with it.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its parameters name the domains, the sensitive columns and where public rows come from.
+    X, y, sensitive_features, X_public, sensitive_features_public
+        The arguments of ``fit``.
+    groups : {"private", "public", "public, if given", "both", "none"}, default="none"
+        Whose groups are read.
+    public_rows : {"given", "given or own", "optional", "none"}, default="none"
+        Whether there are public rows: given ones, or where none are given rows that the private table pays for.
+    protects : Protects, default=Protects.RECORD
+        Features and labels are public where only the sensitive attribute is protected.
+
+    Returns
+    -------
+    TrainingData
+
+    Raises
+    ------
+    ValueError
+        On unusable input. No message holds a private value or count.
+    """
+    reads, owner = PublicReads(), type(estimator).__name__
+    if not isinstance(X, np.ndarray | pd.DataFrame):
+        refuse_chunks(owner, X=X)
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
+    none_given = X_public is None or isinstance(X_public, SyntheticRows)
+    own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
+    if own is not None:
+        X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
+    check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
+    refuse_private_as_public(X, X_public, owner=owner)
+    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"))
+    if only_groups := protects == Protects.SENSITIVE_ATTRIBUTE:
+        check_public_table(table, X, y, sensitive_features, owner)
+    classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
+    if groups == "private":
+        read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
+        return TrainingData(table.X, codes, classes, *read, None, reads, own)
+    if X_public is None or public_rows == "none":
+        return TrainingData(table.X, codes, classes, None, None, None, reads, own)
+    needed, groups_given = groups in ("public", "both"), not (sensitive_features is sensitive_features_public is None)
+    if groups_given and parameter_of(estimator, "sensitive_columns") is not None:
+        raise groups_twice(owner)
+    features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=needed)
+    refuse_large(features, f"The public rows of {owner} hold")
+    public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=needed)
+    private = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
+    return TrainingData(table.X, codes, classes, private, public.domain, public, reads)
+
+
+def read_any_training(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    by_key: bool = True,
+    checks_public: bool = False,
+    **arguments: Any,
+) -> TrainingData:
+    """Read everything a fit needs, where private rows may be such as do not fit into memory.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X, y, sensitive_features
+        The arguments of ``fit``. X may be what :func:`skfairdp._rows.opened` opens; the others are then columns of it.
+    by_key : bool, default=True
+        Whether rows are dealt to teachers by their keys, who are asked about public rows; else rows are read in their
+        order.
+    checks_public : bool, default=False
+        Whether the caller checks features that are public, chunk by chunk: see :func:`read_public_rows_of`.
+    **arguments
+        Of :func:`read_training`.
+
+    Returns
+    -------
+    TrainingData
+        With a ``source``, and blank X, y and groups of its shape, where X does not lie in memory.
+    """
+    owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
+    if source is None:
+        return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
+    check_source(estimator, source, y, sensitive_features, by_key)
+    if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE and not checks_public:
+        raise ValueError(
+            f"{owner} reads X in chunks only where whole records are protected: features that are public "
+            "are checked in memory. Pass the rows as a DataFrame."
+        )
+    if isinstance(X, KeyedRows) and opened(X.rows) is None:  # a DataFrame
+        X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
+        refuse_private_as_public(X.rows, X_public, owner=owner)
+    # One row in the columns of the source, from which all that is public follows as from any other.
+    made_up = pd.DataFrame({name: [None] for name in source.columns})
+    data = read_training(estimator, made_up, None, **(arguments | {"protects": Protects.RECORD}))
+    if data.public is None and by_key and not checks_public:
+        raise ValueError(
+            f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
+        )
+    data.reads.note_number_of_rows(source.n_rows)
+    if by_key:
+        key = "their file and row number" if source.key is None else f"column {source.key!r}"
+        data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
+    shape = source.n_rows, data.X.shape[1]
+    blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])
+    return replace(data, X=blank[0], y=blank[1], groups=None if data.groups is None else blank[1], source=source)
+
+
+# ---- public rows ---------------------------------------------------------------------------------------------
+
+
+def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tuple[Any, Any]:
+    """Public features and groups, as ``fit`` or the constructor got them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``public_data`` is taken where ``fit`` got none.
+    X_public : array-like, PublicData or None
+    groups : array-like or None
+
+    Returns
+    -------
+    X_public, groups
+        Out of their PublicData.
+    """
+    owner, kept = type(estimator).__name__, parameter_of(estimator, "public_data")
+    if kept is not None:
+        if X_public is not None or groups is not None:
+            raise ValueError(
+                f"{owner} got public rows twice: by its 'public_data' parameter and as an argument of fit. Leave one "
+                "of them out."
+            )
+        X_public = kept
+    if not isinstance(X_public, PublicData):
+        return X_public, groups
+    if groups is not None and X_public.sensitive_features is not None:
+        raise ValueError(
+            f"{owner} got public groups twice: inside X_public (PublicData) and as sensitive_features_public."
+        )
+    return X_public.X, X_public.sensitive_features if groups is None else groups
+
+
+def _own_rows(
+    estimator: BaseEstimator, given: SyntheticRows | None, groups: Any, public_rows: PublicRowsFrom
+) -> SyntheticRows | None:
+    """What makes rows from the private table, where there are no public ones and an estimator asks about rows."""
+    owner = type(estimator).__name__
+    if given is None and public_rows == "given":
+        raise ValueError(f"{owner} needs public rows: pass X_public to fit, or set 'public_data'.")
+    own = SyntheticRows() if given is None and public_rows == "given or own" else given
+    if own is None:
+        return None
+    if groups is not None:
+        raise ValueError(f"{owner} got sensitive_features_public without X_public.")
+    own.check()
+    return own
+
+
+def _groups_of_own_rows(estimator: BaseEstimator, groups: Groups, sensitive_features: Any) -> Groups:
+    """Where rows come from the private table, so do their groups."""
+    known = sensitive_features is not None or parameter_of(estimator, "sensitive_columns") is not None
+    return "private" if groups in ("public", "both") or (groups == "public, if given" and known) else "none"
+
+
+def _given_rows(
+    estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, *, needed: bool
+) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+    owner = type(estimator).__name__
+    if getattr(estimator, "schema", None) is None:
+        check_public_columns(estimator, X_public)
+    table = read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")
+    public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
+    if table.raw is not None:
+        groups = _raw_public_groups(table.raw, sensitive_features_public, groups)
+    elif sensitive_features_public is not None:
+        groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
+    if needed and groups is None:
+        raise ValueError(
+            f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
+            "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
+        )
+    reads.note("public rows", "given", len(public), f"{'without' if groups is None else 'with'} their groups")
+    return public, groups
+
+
+def _raw_public_groups(raw: RawTable, given: Any, groups: NDArray[np.object_] | None) -> NDArray[np.object_] | None:
+    """Groups of public rows that a schema reads, after a check that it foresees them."""
+    own = given is None and groups is not None
+    raw.check("X_public", groups=own)
+    if given is None:
+        return groups
+    domain = raw.domain
+    return domain[raw.groups(given, public=True, name="sensitive_features_public")]
+
+
+def _public_rows(
+    estimator: BaseEstimator, X: NDArray[np.float64], groups: Any, reads: PublicReads, *, needed: bool
+) -> PublicRows:
+    """Public rows with their groups as codes; every group of the domain has a row."""
+    if groups is None:
+        return PublicRows(X)
+    owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
+    if given is None:
+        domain = group_domain(groups)
+        if len(domain) < 2 and needed:
+            raise ValueError(
+                f"{owner} found only one group in the public rows, so every fairness statement "
+                "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."
+            )
+        reads.note("names of the groups", "read", domain, "from the public rows")
+    else:
+        domain = given_domain(given, owner=owner, parameter="groups")
+        reads.note("names of the groups", "given", domain)
+    codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")
+    empty = len(domain) - len(np.unique(codes))
+    if empty:
+        raise ValueError(
+            f"{empty} of the {len(domain)} groups of {owner} have no public row, so nothing can be said about "
+            "them. Add public rows of every group, or leave those groups out of 'groups'."
+        )
+    return PublicRows(X, codes, domain)
