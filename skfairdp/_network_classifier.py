@@ -1,4 +1,4 @@
-"""Predictions of a fitted network, and the nets that ``net="mlp"`` and ``net="cnn"`` stand for."""
+"""Predictions of a fitted network, and the nets that ``net="mlp"``, ``"cnn"`` and ``"resnet"`` stand for."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features
 from skfairdp._typing import ArrayLike
 
-__all__ = ["NetworkPredictions", "cnn", "mlp"]
+__all__ = ["NetworkPredictions", "cnn", "mlp", "resnet"]
 
 
 @shared_docs
@@ -92,6 +92,7 @@ def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (
     See Also
     --------
     mlp : A perceptron.
+    resnet : A small residual network.
 
     Examples
     --------
@@ -103,3 +104,34 @@ def cnn(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (
     from skfairdp._networks import CNN, unset_net
 
     return unset_net(CNN, module__image_shape=image_shape, module__channels=channels, **settings)
+
+
+@shared_docs
+def resnet(image_shape: Sequence[int] | None = None, *, channels: Sequence[int] = (16, 32), **settings: Any) -> Any:
+    """Return the network that ``net="resnet"`` stands for, with other sizes or settings.
+
+    Residual blocks with group normalisation and tanh units, for images that are the rows of X, flat. Whatever is not
+    given here is chosen by the estimator that gets it.
+
+    Parameters
+    ----------
+    image_shape : tuple of three int, default=None
+        Channels, height and width of the images. None is for square images of one or three channels.
+    channels : tuple of int, default=(16, 32)
+        Output channels of each block. Every block but the first halves height and width.
+    {settings_of_net}
+
+    See Also
+    --------
+    cnn : A small convolutional network, several times as fast.
+
+    Examples
+    --------
+    >>> from skfairdp.gradient import FairDPSGDClassifier, resnet
+    >>> model = FairDPSGDClassifier(net=resnet((3, 32, 32), channels=(16, 32, 64)))
+    >>> model.get_params()["net__module__channels"]
+    (16, 32, 64)
+    """
+    from skfairdp._networks import ResNet, unset_net
+
+    return unset_net(ResNet, module__image_shape=image_shape, module__channels=channels, **settings)

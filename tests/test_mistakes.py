@@ -583,8 +583,8 @@ SETTINGS = [
     ),
     mistake(
         "a net that does not exist",
-        lambda ledger: sgd(ledger, net="resnet", lam=0.0).fit(R.X, R.y),
-        "'net' parameter of FairDPSGDClassifier", "'cnn'", "Got 'resnet'",
+        lambda ledger: sgd(ledger, net="vgg", lam=0.0).fit(R.X, R.y),
+        "'net' parameter of FairDPSGDClassifier", "'cnn'", "Got 'vgg'",
     ),
     mistake(
         "an unknown way to vote",

@@ -52,6 +52,7 @@ from skfairdp._networks._parity import (
     group_contrasts,
     rows_read_by,
 )
+from skfairdp._networks._resnet import ResNet
 from skfairdp._networks._row_isolation import check_network
 from skfairdp._networks._shorthands import CNN, MLP, build_mlp
 from skfairdp._networks._stacked import (
@@ -91,6 +92,7 @@ __all__ = [
     "Network",
     "ParityPenalty",
     "PrivateRows",
+    "ResNet",
     "ScaledMLP",
     "StackedDiscriminators",
     "StackedMLP",

@@ -19,6 +19,7 @@ from skorch import NeuralNetClassifier
 from torch import Tensor, nn
 
 from skfairdp._networks._generator import own_generator
+from skfairdp._networks._resnet import ResNet
 from skfairdp._networks._shorthands import CNN, MLP, widths
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
@@ -35,7 +36,7 @@ __all__ = [
     "unset_net",
 ]
 
-_SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN}
+_SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN, "resnet": ResNet}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
 _NEVER_RUN = ("callbacks", "train_split", "iterator_train", "dataset", "warm_start", "compile")
 
@@ -174,7 +175,7 @@ def as_net(
 
     Parameters
     ----------
-    net : {"mlp", "cnn"}, torch.nn.Module, its class, or skorch.NeuralNetClassifier
+    net : {"mlp", "cnn", "resnet"}, torch.nn.Module, its class, or skorch.NeuralNetClassifier
         Only what a net is configured with is read; it is neither changed nor trained. A net keeps its own ``lr``,
         ``batch_size``, ``max_epochs`` and ``optimizer``, unless they are None.
     owner : str
@@ -216,8 +217,8 @@ def as_net(
         module = _SHORTHANDS.get(net, net) if isinstance(net, str) else net
     if isinstance(module, str) or not callable(module):
         raise ValueError(
-            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', a torch.nn.Module (class or instance) or a "
-            f"skorch.NeuralNetClassifier. Got {_described(net)} instead."
+            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', 'resnet', a torch.nn.Module (class or "
+            f"instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
         )
     numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
     _check_numbers(numbers, owner)

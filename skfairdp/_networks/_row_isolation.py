@@ -50,7 +50,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
     """
     if not isinstance(module, nn.Module):
         raise ValueError(
-            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', a torch.nn.Module or a skorch net. "
+            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', 'resnet', a torch.nn.Module or a skorch net. "
             f"Got an object of type {type(module).__name__} instead."
         )
     check_rows_stay_apart(module)

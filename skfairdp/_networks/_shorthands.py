@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["CNN", "MLP", "build_mlp"]
+__all__ = ["CNN", "MLP", "build_mlp", "draw_weights", "image_sizes", "listed_channels", "widths"]
 
 
 class MLP(nn.Sequential):
@@ -99,11 +99,9 @@ class CNN(nn.Sequential):
         image_shape: Sequence[int] | None = None,
         channels: Sequence[int] = (16, 32),
     ) -> None:
-        depth, height, width = _square_images(n_features) if image_shape is None else _checked(image_shape, n_features)
-        if not _positive(channels) or len(channels) == 0:
-            raise ValueError(f"'channels' must list positive integers, one per block. Got {channels!r} instead.")
+        depth, height, width = image_sizes(image_shape, n_features)
         layers: list[nn.Module] = [nn.Unflatten(1, (depth, height, width))]
-        for before, after in pairwise([depth, *(int(n) for n in channels)]):
+        for before, after in pairwise([depth, *listed_channels(channels)]):
             layers += [nn.utils.skip_init(nn.Conv2d, before, after, 3, stride=2, padding=1), nn.Tanh()]
             height, width = (height + 1) // 2, (width + 1) // 2
         last = nn.utils.skip_init(nn.Linear, int(channels[-1]) * height * width, n_classes)
@@ -118,7 +116,7 @@ def draw_weights(layers: nn.Sequential, generator: torch.Generator | None = None
     From torch's own generator, or from the one given.
     """
     last = layers[-1]
-    for layer in layers:
+    for layer in layers.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             bound = layer.weight[0].numel() ** -0.5
             layer.weight.copy_((torch.rand(layer.weight.shape, generator=generator) * 2 - 1) * bound)
@@ -126,6 +124,18 @@ def draw_weights(layers: nn.Sequential, generator: torch.Generator | None = None
             layer.bias.zero_()
             if layer is last:
                 layer.weight.zero_()
+
+
+def listed_channels(channels: Sequence[int]) -> tuple[int, ...]:
+    """Output channels of the blocks of a convolutional network, refused where they are no list of sizes."""
+    if not _positive(channels) or len(channels) == 0:
+        raise ValueError(f"'channels' must list positive integers, one per block. Got {channels!r} instead.")
+    return tuple(int(n) for n in channels)
+
+
+def image_sizes(image_shape: Sequence[int] | None, n_features: int) -> tuple[int, int, int]:
+    """Channels, height and width of images in flat rows; None stands for square images."""
+    return _square_images(n_features) if image_shape is None else _checked(image_shape, n_features)
 
 
 def _square_images(n_features: int) -> tuple[int, int, int]:

@@ -1,8 +1,8 @@
 """Private gradient descent with a fairness term."""
 
-from skfairdp._network_classifier import cnn, mlp
+from skfairdp._network_classifier import cnn, mlp, resnet
 from skfairdp.gradient._fair_dpsgd import FairDPSGDClassifier
 from skfairdp.gradient._parity import PublicPenalty, SignedLoss
 from skfairdp.lagrangian import PFLDClassifier
 
-__all__ = ["FairDPSGDClassifier", "PFLDClassifier", "PublicPenalty", "SignedLoss", "cnn", "mlp"]
+__all__ = ["FairDPSGDClassifier", "PFLDClassifier", "PublicPenalty", "SignedLoss", "cnn", "mlp", "resnet"]

@@ -67,13 +67,14 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
         ones. None: the penalty where there are public rows, else the signed loss.
-    net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
-        The network and how it is trained. "mlp" has 64 tanh units, "cnn" two convolutions; ``mlp(...)`` and
-        ``cnn(...)`` of this module set their sizes. A module maps float rows to one logit per class; one that mixes
-        rows or keeps something of them (BatchNorm) is refused. Of a skorch net ``module``, ``optimizer`` and their
-        options, ``lr`` (usually ``2 / max_grad_norm``), ``batch_size`` (the *expected* size of a Poisson batch, usually
-        512), ``max_epochs`` (expected passes over the private rows, usually 20) and ``device`` are read. Its callbacks
-        and ``train_split`` are never run: what they measure on private rows would be published.
+    net : {"mlp", "cnn", "resnet"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
+        The network and how it is trained. "mlp" has 64 tanh units, "cnn" two convolutions, "resnet" two residual
+        blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module maps float rows
+        to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused. Of a skorch net
+        ``module``, ``optimizer`` and their options, ``lr`` (usually ``2 / max_grad_norm``), ``batch_size`` (the
+        *expected* size of a Poisson batch, usually 512), ``max_epochs`` (expected passes over the private rows, usually
+        20) and ``device`` are read. Its callbacks and ``train_split`` are never run: what they measure on private rows
+        would be published.
     public_n_rows : int, default=None
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
         It need not be exact, and nothing else follows from the true number, which stays private. A fit takes as long as

@@ -60,9 +60,9 @@ class Temperature:
     @staticmethod
     def fits(net: "Net") -> bool:
         """Whether the network ends in a linear layer of ours; what a user built is left as it is."""
-        from skfairdp._networks import CNN, MLP
+        from skfairdp._networks import CNN, MLP, ResNet
 
-        return net.module in (MLP, CNN)
+        return net.module in (MLP, CNN, ResNet)
 
     @property
     def counts(self) -> GaussianMechanism:

@@ -6,7 +6,7 @@ The trainer and its parts load torch, on first use (PEP 562).
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skfairdp._network_classifier import cnn, mlp
+from skfairdp._network_classifier import cnn, mlp, resnet
 from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron
 from skfairdp.lagrangian._perceptron import FairPerceptron, Perceptron, standard_scale
 from skfairdp.lagrangian._pfld import PFLDClassifier
@@ -35,6 +35,7 @@ __all__ = [
     "cnn",
     "dual_schedule",
     "mlp",
+    "resnet",
     "standard_scale",
     "train_lagrangian",
     "train_stacked_lagrangian",

@@ -49,7 +49,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         ``ErrorRateParity()``.
     moments : int, default=2
         Moments that generalized demographic parity compares.
-    net : {"mlp", "cnn"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
+    net : {"mlp", "cnn", "resnet"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained. "mlp" has 64 ReLU units, gets standardised features, and is trained by Adam;
         ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() is logistic regression), ``lr`` (1e-3),
         ``batch_size`` (256), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
