@@ -287,11 +287,11 @@ ROWS = [
         r"X_public=PublicData\(X, groups, y\)", "PrivateThresholds",
     ),
     mistake(
-        "equalized odds from a gate that sees no labels",
-        lambda ledger: IDP3(pate(ledger), groups=[0, 1], constraints="equalized_odds").fit(
-            R.X, R.y, sensitive_features=R.groups, X_public=PublicData(R.X_public, R.groups_public)
+        "equalized odds from a gate that is not told whose label comes back",
+        lambda ledger: IDP3(constraints="equalized_odds", min_count=5000, groups=[0, 1]).fit(None, [0, 1]).update(
+            R.y, sensitive_features=R.groups
         ),
-        "'constraints' parameter of IDP3", "not known when the answer is given", "Use FairnessCalibrator",
+        "'tickets' of IDP3.update", "one name per row", "index of the table",
     ),
     mistake(
         "a word where a baseline reads numbers",

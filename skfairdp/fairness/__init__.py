@@ -4,6 +4,7 @@ from skfairdp.fairness._constraints import NOTIONS, ConstraintColumn, FairnessCo
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity, rejection_rates, tally
 from skfairdp.fairness._gate import FairnessGate
 from skfairdp.fairness._rate_bounds import parity_bound, rate_bounds, violation_bounds
+from skfairdp.fairness._rate_gate import RateGate
 from skfairdp.fairness._rates import (
     RATE_NOTIONS,
     RATES,
@@ -23,6 +24,7 @@ __all__ = [
     "FairnessGate",
     "RateBound",
     "RateConstraints",
+    "RateGate",
     "RateParity",
     "disparities",
     "largest_disparity",

@@ -1,4 +1,4 @@
-"""IDP3: refuse the predictions that would break γ-demographic parity at inference time."""
+"""IDP3: refuse the predictions that would break a constraint on rates at inference time."""
 
 import os
 import threading
@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.fairness import FairnessGate, tally
-from skfairdp.postprocessing._gated import admitted, parity_of
+from skfairdp.fairness import FairnessGate, RateConstraints, RateGate, tally
+from skfairdp.postprocessing._gated import admitted, admitted_by_rates, asked_of_labels, parity_of, warn_of_noise
 from skfairdp.postprocessing._inputs import (
     declared_groups,
     group_codes,
@@ -30,6 +30,7 @@ from skfairdp.postprocessing._inputs import (
     shape_of,
     split_rows,
 )
+from skfairdp.postprocessing._later_labels import LaterLabels, label_or_none, tickets_of
 from skfairdp.postprocessing._wrapped import (
     FitArguments,
     fits_its_estimator,
@@ -70,7 +71,7 @@ os.register_at_fork(after_in_child=_forked)
 
 @shared_docs
 class IDP3(ClassifierMixin, NamedEstimator):
-    """Inference-time demographic-parity post-processor: answers a stream of predictions, or refuses to.
+    """Inference-time fairness post-processor: answers a stream of predictions, or refuses to.
 
     *Privacy.* The counters are counts of predictions: a function of the (private) model and of the rows it is asked
     about. For the training data of a differentially private model they are post-processing, so IDP3 costs no budget
@@ -84,6 +85,12 @@ class IDP3(ClassifierMixin, NamedEstimator):
     alone can leave a gap far above γ**, and a call with fewer than ``n_groups * min_count`` rows from zero counts may
     be nothing but cold start: predictions with true rates .1 and .6 keep their gap of .5 when asked row by row from
     zero counts, and get one of at most .05 in one call. A service must carry its counts with :meth:`update`.
+
+    *Fairness where labels come later.* With ``constraints`` that look at true labels every rate is that of the answered
+    rows whose label has come back. A constraint is in force once ``min_count`` labels are behind each of its rates.
+    An answer is given if it cannot break a constraint in force, **whichever outstanding labels come back, as what and
+    in what order**: what holds in that sense, as :meth:`worst_case` says, holds for the rest of the stream. A
+    constraint that could be broken when it came into force is never broken by more than it could be then.
 
     ``predict``, ``transform``, ``reject_mask`` and ``score`` are pure: they start from ``counts_``, process the rows in
     order and change nothing. Which rows are refused depends on the rows before them in the same call.
@@ -99,11 +106,14 @@ class IDP3(ClassifierMixin, NamedEstimator):
     constraints : str, RateParity, fairlearn moment or None, default=None
         The same in the words of the other estimators, with a bound of its own: "demographic_parity",
         ``RateParity("selection_rate", difference_bound=0.1)``, or fairlearn's ``DemographicParity``. ``gamma``,
-        ``disparity`` and ``gate`` then follow from it, and stay at their defaults. **What looks at true labels
-        (equalized odds, equal opportunity, accuracy) is refused**: they are not known when an answer is given.
+        ``disparity`` and ``gate`` then follow from it, and stay at their defaults. What looks at true labels
+        ("equalized_odds", "equal_opportunity", a bound on a rate, several at once) needs them to come back: give
+        ``tickets`` to :meth:`update`, and the labels to :meth:`update_labels`.
     min_count : int, default=50
         M, the answers each group gets unconditionally. Keep γ(M + 1) above 2, or above 1/2 for two classes: below, the
-        counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when).
+        counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when). Of
+        constraints on labels: the labels that have to be back before a rate counts, at least 1/(2γ²) for a difference
+        of γ, or chance decides where the gate begins.
     disparity : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
     gate : {"excess", "local"}, default="excess"
@@ -135,6 +145,10 @@ class IDP3(ClassifierMixin, NamedEstimator):
         Committed refusals.
     reject_label_ : label
         What a refusal looks like.
+    label_counts_ : ndarray of shape (n_groups, n_classes, n_classes), int64
+        Answers whose label has come back, by group, label and answer; with constraints on labels only.
+    outstanding_counts_ : ndarray of shape (n_groups, n_classes), int64
+        Committed answers whose label may still come back; with constraints on labels only.
     coverage_ : float
         Share of the committed rows that were answered; set by ``update``.
     rejection_rate_by_group_ : dict
@@ -165,6 +179,25 @@ class IDP3(ClassifierMixin, NamedEstimator):
     >>> again = idp.fit(None, predicted, sensitive_features=group).transform(predicted, sensitive_features=group)
     >>> bool((again == answered).all())  # of two groups and two classes every comparison is the same
     True
+
+    Labels that come back, here a day later. The model finds four in ten of the women who repay, and six of the men; the
+    answers of the past, with their labels, are where the counts begin:
+
+    >>> truth = (rng.random(2000) < 0.5).astype(int)
+    >>> predicted = truth * (rng.random(2000) < np.where(group == "f", 0.4, 0.6))
+    >>> idp = IDP3(constraints=RateParity("true_positive_rate", 0.1), groups=["f", "m"])
+    >>> idp = idp.fit(None, [0, 1])
+    >>> past, *days = np.split(np.arange(2000), range(600, 2000, 100))
+    >>> idp = idp.update(predicted[past], sensitive_features=group[past], tickets=past)
+    >>> idp = idp.update_labels(truth[past], tickets=past)
+    >>> for day in days:
+    ...     answered = idp.transform(predicted[day], sensitive_features=group[day])
+    ...     idp = idp.update(answered, sensitive_features=group[day], tickets=day)
+    ...     possible = max(idp.worst_case().values())  # in the evening, whatever the labels will be
+    ...     told = day[answered != idp.reject_label_]
+    ...     idp = idp.update_labels(truth[told], tickets=told)
+    >>> possible <= 0, round(idp.coverage_, 2)
+    (True, 0.88)
     """
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
@@ -256,6 +289,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         -----
         PrivacyLeakWarning
             Groups are inferred from the rows on which an estimator with a privacy guarantee is fitted.
+        FairnessWarning
+            Constraints on labels ask for less than chance leaves of ``min_count`` labels.
         """
         self._validate_params()
         given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
@@ -270,12 +305,26 @@ class IDP3(ClassifierMixin, NamedEstimator):
         classes = read_classes(y) if known is None else np.asarray(known)
         self.reject_label_ = reject_label(self.reject_label, classes)
         self.classes_, self.groups_ = classes, domain
-        self.counts_ = np.zeros((len(domain), len(classes)), dtype=np.int64)
-        self.rejected_counts_ = np.zeros(len(domain), dtype=np.int64)
+        warn_of_noise(self.constraints, self.min_count)
+        return self.reset()
+
+    def reset(self) -> Self:
+        """Forget all that was committed: counts, labels and tickets. The estimator stays as it is.
+
+        Returns
+        -------
+        {returns_self}
+        """
+        check_is_fitted(self, "classes_")
+        shape = len(self.groups_), len(self.classes_)
+        with _COMMITS:
+            self.counts_ = np.zeros(shape, dtype=np.int64)
+            self.rejected_counts_ = np.zeros(shape[0], dtype=np.int64)
+            self._later = LaterLabels(*shape) if asked_of_labels(self.constraints) else None
+            for name in ("coverage_", "rejection_rate_by_group_"):
+                if hasattr(self, name):
+                    delattr(self, name)
         self._gate()  # its checks of the parameters, before anything is predicted
-        for name in ("coverage_", "rejection_rate_by_group_"):
-            if hasattr(self, name):
-                delattr(self, name)
         return self
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -297,8 +346,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         Warns
         -----
         FairnessWarning
-            The counts are zero and the call has fewer than ``n_groups * min_count`` rows; or they have reached a state
-            in which every further answer would widen the gap.
+            The counts are zero and the call has fewer than ``n_groups * min_count`` rows; constraints on labels are not
+            in force yet; or the counts have reached a state in which every further answer would widen the gap.
         """
         check_is_fitted(self, "counts_")
         if self.estimator is None:
@@ -349,9 +398,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "counts_")
         labels, groups = self._codes(y_pred, sensitive_features, "y_pred")
-        return ~admitted(self._gate(), groups, labels)
+        return ~self._admitted(groups, labels)
 
-    def update(self, y_answered: ArrayLike, *, sensitive_features: Any = None) -> Self:
+    def update(self, y_answered: ArrayLike, *, sensitive_features: Any = None, tickets: Any = None) -> Self:
         """Commit what was answered, and what was refused, so that later calls go on from there.
 
         Parameters
@@ -360,6 +409,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
             What each row was told: labels, decisions of people included, or the reject label for no answer.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame
             Group of each row.
+        tickets : array-like of shape (n_rows,), default=None
+            With constraints on labels: a name of each row, such as the index of the table, under which its label will
+            come back. Refused rows wait for none, so theirs may come again once a person has decided.
 
         Returns
         -------
@@ -368,12 +420,19 @@ class IDP3(ClassifierMixin, NamedEstimator):
         Raises
         ------
         ValueError
-            As for :meth:`transform`; nothing is committed then.
+            As for :meth:`transform`; tickets that are missing, not needed, twice the same, or outstanding already.
+            Nothing is committed then.
         """
         check_is_fitted(self, "counts_")
         labels, groups = self._codes(y_answered, sensitive_features, "y_answered")
+        waits = self._waits() is not None
+        if tickets is not None and not waits:
+            raise ValueError("IDP3.update takes 'tickets' where 'constraints' look at true labels. Leave them out.")
+        names = tickets_of(tickets, len(labels), "update") if waits else []
         answers = tally(groups, labels, (len(self.groups_), len(self.classes_) + 1))  # the last column is refusals
         with _COMMITS:
+            if self._later is not None:
+                self._later.answered(names, groups, labels)
             self.counts_ = self.counts_ + answers[:, :-1]
             self.rejected_counts_ = self.rejected_counts_ + answers[:, -1]
             rows = self.counts_.sum(axis=1) + self.rejected_counts_
@@ -383,6 +442,68 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 for group, refused, n in zip(self.groups_.tolist(), self.rejected_counts_, rows, strict=True)
             }
         return self
+
+    def update_labels(self, y_true: ArrayLike, *, tickets: Any) -> Self:
+        """Hand in true labels of answered rows, in any order; those that stay out may come later or never.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_rows,)
+            Labels among ``classes_``. None or NaN says that a label will never come: the row counts for no rate then,
+            and the gate need not allow for its label any more.
+        tickets : array-like of shape (n_rows,)
+            What these rows were called in :meth:`update`.
+
+        Returns
+        -------
+        {returns_self}
+
+        Raises
+        ------
+        ValueError
+            A ticket that waits for no label, as it was never given, was refused or has its label; one that comes
+            twice; labels outside ``classes_``; ``constraints`` look at no labels. Nothing is committed then.
+        """
+        check_is_fitted(self, "counts_")
+        if self._waits() is None:
+            raise ValueError(
+                "IDP3.update_labels needs 'constraints' that look at true labels, as \"equalized_odds\" does. Leave "
+                "the call out: parity of answers needs no labels."
+            )
+        labels = label_or_none(y_true, self.classes_)
+        names = tickets_of(tickets, len(labels), "update_labels")
+        with _COMMITS:
+            assert self._later is not None
+            self._later.labelled(names, labels)
+        return self
+
+    def worst_case(self) -> dict[str, float]:
+        """Return by how much outstanding labels could break each inequality; with constraints on labels only.
+
+        Returns
+        -------
+        dict of str to float
+            The inequality in words to the largest amount by which it can be broken: at most 0 where it holds whichever
+            labels come back, NaN where it is not in force yet.
+        """
+        check_is_fitted(self, "counts_")
+        gate = self._gate()
+        if not isinstance(gate, RateGate):
+            raise ValueError(
+                "IDP3.worst_case needs 'constraints' that look at true labels; without labels to wait for, 'counts_' "
+                "says all there is."
+            )
+        return dict(zip(gate.constraints.inequalities, gate.worst_case().tolist(), strict=True))
+
+    @property
+    def label_counts_(self) -> NDArray[np.int64]:
+        """Answers whose label has come back, by group, label and answer."""
+        return self._counted_later("label_counts_")[0]
+
+    @property
+    def outstanding_counts_(self) -> NDArray[np.int64]:
+        """Committed answers whose label may still come back, by group and answer."""
+        return self._counted_later("outstanding_counts_")[1]
 
     def score(
         self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
@@ -422,6 +543,12 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """
         return router_of(self)
 
+    def __getstate__(self) -> Any:
+        with _COMMITS:  # tickets of one moment, and of this object alone
+            state = super().__getstate__()
+            later = state.get("_later")
+            return state if later is None else {**state, "_later": later.copy()}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
@@ -455,7 +582,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """Raise a ValueError where the gate cannot hold the constraints, or they are not alone."""
         if self.constraints is None:
             return
-        parity_of(self.constraints)
+        if not asked_of_labels(self.constraints):
+            parity_of(self.constraints)
         for name, usual in (("gamma", 0.05), ("disparity", "others"), ("gate", "excess")):
             if getattr(self, name) != usual:
                 raise ValueError(
@@ -511,8 +639,18 @@ class IDP3(ClassifierMixin, NamedEstimator):
         public = without_group_columns(self, X, X_public, sensitive_features_public)
         known = self._known_groups(X, *public)
         domain = read_groups(groups, known, shape_of(X)[0])
+        if known is not None:
+            self._check_names(domain)
         features = X if reads_whole(self.estimator, X) else features
         return FitArguments(features, y, groups, *public, named=groups is sensitive_features), domain, known is None
+
+    def _check_names(self, domain: NDArray[np.object_]) -> None:
+        """Raise a ValueError for a group or class that constraints name and that public lists do not."""
+        inner = last_part(self.estimator)
+        classes = getattr(inner, "classes_", getattr(inner, "classes", None))
+        asked = asked_of_labels(self.constraints)
+        if asked and classes is not None:
+            RateConstraints(asked, domain.tolist(), np.asarray(classes).tolist(), "IDP3")
 
     def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any) -> None:
         fits = fits_its_estimator(self)
@@ -556,13 +694,38 @@ class IDP3(ClassifierMixin, NamedEstimator):
         return labels, group_codes(groups, self.groups_, len(labels))
 
     def _answer(self, labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
-        return self._codebook()[np.where(admitted(self._gate(), groups, labels), labels, len(self.classes_))]
+        return self._codebook()[np.where(self._admitted(groups, labels), labels, len(self.classes_))]
+
+    def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+        gate = self._gate()
+        return admitted_by_rates(gate, groups, labels) if isinstance(gate, RateGate) else admitted(gate, groups, labels)
+
+    def _waits(self) -> LaterLabels | None:
+        """What is remembered of labels to come; None where constraints need none."""
+        if bool(asked_of_labels(self.constraints)) != (self._later is not None):
+            raise ValueError(
+                "The 'constraints' of IDP3 have changed since its counts began: one set looks at true labels and the "
+                "other does not. Call reset() to begin anew."
+            )
+        return self._later
+
+    def _counted_later(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        later = getattr(self, "_later", None)
+        if later is None:
+            raise AttributeError(f"IDP3 has '{name}' once it is fitted with constraints that look at true labels.")
+        return later.counts
 
     def _codebook(self) -> NDArray[Any]:
         """Return the labels by code: the classes, then the refusal."""
         return np.concatenate([self.classes_, [self.reject_label_]])
 
-    def _gate(self) -> FairnessGate:
+    def _gate(self) -> FairnessGate | RateGate:
+        later = self._waits()
+        if later is not None:
+            labelled, outstanding = later.counts
+            asked = asked_of_labels(self.constraints)
+            constraints = RateConstraints(asked, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
+            return RateGate(constraints, min_count=self.min_count, labelled=labelled, outstanding=outstanding)
         n_groups, n_classes = self.counts_.shape
         gamma, disparity = self._rule(n_classes)
         return FairnessGate(

@@ -25,6 +25,7 @@ from skfairdp.utils import (
 )
 
 __all__ = [
+    "column_of",
     "declared_groups",
     "group_codes",
     "label_codes",
@@ -79,7 +80,7 @@ def read_classes(y: Any) -> NDArray[Any]:
     """Return the sorted distinct labels of y, or raise a ValueError that says why they cannot be classes."""
     if y is None:
         raise ValueError("IDP3 requires y to be passed, but the target y is None.")
-    labels = _column(y, "y")
+    labels = column_of(y, "y")
     if bool(pd.isna(labels).any()):
         raise ValueError("y of IDP3 contains missing values (NaN or None).")
     if labels.dtype.kind not in "iufbUO" or (labels.dtype.kind == "f" and (labels != np.floor(labels)).any()):
@@ -148,7 +149,7 @@ def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any]
         return None
     check_same_index(owner, X=X, y=y)
     check_consistent_length(X, y)
-    return _column(y, "y", owner)
+    return column_of(y, "y", owner)
 
 
 def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[np.int64]:
@@ -160,7 +161,7 @@ def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[
 
 def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return each row's position in ``labels``."""
-    return encode_many(_column(y, name), labels, owner="IDP3", name=name, parameter="y")
+    return encode_many(column_of(y, name), labels, owner="IDP3", name=name, parameter="y")
 
 
 def reject_label(given: Any, classes: NDArray[Any]) -> Any:
@@ -209,7 +210,7 @@ def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
     return True
 
 
-def _column(values: Any, name: str, owner: str = "IDP3") -> NDArray[Any]:
+def column_of(values: Any, name: str, owner: str = "IDP3") -> NDArray[Any]:
     refuse_masked(values, owner=owner, name=name)
     try:
         array = np.asarray(label_array(values))

@@ -500,6 +500,13 @@ def _streamed(idp: Any, rows: Rows) -> dict[str, Any]:
     return {**found, "after an update": idp.predict(rows.X_test, sensitive_features=rows.groups_test)}
 
 
+def _labelled_later(idp: Any, rows: Rows) -> dict[str, Any]:
+    groups, tickets = rows.groups_test, np.arange(len(rows.y_test))
+    idp.update(rows.y_test, sensitive_features=groups, tickets=tickets)
+    idp.update_labels(1 - rows.y_test[::2], tickets=tickets[::2])
+    return {**answers_with_groups(idp, rows), "labelled": idp.label_counts_, "outstanding": idp.outstanding_counts_}
+
+
 def _plain_fits() -> list[Fit]:
     def of(name: str, make: Callable[..., Any], fit: Any = with_private_groups, probe: Any = answers, **more: Any):
         return Fit(name, make, fit, probe, None, (), **more)
@@ -520,6 +527,8 @@ def _plain_fits() -> list[Fit]:
         of("IDP3-between-local", idp(disparity="between", gate="local", reject_label=9), probe=_streamed),
         of("IDP3-constraints", idp(gamma=0.05, min_count=10, constraints=RateParity("selection_rate", 0.1)),
            probe=_streamed),
+        of("IDP3-labels", idp(gamma=0.05, min_count=5, constraints=RateParity("true_positive_rate", 0.4)),
+           probe=_labelled_later),
         of("Calibrator-threshold", lambda: FairnessCalibrator, _calibrated(gamma=0.1)),
         of("Calibrator-group-at-prediction", lambda: FairnessCalibrator,
            _calibrated(gamma=0.05, method=Thresholds(group_at_prediction=True)), answers_with_groups),

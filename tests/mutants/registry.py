@@ -38,6 +38,8 @@ SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
 IDP3_TESTS = tests_in("postprocessing.test_idp3")
+IDP3_LABELS = tests_in("postprocessing.test_idp3_labels")
+RATE_GATE = tests_in("fairness.test_rate_gate")
 CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
@@ -88,6 +90,8 @@ PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
+GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
+GATED_ODDS = Named("tests.fairness.test_rate_gate.ASKED", "equalized odds")
 AWARE = Named("tests.postprocessing.test_calibrator_constraints.AWARE")
 CONSTRAINED = {
     name: Named("tests.postprocessing.test_calibrator_constraints.CONSTRAINTS", name) for name in ("odds", "several")
@@ -1188,6 +1192,20 @@ NOTICED: dict[str, Noticed] = {
             n_groups=3,
             n_classes=3,
         )
+    ),
+    "thresholding.a_gate_that_forgets_what_is_outstanding": also(
+        RATE_GATE("test_no_answer_lets_any_labels_break_more_than_they_could_before_it", asked=GATED_ODDS, seed=1)
+    ),
+    "thresholding.a_gate_that_expects_every_label": also(
+        RATE_GATE(
+            "test_no_answer_lets_any_labels_break_more_than_they_could_before_it", asked=GATED_OPPORTUNITY, seed=1
+        )
+    ),
+    "thresholding.a_gate_that_lets_a_broken_constraint_drift": also(
+        RATE_GATE("test_an_inequality_that_is_broken_at_first_is_never_broken_by_more_and_can_be_mended")
+    ),
+    "thresholding.a_label_that_leaves_its_answer_outstanding": also(
+        IDP3_LABELS("test_rows_are_counted_when_their_label_comes_and_not_before")
     ),
     "thresholding.coins_of_the_moment": also(
         CALIBRATOR_CONSTRAINTS("test_a_prediction_follows_from_its_row_in_any_order_and_container", method=AWARE)

@@ -5,9 +5,11 @@ import sys
 
 import numpy as np
 
-from skfairdp.fairness import RateConstraints
+from skfairdp.fairness import RateConstraints, RateGate
+from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
 from skfairdp.postprocessing._bins import HELD, BinsPlan
+from skfairdp.postprocessing._later_labels import LaterLabels
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
 from tests.mutants.harness import mutant
 
@@ -111,3 +113,42 @@ def a_gate_that_looks_at_one_side(patch):
     """Planted: no group above all rows by more than γ. Right: nor below, which is another thing with three classes."""
     honest = IDP3._rule
     patch.setattr(IDP3, "_rule", lambda self, n_classes: (honest(self, n_classes)[0], "overall"))
+
+
+@mutant
+def a_gate_that_forgets_what_is_outstanding(patch):
+    """Planted: labels that are back alone are looked at. Right: all that may still come back, too."""
+    honest = RateGate._worst
+    patch.setattr(RateGate, "_worst", lambda self, outstanding: honest(self, np.zeros_like(outstanding)))
+
+
+@mutant
+def a_gate_that_expects_every_label(patch):
+    """Planted: no row is taken for a miss, as its label may turn it into a hit. Right: both may happen."""
+    honest = RateGate._possible.func
+
+    def possible(self):
+        hit, _ = honest(self)
+        return hit, np.zeros_like(hit)
+
+    patch.setattr(RateGate, "_possible", property(possible))
+
+
+@mutant
+def a_gate_that_lets_a_broken_constraint_drift(patch):
+    """Planted: what is broken when it comes into force may break further. Right: never by more than it could then."""
+    honest = RateGate._limits
+    patch.setattr(RateGate, "_limits", lambda self: np.where(honest(self) > TOLERANCE, np.inf, honest(self)))
+
+
+@mutant
+def a_label_that_leaves_its_answer_outstanding(patch):
+    """Planted: a label that is back still counts as one to come, for the next row of that name as well."""
+    honest = LaterLabels.labelled
+
+    def labelled(self, tickets, labels):
+        before = self.counts[1]
+        honest(self, tickets, labels)
+        self.counts = self.counts[0], before
+
+    patch.setattr(LaterLabels, "labelled", labelled)

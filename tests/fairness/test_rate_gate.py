@@ -1,0 +1,176 @@
+"""The gate of rates whose labels come later: its promise, by brute force over all that can come back."""
+
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from skfairdp.fairness import RateBound, RateConstraints, RateGate, RateParity
+
+SEVERAL = [RateParity("true_positive_rate", 0.25), RateBound("error_rate", upper=0.4, groups="overall")]
+ASKED = {
+    "equal opportunity": [RateParity("true_positive_rate", 0.25)],
+    "accuracy, by ratio": [RateParity("accuracy", ratio_bound=0.8)],
+    "equalized odds": [RateParity("selection_rate_by_label", 0.3)],
+    "to overall": [RateParity("selection_rate_by_label", 0.2, method="to_overall")],
+    "accuracy": [RateParity("accuracy", 0.2)],
+    "bound": [RateBound("false_negative_rate", upper=0.4)],
+    "several": [*SEVERAL, RateParity("selection_rate", 0.3)],
+}
+
+
+def constraints_of(asked, n_groups=2, n_classes=2):
+    return RateConstraints(asked, list(range(n_groups)), list(range(n_classes)), "a test")
+
+
+def exact_violations(constraints, labelled):
+    """Left less right side of every inequality, in rationals; None where a rate counts nobody."""
+    labelled = [*labelled.tolist(), labelled.sum(axis=0).tolist()]  # the last is everybody
+    k = range(len(constraints.classes))
+
+    def rate(a, r):
+        hits = sum(labelled[a][y][p] for y, p in product(k, k) if constraints.events[r, y, p])
+        rows = sum(labelled[a][y][p] for y, p in product(k, k) if constraints.cells[r, y])
+        return Fraction(hits, rows) if rows else None
+
+    found = []
+    for line, bound in zip(constraints.coefficients, constraints.bounds, strict=True):
+        terms = [(Fraction(float(line[at])).limit_denominator(1000), rate(*at)) for at in np.argwhere(line).tolist()
+                 for at in [tuple(at)]]  # fmt: skip
+        known = all(value is not None for _, value in terms)
+        found.append(sum(c * v for c, v in terms) - Fraction(float(bound)).limit_denominator(1000) if known else None)
+    return found
+
+
+def arrivals(labelled, outstanding):
+    """All tables that outstanding labels can lead to: each row comes back as any class, or never."""
+    k = labelled.shape[1]
+    cells = [(z, p) for z, p in np.ndindex(outstanding.shape) for _ in range(outstanding[z, p])]
+    for fate in product(range(k + 1), repeat=len(cells)):
+        table = labelled.copy()
+        for (z, p), label in zip(cells, fate, strict=True):
+            if label < k:
+                table[z, label, p] += 1
+        yield table
+
+
+def started(rng, n_groups, n_classes):
+    """Labels that are back before the stream begins: every rate counts somebody."""
+    return rng.integers(4, 7, size=(n_groups, n_classes, n_classes))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_no_answer_lets_any_labels_break_more_than_they_could_before_it(asked, seed):
+    """Of a small stream, every subset and value of outstanding labels after each answer: exact, and all of them."""
+    rng = np.random.default_rng(seed)
+    constraints, labelled = constraints_of(asked), np.array([[[7, 1], [2, 6]], [[6, 2], [1, 7]]])
+    gate = RateGate(constraints, min_count=1, labelled=labelled)
+    allowed = [max(before, 0) for before in exact_violations(constraints, labelled)]
+    decided = []
+    while sum(decided) < 5 and len(decided) < 25:
+        z = rng.integers(2, size=1)
+        decided.append(gate.run(z, np.where(rng.random(1) < 0.8, z, 1 - z))[0])
+        for table in arrivals(labelled, gate.outstanding) if decided[-1] else ():
+            for found, limit in zip(exact_violations(constraints, table), allowed, strict=True):
+                assert found is None or found <= limit + Fraction(1, 10**9)
+    assert gate.outstanding.sum() == sum(decided) > 0
+    assert not gate.run([1, 0] * 9, [1, 0] * 9).all()
+
+
+@pytest.mark.parametrize("asked", [ASKED["equal opportunity"], ASKED["equalized odds"], ASKED["accuracy"],
+                                   ASKED["bound"], ASKED["accuracy, by ratio"]])  # fmt: skip
+def test_the_worst_case_is_reached_by_some_labels(asked):
+    """Nothing is refused that could not do harm, where groups are compared with each other or with a bound."""
+    rng = np.random.default_rng(5)
+    for n_classes in (2, 3):
+        constraints = constraints_of(asked, 2, n_classes)
+        labelled = started(rng, 2, n_classes)
+        outstanding = np.bincount(rng.integers(2 * n_classes, size=4), minlength=2 * n_classes).reshape(2, n_classes)
+        gate = RateGate(constraints, min_count=1, labelled=labelled, outstanding=outstanding)
+        every = np.array([[float(v) for v in exact_violations(constraints, table)]
+                          for table in arrivals(labelled, outstanding)])  # fmt: skip
+        np.testing.assert_allclose(gate.worst_case(), every.max(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (2, 3)])
+def test_a_stream_at_once_is_decided_as_row_by_row(n_groups, n_classes):
+    rng = np.random.default_rng(2)
+    constraints = constraints_of([RateParity("selection_rate_by_label", 0.15)], n_groups, n_classes)
+    labelled = np.full((n_groups, n_classes, n_classes), 40)
+    groups, answers = rng.integers(n_groups, size=400), rng.integers(n_classes, size=400)
+    one = RateGate(constraints, labelled=labelled, min_count=10)
+    apart = RateGate(constraints, labelled=labelled, min_count=10)
+    at_once = one.run(groups, answers)
+    singly = [apart.run(groups[[i]], answers[[i]])[0] for i in range(400)]
+    np.testing.assert_array_equal(at_once, singly)
+    assert 0.02 < at_once.mean() < 0.9
+    np.testing.assert_array_equal(one.outstanding, apart.outstanding)
+
+
+def test_once_nothing_can_break_it_it_is_never_broken_whatever_comes_back_when():
+    """A long stream with delays, losses and a model of very unlike error rates."""
+    rng = np.random.default_rng(3)
+    constraints = constraints_of([RateParity("true_positive_rate", 0.1)])
+    labelled, waiting, held = np.full((2, 2, 2), 30), [], []
+    outstanding = np.zeros((2, 2), dtype=int)
+    for _ in range(900):
+        z, y = rng.integers(2), rng.integers(2)
+        p = int(rng.random() < ((0.2, 0.9) if z else (0.1, 0.5))[y])
+        gate = RateGate(constraints, labelled=labelled, outstanding=outstanding)
+        if gate.run([z], [p])[0]:
+            waiting.append((z, y, p))
+        outstanding = gate.outstanding
+        while waiting and rng.random() < 0.6:
+            z, y, p = waiting.pop(rng.integers(len(waiting)))
+            outstanding[z, p] -= 1
+            labelled[z, y, p] += rng.random() < 0.8
+        held.append(constraints.violations(labelled).max() <= 1e-9)
+    assert held[0] and all(held) and labelled.sum() > 400
+
+
+def test_an_inequality_that_is_broken_at_first_is_never_broken_by_more_and_can_be_mended():
+    constraints = constraints_of([RateParity("true_positive_rate", 0.1)])
+    labelled = np.array([[[50, 10], [45, 15]], [[50, 10], [15, 45]]])  # .25 and .75
+    gate = RateGate(constraints, labelled=labelled)
+    assert gate.worst_case().max() == pytest.approx(0.4)
+    assert gate.run([0, 0, 1, 1], [0, 1, 0, 1]).tolist() == [False, True, True, False]
+    assert gate.worst_case().max() == pytest.approx(0.4)
+
+
+def test_a_rate_counts_when_enough_labels_are_back_and_never_stops():
+    constraints = constraints_of([RateParity("selection_rate_by_label", 0.1)])
+    labelled = np.zeros((2, 2, 2), dtype=int)
+    labelled[:, 0] = 10
+    gate = RateGate(constraints, labelled=labelled, min_count=20)
+    assert gate.in_force.tolist() == [True, True, False, False]
+    assert np.isnan(gate.worst_case()).tolist() == [False, False, True, True]
+    nobody = RateGate(constraints, min_count=0)
+    assert not nobody.in_force.any() and nobody.run([0] * 9, [1] * 9).all()
+
+
+def test_a_gate_that_no_answer_leads_out_of_is_stuck_until_labels_come():
+    constraints = constraints_of([RateParity("selection_rate_by_label", 0.1)])
+    labelled = np.full((2, 2, 2), 100)
+    full = [[30, 30], [30, 30]]
+    gate = RateGate(constraints, labelled=labelled, outstanding=full)
+    assert gate.is_stuck() and not gate.run([0, 0, 1, 1], [0, 1, 0, 1]).any()
+    assert not RateGate(constraints, labelled=labelled).is_stuck()
+
+
+def test_worst_cases_only_grow_with_answers_and_only_shrink_with_labels():
+    rng = np.random.default_rng(4)
+    constraints = constraints_of(ASKED["several"], 3, 3)
+    labelled, outstanding = started(rng, 3, 3), np.zeros((3, 3), dtype=int)
+    worst = []
+    for _ in range(60):
+        outstanding[rng.integers(3), rng.integers(3)] += 1
+        worst.append(RateGate(constraints, min_count=1, labelled=labelled, outstanding=outstanding).worst_case())
+    assert all((after >= before - 1e-12).all() for before, after in pairwise(worst))
+    while outstanding.any():
+        z, p = np.argwhere(outstanding)[0]
+        outstanding[z, p] -= 1
+        labelled[z, rng.integers(3), p] += 1
+        worst.append(RateGate(constraints, min_count=1, labelled=labelled, outstanding=outstanding).worst_case())
+    assert all((after <= before + 1e-12).all() for before, after in pairwise(worst[59:]))
