@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import skfairdp.__main__ as cli
+from skfairdp._cli import Sweep
 from skfairdp.datasets._sources import ADULT
 
-FEW = cli.Sweep(epsilons=(1.0, 2.0), gammas=(0.05, None), n_synthetic=6_000)
+FEW = Sweep(epsilons=(1.0, 2.0), gammas=(0.05, None), n_synthetic=6_000)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 
 import skfairdp
 import skfairdp.__main__ as cli
+from skfairdp._cli import read_table
 from skfairdp.privacy import verify_file
 from skfairdp.schema import Schema
 
@@ -158,10 +159,10 @@ def test_one_class_that_is_found_is_an_error_that_says_what_to_write_where(tmp_p
 def test_parquet_is_read_like_csv(tmp_path):
     pytest.importorskip("pyarrow")
     people(50).to_parquet(tmp_path / "people.parquet")
-    assert list(cli._read_table(str(tmp_path / "people.parquet"), types=False)) == list(people(50))
+    assert list(read_table(str(tmp_path / "people.parquet"), types=False)) == list(people(50))
     with gzip.open(tmp_path / "people.csv.gz", "wt") as file:
         people(50).to_csv(file, index=False)
-    assert cli._read_table(str(tmp_path / "people.csv.gz"), types=False).dtypes.eq(object).sum() in (0, 5)
+    assert read_table(str(tmp_path / "people.csv.gz"), types=False).dtypes.eq(object).sum() in (0, 5)
 
 
 def broken(folder):

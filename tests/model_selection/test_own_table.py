@@ -242,11 +242,11 @@ def test_one_class_found_ends_the_sweep_before_models_are_paid_for():
 
 
 def test_one_group_that_the_noise_leaves_has_no_gap(capsys):
-    from skfairdp.__main__ import _report
+    from skfairdp._cli import print_frontier
 
     found = swept(TABLE.iloc[:120], schema=SCHEMA, epsilons=[0.3], gaps=[None])
     assert found.frame["disparity"].isna().all() and found.frame["groups_seen"].max() < 2
-    _report(found.frame)
+    print_frontier(found.frame)
     said = capsys.readouterr().out
     assert "A gap of '?' is not known" in said and "Each accuracy is right to within" in said
     assert "null" in frontier_page(found.frame)

@@ -1,0 +1,161 @@
+"""The words of the command line: its commands, their arguments, and what may be given for each."""
+
+import argparse
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from skfairdp._cli._files import UsageError
+
+__all__ = ["command_line"]
+
+DATA = ("auto", "adult", "bank", "credit", "synthetic")
+METHODS = ("synthetic", "fair_pate", "dpsgd")
+
+
+class _Version(argparse.Action):
+    """The version, looked up only where it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from skfairdp import __version__
+
+        print(f"skfairdp {__version__}")
+        parser.exit()
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see: {self.prog} --help)")
+
+
+def command_line() -> argparse.ArgumentParser:
+    """What reads the words after ``skfairdp``."""
+    parser = _Parser(prog="skfairdp", description="Differentially private and fair classification.")
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _own_table_parsers(commands)
+    _demo_parser(commands)
+    _verify_parser(commands)
+    return parser
+
+
+def _demo_parser(commands: Any) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="sweep privacy budgets and fairness constraints on a data set, and draw the frontier",
+        description="Fits FairPATE at several privacy budgets, sweeps the fairness constraint with and "
+        "without IDP3, prints the models that no other one beats, and writes frontier.csv, frontier.png and "
+        "frontier.html.",
+    )
+    demo.add_argument(
+        "--data",
+        choices=DATA,
+        default="auto",
+        help="auto: Adult where SKFAIRDP_DATA has it, else synthetic (default: auto)",
+    )
+    demo.add_argument(
+        "--out",
+        metavar="DIR",
+        default="skfairdp-demo",
+        help="folder for the three files; its own earlier ones are replaced (default: skfairdp-demo)",
+    )
+    demo.add_argument("--quick", action="store_true", help="fewer rows and two privacy budgets, under 45 seconds")
+    demo.add_argument(
+        "--seed",
+        metavar="S",
+        type=_seed,
+        default=0,
+        help="for public randomness only: split and partition. The noise stays secret (default: 0)",
+    )
+
+
+def _verify_parser(commands: Any) -> None:
+    verify = commands.add_parser(
+        "verify",
+        help="recompute every figure of a privacy statement or a ledger",
+        description="Recomputes every figure of a privacy statement (privacy_statement().to_json()) or of a "
+        "ledger's file from the releases it lists, with dp-accounting and a second implementation, and without the "
+        "data. Exit code 1 and a line for each claim that is too low.",
+    )
+    verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
+
+
+def _own_table_parsers(commands: Any) -> None:
+    frontier = commands.add_parser(
+        "frontier",
+        help="what accuracy and fairness your own table allows at several privacy budgets",
+        description="Learns from your table alone: no public rows are needed. Three quarters of the rows teach each "
+        "method once for each ε, and models with and without a bound on the gap follow from that; the other quarter "
+        "measures them, with noise. Every figure that is shown is covered by the ε in privacy.json, "
+        "which 'skfairdp verify' recomputes. Without --schema a fifth of the smallest ε finds bounds and values.",
+    )
+    frontier.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
+    frontier.add_argument("--label", metavar="COLUMN", help="what to predict (default: that of the schema)")
+    frontier.add_argument(
+        "--group", metavar="COLUMN", nargs="+", help="the sensitive attribute; of several their intersections"
+    )
+    frontier.add_argument(
+        "--epsilon", metavar="E", nargs="+", type=_positive, default=[0.5, 1.0, 2.0],
+        help="privacy budgets, the schema's included (default: 0.5 1 2)",
+    )  # fmt: skip
+    frontier.add_argument("--delta", metavar="D", type=_probability, default=1e-5, help="(default: 1e-5)")
+    frontier.add_argument(
+        "--schema", metavar="FILE",
+        help="what is public about the table (see: skfairdp schema); a fifth of the smallest ε finds what is null",
+    )  # fmt: skip
+    frontier.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=METHODS,
+        help="what to compare; each is one more release for each ε (default: all)",
+    )  # fmt: skip
+    frontier.add_argument(
+        "--out", metavar="DIR", default="skfairdp-frontier",
+        help="folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)",
+    )  # fmt: skip
+    frontier.add_argument(
+        "--seed",
+        metavar="S",
+        type=_seed,
+        default=0,
+        help="for public randomness only; the noise is secret (default: 0)",
+    )
+    _schema_parser(commands)
+
+
+def _schema_parser(commands: Any) -> None:
+    schema = commands.add_parser(
+        "schema",
+        help="write the skeleton of a schema for your table, to be filled in",
+        description="Writes names and kinds of the columns of a table. Fill in bounds and values from what is public: "
+        "a code book, a form, never from the private rows.",
+    )
+    schema.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
+    schema.add_argument("--label", metavar="COLUMN", help="what to predict")
+    schema.add_argument("--group", metavar="COLUMN", nargs="+", default=[], help="the sensitive attribute")
+    schema.add_argument("--out", metavar="FILE", help=".yaml, .yml or .json (default: print it)")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to {2**32 - 1}, got {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    return _between(text, math.inf)
+
+
+def _probability(text: str) -> float:
+    return _between(text, 1.0)
+
+
+def _between(text: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < most:
+        raise argparse.ArgumentTypeError(f"must be a number above 0 and below {most:g}, got {text!r}")
+    return value

@@ -1,0 +1,125 @@
+"""``skfairdp frontier`` and ``skfairdp schema``: a table of the user's own, and what is public about it."""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skfairdp._cli._files import (
+    FRONTIER_FILES,
+    UsageError,
+    read_schema,
+    read_table,
+    with_roles,
+    writable_folder,
+    write_frontier,
+)
+from skfairdp._cli._printed import print_frontier, print_notes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["run_frontier", "run_schema"]
+
+_IN_PYTHON = "say what you know: known={'name': Category([...])}."
+_IN_A_FILE = (
+    "write the values that you know into a file (skfairdp schema TABLE --out FILE) and give it as --schema FILE."
+)
+_TEMPLATE_HEAD = """\
+# What is public about this table. Fill in nulls from a code book or a form, never from the private rows; delete the
+# columns that models should not use. Kinds were guessed from the file: number, category, boolean, date.
+"""
+
+
+def run_frontier(arguments: argparse.Namespace) -> int:
+    """Sweep the user's own table."""
+    started = time.perf_counter()
+    folder = writable_folder(arguments.out, (*FRONTIER_FILES, "schema.yaml", "privacy.json"))
+    table = read_table(arguments.table, types=False)
+    schema, said = (None, None) if arguments.schema is None else read_schema(arguments.schema)
+    label = arguments.label or (said["label"] if said else None)
+    groups = tuple(arguments.group or (said["groups"] if said else ()))
+    if label is None or not groups:
+        raise UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
+    if schema is not None:
+        schema = with_roles(schema, label, groups, arguments.schema)
+    absent = [name for name in (*(said["known"] if said else ()), label, *groups) if name not in table.columns]
+    if absent:
+        raise UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
+        schema = {**dict.fromkeys(name for name in table.columns if name not in (label, *groups)), **said["known"]}
+    print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
+    found = _swept(table, label, groups, schema, arguments)
+    print_frontier(found.frame)
+    written = [*write_frontier(found.frame, folder), *_statement(found, folder, found.schema.privacy_ is not None)]
+    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
+    return 0
+
+
+def _swept(
+    table: "pd.DataFrame", label: str, groups: tuple[str, ...], schema: Any, arguments: argparse.Namespace
+) -> Any:
+    """The frontier of the table, and its warnings as notes."""
+    from skfairdp.model_selection import frontier_of_table
+
+    with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
+        warnings.simplefilter("always")
+        try:
+            found = frontier_of_table(
+                table, label=label, groups=groups, epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta,
+                schema=schema, methods=list(dict.fromkeys(arguments.methods)), dataset=Path(arguments.table).name,
+                verbose=1, random_state=arguments.seed,
+            )  # fmt: skip
+        except ValueError as error:
+            said = " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
+            raise UsageError(f"{arguments.table}: {said}") from None
+    print_notes(found.frame, caught)
+    return found
+
+
+def _statement(found: Any, folder: Path, released: bool) -> list[str]:
+    """Write the privacy statement, and the schema where it was paid for."""
+    statement = found.privacy.statement(subject="a frontier of models and its figures")
+    (folder / "privacy.json").write_text(statement.to_json(), encoding="utf-8")
+    if not released:
+        return ["privacy.json"]
+    found.schema.save(folder / "schema.yaml")
+    return ["schema.yaml", "privacy.json"]
+
+
+def run_schema(arguments: argparse.Namespace) -> int:
+    """Write the template of a schema."""
+    import json
+
+    from skfairdp.schema import Schema
+
+    out = None if arguments.out is None else Path(arguments.out).expanduser()
+    if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
+        raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
+    table = read_table(arguments.table, types=True)
+    roles = [*([arguments.label] if arguments.label else []), *arguments.group]
+    absent = [name for name in roles if name not in table.columns]
+    if absent:
+        raise UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    template = Schema.template(table, label=arguments.label, groups=arguments.group)
+    if out is not None and out.suffix == ".json":
+        text = json.dumps(template, indent=2, ensure_ascii=False) + "\n"
+    else:
+        import yaml
+
+        text = _TEMPLATE_HEAD + yaml.safe_dump(template, sort_keys=False, allow_unicode=True)
+    if out is None:
+        print(text, end="")
+        return 0
+    if out.exists():
+        raise UsageError(f"{out} exists, and may be filled in already: name another file")
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+    print(
+        f"Wrote {out}. Fill in what you know from public sources, the label and the group above all; what stays null "
+        f"is found with a fifth of ε. Then: skfairdp frontier TABLE --schema {out}"
+    )
+    return 0
