@@ -96,5 +96,6 @@ print(f"{len(once.entries)} entry, ε = {once.epsilon_spent:.3f}")
 # * **Other steps.** A scaler or encoder fitted on private rows (use ``PublicPreprocessor``), a feature dropped because
 #   of a private correlation.
 # * **Copies without it.** An estimator with ``ledger=None`` charges nobody.
-# * **Unlike guarantees.** Record-level and attribute-level ε are kept apart and never added.
+# * **Records, in fits for attributes.** The total for attributes counts every fit. The total for records counts the
+#   fits for records alone, because fits for attributes take features and labels as public.
 print("split0 of cv_results_ is exact, hence private:", chosen.cv_results_["split0_test_score"].round(3))

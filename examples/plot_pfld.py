@@ -44,8 +44,8 @@ def measure(model):
 # %%
 # What hiding the groups costs
 # ----------------------------
-# ``epsilon=None`` is the same code without noise. A shared ledger adds up what showing all points releases; guarantees
-# of a group and of a whole record are kept apart in it.
+# ``epsilon=None`` is the same code without noise. A shared ledger adds up what showing all points releases about
+# the groups.
 ledger = PrivacyLedger(delta=1e-5)
 settings = {"groups": groups, "net": mlp(max_epochs=6), "random_state": 0}
 fig, ax = plt.subplots(figsize=(6, 4))

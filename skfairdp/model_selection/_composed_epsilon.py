@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import clone
 
 from skfairdp.model_selection._frame import guarantee_record
-from skfairdp.privacy import LedgerEntry, PrivacyLedger, PrivacySpent, compose
+from skfairdp.privacy import DpEvent, LedgerEntry, PrivacyLedger, PrivacySpent, Protects, attribute_event, compose
 
 __all__ = ["Totals", "counting_ledger", "expression"]
 
@@ -41,32 +41,45 @@ class Totals:
         self._fits.append((spent, charged))
 
     def guarantees(self, delta: float) -> list[dict[str, Any]]:
-        """Compose what was spent, one total for each kind of guarantee: unlike ones are never added."""
+        """Compose what was spent, one total for each kind of guarantee: unlike ones are never added.
+
+        What fits for records tell of the attribute is part of the total for attributes.
+        """
         given = [entry for ledger, before in self._ledgers.values() for entry in ledger.entries[before:]]
         own = [entry for _, charged in self._fits for entry in charged or ()]
         kinds = dict.fromkeys([*(_kind(spent) for spent, _ in self._fits), *map(_kind, own), *map(_kind, given)])
-        return [self._guarantee(kind, delta, given, own) for kind in kinds]
+        events = {kind: self._events(kind, given, own) for kind in kinds}
+        return [self._guarantee(kind, delta, events) for kind in kinds]
 
-    def _guarantee(
-        self, kind: tuple[str, str], delta: float, given: list[LedgerEntry], own: list[LedgerEntry]
-    ) -> dict[str, Any]:
-        fits = [(spent, charged) for spent, charged in self._fits if _kind(spent) == kind]
+    def _events(self, kind: tuple[str, str], given: list[LedgerEntry], own: list[LedgerEntry]) -> list[DpEvent]:
+        fits = self._of(kind)
         on_ledger = [spent.event for spent, charged in fits if charged is None]
         charged_there = [entry.event for entry in given if _kind(entry) == kind]
-        events = [
+        return [
             # A ledger knows more than the fits (a fit that failed has spent); it can never know less.
             *(charged_there if len(charged_there) >= len(on_ledger) else on_ledger),
             *(entry.event for entry in own if _kind(entry) == kind),
             *(spent.event for spent, charged in fits if charged == ()),  # it keeps no books
         ]
+
+    def _guarantee(
+        self, kind: tuple[str, str], delta: float, events: dict[tuple[str, str], list[DpEvent]]
+    ) -> dict[str, Any]:
+        counted, secret = events[kind], self._of(kind)
+        if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which fits for records have seen too
+            counted = [attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
+            secret = self._fits
         total = PrivacySpent.of(
-            compose(*events),
+            compose(*counted),
             delta,
             protects=kind[0],
             neighboring_relation=kind[1],
-            secret_noise=all(math.isfinite(spent.epsilon) for spent, _ in fits),
+            secret_noise=all(math.isfinite(spent.epsilon) for spent, _ in secret),
         )
-        return guarantee_record(*kind, delta, total.epsilon, len(fits))
+        return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)))
+
+    def _of(self, kind: tuple[str, str]) -> list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]]:
+        return [(spent, charged) for spent, charged in self._fits if _kind(spent) == kind]
 
 
 def counting_ledger(estimator: Any) -> PrivacyLedger | None:

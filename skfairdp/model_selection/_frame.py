@@ -7,9 +7,18 @@ from typing import Any
 import pandas as pd
 
 from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.privacy import PrivacySpent
+from skfairdp.privacy import NeighboringRelation, PrivacySpent, Protects, attribute_event
 
-__all__ = ["COLUMNS", "as_gamma", "guarantee_record", "join_frontiers", "mark_non_dominated", "parity_weight"]
+__all__ = [
+    "COLUMNS",
+    "as_gamma",
+    "composed_epsilon",
+    "guarantee_record",
+    "join_frontiers",
+    "mark_non_dominated",
+    "of_the_attribute",
+    "parity_weight",
+]
 
 COLUMNS = [
     "dataset",
@@ -140,23 +149,39 @@ def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]
 def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]) -> list[dict[str, Any]]:
     """One record for each kind of guarantee: composed where all tables with it say what they spent."""
     found: dict[tuple[str, str], list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
+    private: list[PrivacySpent | None] = []
     for frame, privacy in zip(frames, spent, strict=True):
         for record in frame.attrs.get("guarantees", []):
             found.setdefault((record["protects"], record["neighboring_relation"]), []).append((record, privacy))
-    return [
-        dict(records[0][0])
-        if len(records) == 1
-        else guarantee_record(
-            *kind,
-            max(record["delta"] for record, _ in records),
-            _composed([privacy for _, privacy in records]),
-            sum(record["n_fits"] for record, _ in records),
-        )
-        for kind, records in found.items()
-    ]
+        private += [privacy] * ("guarantees" in frame.attrs)
+    joined = []
+    for kind, records in found.items():
+        parts = [privacy for _, privacy in records]
+        if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which the fits for records have seen too
+            parts = [None if privacy is None else of_the_attribute(privacy) for privacy in private]
+        if len(parts) == 1:
+            joined.append(dict(records[0][0]))
+            continue
+        delta, n_fits = max(record["delta"] for record, _ in records), sum(record["n_fits"] for record, _ in records)
+        joined.append(guarantee_record(*kind, delta, composed_epsilon(parts), n_fits))
+    return joined
 
 
-def _composed(spent: Sequence[PrivacySpent | None]) -> float:
+def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
+    """What a fit tells of one sensitive attribute, if it was for records too."""
+    relation = NeighboringRelation.REPLACE_ATTRIBUTE
+    return PrivacySpent.of(
+        attribute_event(spent.event, spent.neighboring_relation),
+        spent.delta,
+        protects=relation.protects,
+        neighboring_relation=relation,
+        secret_noise=spent.epsilon == spent.mechanism_epsilon,
+        public=spent.public,
+    )
+
+
+def composed_epsilon(spent: Sequence[PrivacySpent | None]) -> float:
+    """ε of all of them together; NaN where one is not known, or they are stated at unlike δ."""
     known = [privacy for privacy in spent if privacy is not None]
     if len(known) < len(spent):
         return math.nan

@@ -109,7 +109,8 @@ def frontier(
         population with a chance of 5 % only, if the test rows are independent draws that no model has seen (NaN where
         answers are refused).
         ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
-        ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``. Where there is one kind only,
+        ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``; the total for attributes is of all fits, as
+        those for records have seen the attribute. Where there is one kind only,
         ``attrs`` has these five as well. ``attrs["references"]`` has accuracy and gap of marks to compare with: the
         commonest class of the test rows for everybody, and ``reference``.
 

@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,15 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp.fairness import largest_disparity, parity_bound, tally
-from skfairdp.model_selection._frame import as_gamma, guarantee_record, mark_non_dominated
+from skfairdp.model_selection._frame import (
+    as_gamma,
+    composed_epsilon,
+    guarantee_record,
+    mark_non_dominated,
+    of_the_attribute,
+)
 from skfairdp.postprocessing import IDP3
-from skfairdp.privacy import PrivacySpent
+from skfairdp.privacy import PrivacySpent, Protects
 from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain
 
 __all__ = ["EvaluationSet", "measure_estimators"]
@@ -134,9 +140,17 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     frame["non_dominated"] = mark_non_dominated(frame)
     frame.attrs["n_test"] = len(frame) and len(test.y)
     frame.attrs["guarantees"] = [
-        guarantee_record(*kind, total.delta, total.epsilon, n_fits[kind]) for kind, total in spent.items()
+        guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), n_fits[kind])
+        for kind, total in spent.items()
     ]
     return frame
+
+
+def _epsilon(protects: str, total: PrivacySpent, every: Iterable[PrivacySpent]) -> float:
+    """Of the fits of a kind; of the attribute that of all fits, for those for records have seen it."""
+    if protects != Protects.SENSITIVE_ATTRIBUTE:
+        return total.epsilon
+    return composed_epsilon([of_the_attribute(one) for one in every])
 
 
 def _by_name(estimators: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
 from skfairdp.privacy._accountants import RDP_ORDERS, accountant_of, epsilon_of, rdp_of
+from skfairdp.privacy._attribute_cost import attribute_event
 from skfairdp.privacy._common_values import CommonValues
 from skfairdp.privacy._divergences import bit_deltas, bit_rdp
 from skfairdp.privacy._dp_accounting import (
@@ -95,6 +96,7 @@ __all__ = [
     "UnreadableStatementError",
     "WorstOf",
     "accountant_of",
+    "attribute_event",
     "bit_deltas",
     "bit_rdp",
     "calibrate_noise",

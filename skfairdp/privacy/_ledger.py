@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
+from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import compose
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_chain import Chain, LedgerEntry
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, NeighboringRelation, PrivacySpent, common_relation
+from skfairdp.privacy._report import PROTECTS, NeighboringRelation, PrivacySpent, Protects, common_relation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,8 @@ class PrivacyLedger:
     entries : tuple of LedgerEntry
         One per fit, in order.
     epsilon_spent : float
-        Composed ε of the entries at ``delta``; the larger one where records and sensitive attributes are both
-        protected (their totals are kept apart, and each is held under the ceiling).
+        Composed ε of the entries at ``delta``; where records and sensitive attributes are both protected the larger of
+        both totals (each is held under the ceiling).
     head : str
         Number and hash of the last entry, as ``"3:9f86d0…"``. Note it where the file cannot reach (in a paper, in a
         commit), and ``continues(head)`` tells later whether the file still contains what it contained then.
@@ -75,10 +75,12 @@ class PrivacyLedger:
     (their squared costs add up); for others the composed figure is proven for the plan that was carried out, because
     the accountant and the Rényi order are picked for that plan.
 
-    *Records and attributes.* Each total is of the fits of its kind alone. On a ledger with both, the fits for records
-    have seen the sensitive attribute too: what all fits together tell of it is bounded by no single total here, but by
-    the sum of both (with their δ, and that of the records taken for two, ``group_privacy``, where it speaks of a
-    null record, or of one added or removed). Keep to one kind where the attribute is what you protect.
+    *Records and attributes.* Fits for records have seen the sensitive attribute too. From the first fit for attributes
+    on there is a total for them, of *all* entries: what all fits together tell of one record's attribute. Another
+    attribute is another record, so an entry for "replace one record" counts as it is; one for a null record, or for a
+    record added or removed, counts with the event of a record replaced (:func:`attribute_event`). The total for records
+    is of the fits for records alone. Fits for attributes take features and labels as public, so no figure bounds what
+    they tell of those: keep to fits for records where whole records are what you protect.
 
     *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
     number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was
@@ -158,7 +160,7 @@ class PrivacyLedger:
         with self._locked() as unknown:
             if unknown:
                 return math.inf
-            return max(self._total(kind) for kind in PROTECTS)
+            return max(self._totals(self._chain).values(), default=0.0)
 
     @property
     def head(self) -> str:
@@ -196,18 +198,20 @@ class PrivacyLedger:
         Returns
         -------
         spent : PrivacySpent or None
-            The report of all entries of that kind together.
+            For records the report of all entries that protect records. For the attribute that of all entries, those
+            for records too: they have seen it.
         """
         if protects not in PROTECTS:
             raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
         with self._locked() as unknown:
             if unknown:
                 raise LedgerError(unknown)
-            of_kind = [entry for entry in self._chain.entries if entry.protects == protects]
+            entries = self._chain.entries
+        of_kind = [entry for entry in entries if entry.protects == protects]
         if not of_kind:
             return None
         return PrivacySpent.of(
-            compose(*(entry.event for entry in of_kind)),
+            total_event(entries, protects),
             self.delta,
             protects=of_kind[0].protects,
             neighboring_relation=str(common_relation(NeighboringRelation(e.neighboring_relation) for e in of_kind)),
@@ -220,8 +224,8 @@ class PrivacyLedger:
         -------
         pandas.DataFrame
             Indexed by the number of the entry. Columns: ``label``, ``protects``, ``neighboring_relation``,
-            ``releases``, ``epsilon`` (of the entry alone), ``epsilon_total`` (of it and all earlier ones of its kind)
-            and ``hash``. No times: the same charges give the same table.
+            ``releases``, ``epsilon`` (of the entry alone), ``epsilon_total`` (``epsilon_spent`` after it, which is held
+            under the ceiling) and ``hash``. No times: the same charges give the same table.
 
         Examples
         --------
@@ -315,7 +319,8 @@ class PrivacyLedger:
         Raises
         ------
         BudgetExceededError
-            The composed ε would pass the ceiling, or what was spent is unknown. Nothing is written.
+            A total would pass the ceiling, or what was spent is unknown. Nothing is written. Once there is an entry for
+            attributes, entries for records count in both totals.
         LedgerError
             The file is damaged or cannot be written. Nothing may be released.
         ValueError
@@ -325,20 +330,16 @@ class PrivacyLedger:
         Warns
         -----
         PrivacyLeakWarning
-            The first entry of the second kind: no single total bounds what all entries tell of the sensitive attribute.
+            The first entry of the second kind: the total for records says nothing of the fits for attributes.
         """
         entry = LedgerEntry(label, event, protects, neighboring_relation, releases)
         with self._locked(writing=True) as unknown:
             if unknown:
                 raise BudgetExceededError(unknown)
             longer = self._chain.appended(entry)
-            total = self._total(entry.protects, event)
-            if not total <= self.epsilon:
-                raise BudgetExceededError(
-                    f"{label} would bring the epsilon of this ledger from {self._total(entry.protects):.4g} to "
-                    f"{total:.4g}, over its ceiling of {self.epsilon:.4g} at delta={self.delta:g}. "
-                    "Nothing was released."
-                )
+            for kind, total in self._totals(longer).items():
+                if not total <= self.epsilon:
+                    raise BudgetExceededError(self._too_much(label, kind, total, longer))
             if not dry_run:
                 kinds = {str(one.protects) for one in self._chain.entries}
                 if len(kinds) == 1 and str(entry.protects) not in kinds:
@@ -354,11 +355,23 @@ class PrivacyLedger:
         assert self._file is not None
         self._file.append(line, self._chain)
 
-    def _total(self, protects: str, extra: DpEvent | None = None) -> float:
-        events = [entry.event for entry in self._chain.entries if entry.protects == protects]
-        if extra is not None:
-            events.append(extra)
-        return epsilon_of(compose(*events), self.delta) if events else 0.0
+    def _totals(self, chain: Chain) -> dict[Protects, float]:
+        """The composed ε of each kind of protection that a fit promises."""
+        promised = {entry.protects for entry in chain.entries}
+        return {kind: epsilon_of(total_event(chain.entries, kind), self.delta) for kind in PROTECTS if kind in promised}
+
+    def _too_much(self, label: str, kind: Protects, total: float, longer: Chain) -> str:
+        both = len({entry.protects for entry in longer.entries}) > 1
+        which = ""
+        if both and kind == Protects.SENSITIVE_ATTRIBUTE:
+            which = " for sensitive attributes, which counts every fit,"
+        elif both:
+            which = " for records"
+        before = self._totals(self._chain).get(kind, 0.0)
+        return (
+            f"{label} would bring the epsilon of this ledger{which} from {before:.4g} to {total:.4g}, over its ceiling "
+            f"of {self.epsilon:.4g} at delta={self.delta:g}. Nothing was released."
+        )
 
     @contextlib.contextmanager
     def _locked(self, *, writing: bool = False) -> Iterator[str | None]:
@@ -472,11 +485,11 @@ _FORKED = (
 
 
 def _tell_of_two_kinds(entry: LedgerEntry, earlier: str) -> None:
-    """Warn, once a ledger, that no single total bounds what fits of both kinds tell of the attribute."""
+    """Warn, once a ledger, that the total for records covers the fits for records alone."""
     warnings.warn(
-        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. Their totals are "
-        "kept apart, but fits for records have seen the sensitive attribute too: neither total bounds what all of them "
-        "tell of it. Keep to one kind where the attribute is what you protect.",
+        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. The total for "
+        "sensitive attributes counts all of them. The total for records covers the fits for records alone: fits for "
+        "attributes take features and labels as public. Keep to one kind where whole records are what you protect.",
         PrivacyLeakWarning,
         stacklevel=3,
     )

@@ -6,10 +6,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import compose
+from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._ledger_chain import Chain
-from skfairdp.privacy._report import rounded_up
+from skfairdp.privacy._report import PROTECTS, rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,12 +25,12 @@ _STYLE = (
 
 
 def rows_of(chain: Chain) -> list[dict[str, Any]]:
-    """One row per entry: who spent what, its ε alone, and the composed ε up to it, among entries of its kind."""
+    """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
     rows: list[dict[str, Any]] = []
-    events: dict[str, list[DpEvent]] = {}
     for index, entry in enumerate(chain.entries, 1):
-        so_far = events.setdefault(entry.protects, [])
-        so_far.append(entry.event)
+        so_far = chain.entries[:index]
+        promised = {one.protects for one in so_far}
+        totals = [epsilon_of(total_event(so_far, kind), chain.delta) for kind in PROTECTS if kind in promised]
         rows.append(
             {
                 "index": index,
@@ -40,7 +39,7 @@ def rows_of(chain: Chain) -> list[dict[str, Any]]:
                 "neighboring_relation": str(entry.neighboring_relation),
                 "releases": "; ".join(entry.releases),
                 "epsilon": epsilon_of(entry.event, chain.delta),
-                "epsilon_total": epsilon_of(compose(*so_far), chain.delta),
+                "epsilon_total": max(totals),
                 "hash": chain.hashes[index],
             }
         )

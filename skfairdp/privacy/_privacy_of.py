@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._events import compose, flatten, repeat
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, common_relation
 
@@ -21,8 +22,8 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     """What a fitted estimator guarantees, from everything inside it that states a guarantee.
 
     **What it covers.** The guarantees that are found are composed, each object once, as if all had read the same rows;
-    where a ledger was given, all of its entries of that kind count instead, with them the fits on folds that a search
-    or a stack has thrown away, and whatever else was charged to it.
+    where a ledger was given, all of its entries of that kind count instead (for the attribute those for records too),
+    with them the fits on folds that a search or a stack has thrown away, and whatever else was charged to it.
 
     **What it cannot see** is said in a PrivacyLeakWarning and in ``public``: parts that learned from rows without a
     guarantee (a scaler, the last learner of a stack), and, without a ledger, fits on folds. The figure holds if what
@@ -113,7 +114,10 @@ class _Found:
         return True
 
     def total(self) -> PrivacySpent:
-        """All guarantees composed; with a ledger everything that it holds of their kind, and what it lacks of them."""
+        """All guarantees composed; with a ledger everything that it holds of their kind, and what it lacks of them.
+
+        Of the attribute whatever is on the ledger tells: all of it.
+        """
         ledgers = {id(ledger): ledger for _, ledger in self.parts.values() if ledger is not None}
         alone = [spent.event for spent, ledger in self.parts.values() if ledger is None]
         charged = [spent.event for spent, ledger in self.parts.values() if ledger is not None]
@@ -121,8 +125,9 @@ class _Found:
         total = every[0]
         for spent in every[1:]:
             total = total + spent  # an error where they do not add up
-        entries = [e for ledger in ledgers.values() for e in ledger.entries if e.protects == total.protects]
-        relations = [*(s.neighboring_relation for s in every), *(e.neighboring_relation for e in entries)]
+        entries = [entry for ledger in ledgers.values() for entry in ledger.entries]
+        of_kind = [entry for entry in entries if entry.protects == total.protects]
+        relations = [*(s.neighboring_relation for s in every), *(e.neighboring_relation for e in of_kind)]
         relation = common_relation(map(NeighboringRelation, relations))
         if relation is None:
             raise ValueError(
@@ -130,7 +135,7 @@ class _Found:
                 "not add up. Report them separately."
             )
         # A ledger that was put in the place of another one does not take away what the fit itself reports.
-        known = Counter(flatten(compose(*(entry.event for entry in entries)))) | Counter(flatten(compose(*charged)))
+        known = Counter(flatten(total_event(entries, total.protects))) | Counter(flatten(compose(*charged)))
         return PrivacySpent.of(
             compose(*alone, *(repeat(event, times) for event, times in known.items())),
             total.delta,

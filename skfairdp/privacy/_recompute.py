@@ -32,7 +32,7 @@ from skfairdp.privacy._events import (
     WorstOf,
 )
 
-__all__ = ["SecondOpinion", "releases_of"]
+__all__ = ["SecondOpinion", "a_record_replaced", "releases_of", "together"]
 
 Array = NDArray[np.float64]
 _GRIDS = 50.0, 200.0  # steps of the privacy loss per typical loss of one release: the finer one decides
@@ -216,6 +216,53 @@ def _all_leaves(event: Any) -> list[Any]:
         for part in inner:
             leaves += _all_leaves(part)
     return leaves
+
+
+def together(events: list[Any]) -> Any:
+    """All of these releases."""
+    return dp.ComposedDpEvent(events)
+
+
+# ---- a record replaced by another one --------------------------------------------------------------------------------
+def a_record_replaced(event: Any) -> Any:
+    """The event of the same releases where a record becomes another one, of an event for none in its place.
+
+    Written from what each event promises for one step, record → none, since the change is two of them.
+    """
+    parts: list[Any] = []
+    for leaf, times in releases_of(event):
+        if isinstance(leaf, WorstOf):
+            one: Any = WorstOf(tuple(a_record_replaced(option) for option in leaf.events))
+        elif isinstance(leaf, RepeatAndSelectDpEvent):
+            one = RepeatAndSelectDpEvent(a_record_replaced(leaf.event), leaf.mean, leaf.shape)
+        else:
+            one = _two_steps(leaf)
+        parts.append(dp.SelfComposedDpEvent(one, times))
+    return dp.ComposedDpEvent(parts) if parts else dp.NoOpDpEvent()
+
+
+def _two_steps(leaf: Any) -> Any:
+    if isinstance(leaf, dp.GaussianDpEvent):
+        return dp.GaussianDpEvent(0.5 * leaf.noise_multiplier)
+    if isinstance(leaf, dp.LaplaceDpEvent):
+        return dp.LaplaceDpEvent(0.5 * leaf.noise_multiplier)
+    if isinstance(leaf, dp.PoissonSampledDpEvent):  # the null record's mean 0 gives way to a mean -1
+        q, s = leaf.sampling_probability, leaf.event.noise_multiplier
+        return dp.GaussianDpEvent(s / 2) if q == 1 or s == 0 else ReplaceSampledGaussian(q, s, 2.0)
+    if isinstance(leaf, ReplaceSampledGaussian):
+        return ReplaceSampledGaussian(leaf.sampling_probability, leaf.noise_multiplier, min(2 * leaf.difference, 2.0))
+    if isinstance(leaf, RareDisclosure):
+        return RareDisclosure(min(2 * leaf.probability, 1.0))
+    if isinstance(leaf, RandomizedResponseDpEvent):
+        odds = math.exp(min(-2 * (_pure([(leaf, 1)]) or 0.0), 0.0))  # of a lie, between two answers
+        return RandomizedResponseDpEvent(2 * odds / (1 + odds), 2) if odds > 1e-300 else dp.NonPrivateDpEvent()
+    if isinstance(leaf, (DiscreteGaussian, *_CURVED)):
+        votes = math.sqrt(2) if isinstance(leaf, ArgmaxBit) else 1.0
+        moved = 2 * (leaf.sensitivity if isinstance(leaf, DiscreteGaussian) else votes)
+        if not isinstance(leaf, DiscreteGaussian) and leaf.noise == "gaussian":
+            return dp.GaussianDpEvent(leaf.sigma / moved)
+        return DiscreteGaussian(leaf.sigma, moved) if math.isfinite(moved) else dp.NonPrivateDpEvent()
+    return leaf if isinstance(leaf, dp.NonPrivateDpEvent) else dp.NonPrivateDpEvent()
 
 
 # ---- Gaussian and pure costs -----------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
-from skfairdp.privacy._events import compose, event_to_dict, flatten
+from skfairdp.privacy._attribute_cost import total_event
+from skfairdp.privacy._events import event_to_dict, flatten
 from skfairdp.privacy._report import NeighboringRelation, common_relation, rounded_up
 
 __all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]
@@ -328,8 +329,14 @@ class PrivacyStatement:
             return NO_LEDGER
         rows = [(entry["label"], "; ".join(entry["releases"]) or "-") for entry in ledger["entries"]]
         at = _figure(ledger["delta"])
+        alone = len(ledger["totals"]) == 1
         totals = [
-            (f"all that protect one {total['protects']}", f"ε = {_bound(total['epsilon'])} at δ = {at}")
+            (
+                f"all that protect one {total['protects']}"
+                if alone or total["protects"] == "record"
+                else "all of them, in what they tell of one sensitive attribute",
+                f"ε = {_bound(total['epsilon'])} at δ = {at}",
+            )
             for total in ledger["totals"]
         ]
         return [("fit on the ledger", "releases"), *rows, *totals]
@@ -413,7 +420,7 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
     for protects in dict.fromkeys(str(entry.protects) for entry in entries):
         of_kind = [entry for entry in entries if entry.protects == protects]
         relation = common_relation(NeighboringRelation(entry.neighboring_relation) for entry in of_kind)
-        total = _plain(epsilon_of(compose(*(entry.event for entry in of_kind)), ledger.delta))
+        total = _plain(epsilon_of(total_event(entries, protects), ledger.delta))
         totals.append({"protects": protects, "neighboring_relation": str(relation), "epsilon": total})
     return {
         "epsilon": _plain(ledger.epsilon),

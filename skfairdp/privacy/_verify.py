@@ -12,7 +12,7 @@ from typing import Any
 from scipy import stats
 
 from skfairdp.privacy._events import event_from_dict
-from skfairdp.privacy._recompute import SecondOpinion
+from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, together
 
 __all__ = ["Check", "UnreadableStatementError", "verify_file"]
 
@@ -234,26 +234,34 @@ def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
 
 
 def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, Any] | None) -> list[Check]:
-    """The composed ε of each kind of guarantee: under the ceiling, and no more than was claimed."""
+    """The composed ε of each kind of guarantee: under the ceiling, and no more than was claimed.
+
+    What fits for records tell of the attribute counts in the total for attributes too, if there is one.
+    """
     for entry in entries:
         if _PROTECTS.get(entry["neighboring_relation"]) != entry["protects"]:
             raise ValueError(f"an entry protects {entry['protects']!r} under {entry['neighboring_relation']!r}")
     events: dict[tuple[str, str], list[Any]] = {}
+    attribute = "sensitive attribute", "replace one sensitive attribute"
     relations = {entry["neighboring_relation"] for entry in entries}
     for entry in entries:
         relation = entry["neighboring_relation"]
         # A record replaced by any other one includes one that is the same for everybody: the weaker promise of both.
         if relation == "replace one record" and "replace one record by a null record" in relations:
             relation = "replace one record by a null record"
-        events.setdefault((entry["protects"], relation), []).append(entry["event"])
+        event = _event(entry["event"])
+        events.setdefault((entry["protects"], relation), []).append(event)
+        if entry["protects"] == "record" and attribute[1] in relations:
+            twice = entry["neighboring_relation"] != "replace one record"
+            events.setdefault(attribute, []).append(a_record_replaced(event) if twice else event)
     checks = []
     if claimed is not None:
         same = claimed.keys() == events.keys()
         checks.append(Check("kinds of guarantee on the ledger", str(len(claimed)), str(len(events)), same))
-    for kind, described in events.items():
-        opinion = SecondOpinion(_event({"type": "ComposedDpEvent", "events": described}))
+    for kind, parts in events.items():
+        opinion = SecondOpinion(together(parts))
         total = ceiling if claimed is None else _figure(claimed.get(kind, 0.0), "epsilon")
-        name = f"ledger: {len(described)} fits ({kind[1]})"
+        name = f"ledger: {len(parts)} fits ({kind[1]})"
         checks.append(_at_least(f"{name}, total" if claimed else f"{name}, ceiling", total,
                                 opinion.epsilon(delta, total), f" at δ = {delta:g}"))  # fmt: skip
     return checks

@@ -10,13 +10,24 @@ from filelock import FileLock
 
 from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import (
+    DiscreteGaussian,
+    GaussianDpEvent,
+    LaplaceDpEvent,
     NeighboringRelation,
+    PoissonSampledDpEvent,
     PrivacyLedger,
+    RandomizedResponseDpEvent,
+    ReplaceSampledGaussian,
     _accountants,
+    _attribute_cost,
     _events,
     _gdp,
     _ledger_chain,
     _ledger_file,
+    _recompute,
+    compose,
+    epsilon_of,
+    repeat,
 )
 from tests._tools.processes import in_child
 from tests.mutants.harness import mutant, replace_everywhere
@@ -223,3 +234,54 @@ def unknown_units_are_counted_as_nothing(patch):
 def a_null_record_counts_as_any_record(patch):
     """A fit that protects against a null record is added up as if it protected against every replacement."""
     patch.setattr(NeighboringRelation, "implies", lambda self, other: self.protects == other.protects)
+
+
+@mutant
+def fits_for_records_tell_nothing_of_the_attribute(patch):
+    """Found: the total for attributes is of the fits for attributes. Right: fits for records have seen it too."""
+
+    def of_its_kind(entries, protects):
+        return compose(*(entry.event for entry in entries if entry.protects == protects))
+
+    replace_everywhere(patch, _attribute_cost.total_event, of_its_kind)
+
+
+@mutant
+def another_attribute_is_as_near_as_none(patch):
+    """What holds for a null record is taken for what holds for another attribute. Right: it is twice as far."""
+    for kind in _attribute_cost._TWO_STEPS:
+        patch.setitem(_attribute_cost._TWO_STEPS, kind, lambda event: event)
+
+
+@mutant
+def another_attribute_is_a_root_of_two_away(patch):
+    """Two steps are counted as two releases, √2 away. Right: the second step starts where the first one ended."""
+    steps = _attribute_cost._TWO_STEPS
+    for kind in (GaussianDpEvent, LaplaceDpEvent):
+        patch.setitem(steps, kind, lambda event: type(event)(event.noise_multiplier / 2**0.5))
+    patch.setitem(steps, DiscreteGaussian, lambda event: DiscreteGaussian(event.sigma, event.sensitivity * 2**0.5))
+    patch.setitem(steps, RandomizedResponseDpEvent, lambda event: repeat(event, 1))
+
+    def sampled(event):
+        q, noise = event.sampling_probability, getattr(event, "noise_multiplier", None) or event.event.noise_multiplier
+        return GaussianDpEvent(noise / 2**0.5) if q == 1 else ReplaceSampledGaussian(q, noise, 2**0.5)
+
+    patch.setitem(steps, PoissonSampledDpEvent, sampled)
+    patch.setitem(steps, ReplaceSampledGaussian, sampled)
+
+
+@mutant
+def a_charge_is_held_against_its_own_total_only(patch):
+    """A fit for records under a ceiling that fits for attributes have used up. Right: it counts in both totals."""
+
+    def of_the_last(self, chain):
+        kinds = {chain.entries[-1].protects} if chain.entries else ()
+        return {kind: epsilon_of(_attribute_cost.total_event(chain.entries, kind), self.delta) for kind in kinds}
+
+    patch.setattr(PrivacyLedger, "_totals", of_the_last)
+
+
+@mutant
+def verify_forgets_the_way_back_from_no_record(patch):
+    """``verify`` takes events for a null record as they are, and accepts a total that is too small."""
+    replace_everywhere(patch, _recompute.a_record_replaced, lambda event: event)

@@ -63,6 +63,7 @@ USEFULNESS = tests_in("pate.test_usefulness")
 SF_PATE = tests_in("pate.test_sf_pate")
 ACCOUNTING = tests_in("privacy.test_accounting")
 EVENT_VALIDITY = tests_in("privacy.test_event_validity")
+ATTRIBUTE_COST = tests_in("privacy.test_attribute_cost")
 LEDGER = tests_in("privacy.test_ledger")
 LEDGER_FAILURES = tests_in("privacy.test_ledger_failures")
 PUBLIC_FACTS = tests_in("privacy.test_public_facts")
@@ -97,6 +98,10 @@ CONSTRAINED = {
     name: Named("tests.postprocessing.test_calibrator_constraints.CONSTRAINTS", name) for name in ("odds", "several")
 }
 
+
+#: Releases whose event for another attribute is needed in full.
+CONVERTED = ("gaussian", "laplace", "discrete", "sampled", "always sampled", "sampled by distance", "answers")
+NULL = Named("skfairdp.privacy.NeighboringRelation", "ZERO_OUT")
 
 NOTICED: dict[str, Noticed] = {
     # ---- accounting.py ------------------------------------------------------------------------------------------
@@ -689,6 +694,32 @@ NOTICED: dict[str, Noticed] = {
             wrong="unit of another relation",
             dry_run=False,
         ),
+    ),
+    "ledgers.fits_for_records_tell_nothing_of_the_attribute": also(
+        ATTRIBUTE_COST(
+            "test_the_total_for_attributes_bounds_all_outputs_together_and_the_separate_totals_do_not", name="gaussian"
+        ),
+        ATTRIBUTE_COST("test_a_fit_for_records_is_held_against_the_total_for_attributes_and_dry_runs_too"),
+    ),
+    "ledgers.another_attribute_is_as_near_as_none": also(
+        *(
+            ATTRIBUTE_COST("test_the_event_of_an_attribute_bounds_it_and_that_of_a_null_record_does_not", name=name)
+            for name in (*CONVERTED, "worst of two", "votes above a threshold", "which of two", "disclosure")
+        ),
+        ATTRIBUTE_COST("test_parts_of_an_event_count_twice_each"),
+    ),
+    "ledgers.another_attribute_is_a_root_of_two_away": also(
+        *(
+            ATTRIBUTE_COST("test_the_event_of_an_attribute_bounds_it_and_that_of_a_null_record_does_not", name=name)
+            for name in CONVERTED
+        ),
+    ),
+    "ledgers.a_charge_is_held_against_its_own_total_only": also(
+        ATTRIBUTE_COST("test_a_fit_for_records_is_held_against_the_total_for_attributes_and_dry_runs_too"),
+    ),
+    "ledgers.verify_forgets_the_way_back_from_no_record": also(
+        ATTRIBUTE_COST("test_the_second_implementation_finds_the_same_event", name="gaussian"),
+        ATTRIBUTE_COST("test_a_statement_carries_the_total_for_attributes_and_a_lower_one_is_refuted", relation=NULL),
     ),
     "ledgers.a_null_record_counts_as_any_record": also(
         LEDGER("test_no_relation_implies_one_that_costs_more"),

@@ -164,14 +164,14 @@ def test_dry_run_refuses_without_writing():
         ledger.charge(GaussianDpEvent(0.1), label="t", dry_run=True, **RECORD)
 
 
-def test_record_and_attribute_guarantees_keep_separate_totals():
-    ledger = PrivacyLedger(epsilon=1.0)
+def test_the_total_for_records_is_of_records_and_that_for_attributes_of_all():
+    ledger = PrivacyLedger(epsilon=2.0)
     charge(ledger, 5.0)
-    with pytest.warns(PrivacyLeakWarning, match="neither total bounds"):
+    with pytest.warns(PrivacyLeakWarning, match="covers the fits for records alone"):
         charge(ledger, 4.0, **ATTRIBUTE)
     assert ledger.spent("record").epsilon == pytest.approx(gdp_epsilon(1 / 5, 1e-5))
-    assert ledger.spent("sensitive attribute").epsilon == pytest.approx(gdp_epsilon(1 / 4, 1e-5))
-    assert ledger.epsilon_spent == pytest.approx(gdp_epsilon(1 / 4, 1e-5))  # the larger, never their sum
+    assert ledger.spent("sensitive attribute").epsilon == pytest.approx(gdp_epsilon(math.hypot(1 / 5, 1 / 4), 1e-5))
+    assert ledger.epsilon_spent == ledger.spent("sensitive attribute").epsilon
     assert PrivacyLedger().spent("record") is None
 
 
@@ -448,13 +448,13 @@ def two_kinds():
 
 
 @pytest.mark.filterwarnings("ignore:.*Keep to one kind")
-def test_frame_has_a_row_per_entry_with_its_epsilon_alone_and_the_total_of_its_kind():
+def test_frame_has_a_row_per_entry_with_its_epsilon_alone_and_what_is_spent_after_it():
     frame = two_kinds().to_frame()
     assert list(frame.index) == [1, 2, 3]
     assert list(frame["protects"]) == ["record", "sensitive attribute", "record"]
     assert list(frame["epsilon"]) == [epsilon_of(GaussianDpEvent(noise), 1e-5) for noise in (5.0, 4.0, 6.0)]
-    assert list(frame["epsilon_total"][:2]) == list(frame["epsilon"][:2])
-    assert frame["epsilon_total"][3] == two_kinds().spent("record").epsilon
+    assert frame["epsilon_total"][1] == frame["epsilon"][1] < frame["epsilon"][2] < frame["epsilon_total"][2]
+    assert frame["epsilon_total"][3] == two_kinds().epsilon_spent > two_kinds().spent("record").epsilon
     assert frame["releases"][3] == "1 mean; 2 sums"
     assert frame["hash"][3] == two_kinds().head.partition(":")[2]  # the same charges, the same chain
     empty = PrivacyLedger().to_frame()
