@@ -1,7 +1,7 @@
 """What fits that protect whole records tell of one record's sensitive attribute: their releases, a record replaced."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from skfairdp.privacy._divergences import pure_epsilon
@@ -25,11 +25,10 @@ from skfairdp.privacy._events import (
     ThresholdBit,
     WorstOf,
     check_event,
-    compose,
 )
-from skfairdp.privacy._report import NeighboringRelation, Protects
+from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["attribute_event", "total_event"]
+__all__ = ["attribute_event"]
 
 _DOWN = 1 - 2.0**-48  # below the roundings of a few factors
 _LARGEST = 700.0  # of a pure ε whose exponential is a float
@@ -81,13 +80,6 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
     if relation in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_ATTRIBUTE):
         return event
     return _twice(event)
-
-
-def total_event(entries: Iterable[Any], protects: str) -> DpEvent:
-    """What counts in the total of one kind of protection: of records the fits for records, of attributes every fit."""
-    if protects == Protects.SENSITIVE_ATTRIBUTE:
-        return compose(*(attribute_event(entry.event, entry.neighboring_relation) for entry in entries))
-    return compose(*(entry.event for entry in entries if entry.protects == protects))
 
 
 def _twice(event: DpEvent) -> DpEvent:

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
-from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._gdp import _check_delta
-from skfairdp.privacy._ledger_chain import Chain, LedgerEntry
+from skfairdp.privacy._ledger_chain import Chain, LedgerEntry, total_event
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
 from skfairdp.privacy._report import PROTECTS, NeighboringRelation, PrivacySpent, Protects, common_relation
@@ -160,7 +158,7 @@ class PrivacyLedger:
         with self._locked() as unknown:
             if unknown:
                 return math.inf
-            return max(self._totals(self._chain).values(), default=0.0)
+            return max(self._chain.totals.values(), default=0.0)
 
     @property
     def head(self) -> str:
@@ -337,7 +335,7 @@ class PrivacyLedger:
             if unknown:
                 raise BudgetExceededError(unknown)
             longer = self._chain.appended(entry)
-            for kind, total in self._totals(longer).items():
+            for kind, total in longer.totals.items():
                 if not total <= self.epsilon:
                     raise BudgetExceededError(self._too_much(label, kind, total, longer))
             if not dry_run:
@@ -355,19 +353,14 @@ class PrivacyLedger:
         assert self._file is not None
         self._file.append(line, self._chain)
 
-    def _totals(self, chain: Chain) -> dict[Protects, float]:
-        """The composed ε of each kind of protection that a fit promises."""
-        promised = {entry.protects for entry in chain.entries}
-        return {kind: epsilon_of(total_event(chain.entries, kind), self.delta) for kind in PROTECTS if kind in promised}
-
     def _too_much(self, label: str, kind: Protects, total: float, longer: Chain) -> str:
-        both = len({entry.protects for entry in longer.entries}) > 1
+        both = len(longer.totals) > 1
         which = ""
         if both and kind == Protects.SENSITIVE_ATTRIBUTE:
             which = " for sensitive attributes, which counts every fit,"
         elif both:
             which = " for records"
-        before = self._totals(self._chain).get(kind, 0.0)
+        before = self._chain.totals.get(kind, 0.0)
         return (
             f"{label} would bring the epsilon of this ledger{which} from {before:.4g} to {total:.4g}, over its ceiling "
             f"of {self.epsilon:.4g} at delta={self.delta:g}. Nothing was released."

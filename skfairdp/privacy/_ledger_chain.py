@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skfairdp.privacy._accountants import epsilon_of
+from skfairdp.privacy._attribute_cost import attribute_event
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import check_event, event_from_dict, event_to_dict
-from skfairdp.privacy._report import NeighboringRelation, common_relation, unit_and_relation
+from skfairdp.privacy._events import check_event, compose, event_from_dict, event_to_dict
+from skfairdp.privacy._report import PROTECTS, NeighboringRelation, Protects, common_relation, unit_and_relation
 
-__all__ = ["FORMAT", "Chain", "LedgerEntry"]
+__all__ = ["FORMAT", "Chain", "LedgerEntry", "total_event"]
 
 FORMAT = "skfairdp-ledger-2"
 _DIGITS = 10  # of the count in the header, padded so that it can be replaced in place
@@ -59,6 +61,13 @@ class LedgerEntry:
         object.__setattr__(self, "releases", tuple(self.releases))
 
 
+def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
+    """What counts in the total of one kind of protection: of records the fits for records, of attributes every fit."""
+    if protects == Protects.SENSITIVE_ATTRIBUTE:
+        return compose(*[attribute_event(entry.event, entry.neighboring_relation) for entry in entries])
+    return compose(*[entry.event for entry in entries if entry.protects == protects])
+
+
 @dataclass(frozen=True)
 class Chain:
     """What is on record. It never changes: a longer one takes its place in a single assignment, so that a thread, a
@@ -73,6 +82,12 @@ class Chain:
     @classmethod
     def empty(cls, epsilon: float, delta: float) -> "Chain":
         return cls(epsilon, delta, hashes=(hashlib.sha256(_budget(epsilon, delta).encode()).hexdigest(),))
+
+    @property
+    def totals(self) -> dict[Protects, float]:
+        """The composed ε of each kind of protection that an entry promises."""
+        promised = {entry.protects for entry in self.entries}
+        return {kind: epsilon_of(total_event(self.entries, kind), self.delta) for kind in PROTECTS if kind in promised}
 
     @property
     def header(self) -> bytes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._ledger_chain import Chain
-from skfairdp.privacy._report import PROTECTS, rounded_up
+from skfairdp.privacy._report import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +28,6 @@ def rows_of(chain: Chain) -> list[dict[str, Any]]:
     """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
     rows: list[dict[str, Any]] = []
     for index, entry in enumerate(chain.entries, 1):
-        so_far = chain.entries[:index]
-        promised = {one.protects for one in so_far}
-        totals = [epsilon_of(total_event(so_far, kind), chain.delta) for kind in PROTECTS if kind in promised]
         rows.append(
             {
                 "index": index,
@@ -39,7 +36,7 @@ def rows_of(chain: Chain) -> list[dict[str, Any]]:
                 "neighboring_relation": str(entry.neighboring_relation),
                 "releases": "; ".join(entry.releases),
                 "epsilon": epsilon_of(entry.event, chain.delta),
-                "epsilon_total": max(totals),
+                "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
                 "hash": chain.hashes[index],
             }
         )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._events import compose, flatten, repeat
+from skfairdp.privacy._ledger_chain import total_event
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, common_relation
 
 __all__ = ["privacy_of"]

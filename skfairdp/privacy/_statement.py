@@ -13,8 +13,8 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
-from skfairdp.privacy._attribute_cost import total_event
 from skfairdp.privacy._events import event_to_dict, flatten
+from skfairdp.privacy._ledger_chain import total_event
 from skfairdp.privacy._report import NeighboringRelation, common_relation, rounded_up
 
 __all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.model_selection import frontier, pareto_frontier
+from skfairdp.model_selection import frontier, join_frontiers, measure_estimators, pareto_frontier
 from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
@@ -184,8 +184,10 @@ def test_unlike_guarantees_are_totalled_and_compared_apart(split):
         ("sensitive attribute", 2),
     ]
     alone = sweep(split, epsilons=(1.0, 2.0))
-    for guarantee in table.attrs["guarantees"]:
-        assert guarantee["epsilon_total"] == pytest.approx(alone.attrs["epsilon_total"])
+    of_records, of_attributes = (guarantee["epsilon_total"] for guarantee in table.attrs["guarantees"])
+    assert of_records == pytest.approx(alone.attrs["epsilon_total"])
+    events = [event_of(epsilon) for epsilon in (1.0, 1.0, 2.0, 2.0)]  # fits for records have seen the attribute
+    assert of_attributes == pytest.approx(epsilon_of(compose(*events), 1e-5))
     record = table[table["protects"] == "record"].reset_index(drop=True)
     pd.testing.assert_series_equal(record["non_dominated"], alone["non_dominated"])
 
@@ -239,7 +241,8 @@ def test_an_attempt_under_another_relation_has_a_total_of_its_own(split):
 
     guarantees = sweep(split, Elsewhere(), epsilons=(1.0,)).attrs["guarantees"]
     assert [(g["protects"], g["n_fits"]) for g in guarantees] == [("record", 1), ("sensitive attribute", 0)]
-    assert [g["epsilon_total"] for g in guarantees] == pytest.approx([1.0, 1.0])
+    both = epsilon_of(compose(event_of(1.0), event_of(1.0)), 1e-5)
+    assert [g["epsilon_total"] for g in guarantees] == pytest.approx([1.0, both])
 
 
 class GuestPATE(FakePATE):
@@ -413,3 +416,19 @@ def test_weights_of_dpsgd_cost_a_fit_each():
 def test_weights_out_of_range_are_errors(lams, split):
     with pytest.raises(ValueError, match="'lams' parameter of frontier"):
         sweep(split, lams=lams)
+
+
+def test_joined_tables_and_measured_models_count_what_fits_for_records_tell_of_the_attribute(split):
+    class Null(FakePATE):
+        neighboring_relation = "replace one record by a null record"
+
+    one, other = (model.fit(split.X, split.y) for model in (Null(), AttributePATE()))
+    rows = split.X_test, split.y_test
+    table = measure_estimators([one, other], *rows, sensitive_features=split.sensitive_features_test)
+    of_records, of_attributes = (record["epsilon_total"] for record in table.attrs["guarantees"])
+    assert of_records == one.privacy_.epsilon
+    twice = GaussianDpEvent(event_of(1.0).noise_multiplier / 2)
+    assert of_attributes == pytest.approx(epsilon_of(compose(twice, event_of(1.0)), 1e-5))
+    apart = [sweep(split, model, epsilons=(1.0,)) for model in (Null(), AttributePATE())]
+    joined = {g["protects"]: g["epsilon_total"] for g in join_frontiers(apart).attrs["guarantees"]}
+    assert joined["record"] == apart[0].attrs["epsilon_total"] and math.isnan(joined["sensitive attribute"])

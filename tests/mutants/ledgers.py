@@ -243,7 +243,7 @@ def fits_for_records_tell_nothing_of_the_attribute(patch):
     def of_its_kind(entries, protects):
         return compose(*(entry.event for entry in entries if entry.protects == protects))
 
-    replace_everywhere(patch, _attribute_cost.total_event, of_its_kind)
+    replace_everywhere(patch, _ledger_chain.total_event, of_its_kind)
 
 
 @mutant
@@ -274,11 +274,11 @@ def another_attribute_is_a_root_of_two_away(patch):
 def a_charge_is_held_against_its_own_total_only(patch):
     """A fit for records under a ceiling that fits for attributes have used up. Right: it counts in both totals."""
 
-    def of_the_last(self, chain):
+    def of_the_last(chain):
         kinds = {chain.entries[-1].protects} if chain.entries else ()
-        return {kind: epsilon_of(_attribute_cost.total_event(chain.entries, kind), self.delta) for kind in kinds}
+        return {kind: epsilon_of(_ledger_chain.total_event(chain.entries, kind), chain.delta) for kind in kinds}
 
-    patch.setattr(PrivacyLedger, "_totals", of_the_last)
+    patch.setattr(_ledger_chain.Chain, "totals", property(of_the_last))
 
 
 @mutant

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,8 +45,6 @@ from skfairdp.privacy import (
 from skfairdp.privacy._events import _EVENTS
 from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*Keep to one kind")
-
 DELTA = 1e-3
 REPLACED = NeighboringRelation.REPLACE_ONE
 NULL = NeighboringRelation.ZERO_OUT
@@ -57,7 +56,9 @@ Law = NDArray[np.float64]
 
 
 def charge(ledger: PrivacyLedger, event: DpEvent, relation: NeighboringRelation, **options: bool) -> None:
-    ledger.charge(event, label="fit", protects=relation.protects, neighboring_relation=relation, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "fit protects")  # of what the total for records covers
+        ledger.charge(event, label="fit", protects=relation.protects, neighboring_relation=relation, **options)
 
 
 # ---- mechanisms whose outputs can be written down --------------------------------------------------------------------

@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import IDP3, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp import IDP3, PATEClassifier, PrivacyLedger, PublicData, RandomizedResponseClassifier
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import epsilon_of, privacy_of
@@ -69,6 +69,15 @@ def test_another_ledger_takes_nothing_away():
     model = pate(ledger=PrivacyLedger()).fit(X, Y)
     other = model.set_params(ledger=PrivacyLedger())
     assert privacy_of(make_pipeline(other)).epsilon == pytest.approx(model.privacy_.epsilon)
+
+
+@pytest.mark.filterwarnings("ignore:.*Keep to one kind")
+def test_of_the_attribute_it_counts_the_fits_for_records_on_the_ledger():
+    ledger = PrivacyLedger()
+    pate(ledger=ledger).fit(X, Y)
+    model = RandomizedResponseClassifier(epsilon=1.0, classes=[0, 1], groups=[0, 1], ledger=ledger)
+    model.fit(X, Y, sensitive_features=SPLIT.sensitive_features)
+    assert privacy_of(model).epsilon == pytest.approx(ledger.epsilon_spent) and ledger.epsilon_spent > 1.3
 
 
 def test_without_any_guarantee_there_is_nothing_to_say():
