@@ -135,10 +135,13 @@ class _Found:
                 "not add up. Report them separately."
             )
         # A ledger that was put in the place of another one does not take away what the fit itself reports.
-        known = Counter(flatten(total_event(entries, total.protects))) | Counter(flatten(compose(*charged)))
+        own = Counter(flatten(compose(*charged)))
+        known = Counter(flatten(total_event(entries, total.protects))) | own
+        # Of fits with a pure ε, δ = 0 is stated; what else is on the ledger has an ε at the δ of the ledger.
+        delta = total.delta if total.delta or known == own else max(ledger.delta for ledger in ledgers.values())
         return PrivacySpent.of(
             compose(*alone, *(repeat(event, times) for event, times in known.items())),
-            total.delta,
+            delta,
             protects=total.protects,
             neighboring_relation=relation,
             secret_noise=total.epsilon == total.mechanism_epsilon,
