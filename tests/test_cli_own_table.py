@@ -79,7 +79,7 @@ def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(t
 
 
 def test_every_method_is_compared_and_what_all_of_it_costs_is_said(tmp_path):
-    people(4000).to_csv(tmp_path / "people.csv", index=False)
+    people(1600).to_csv(tmp_path / "people.csv", index=False)
     done = run("frontier", tmp_path / "people.csv", *ROLES, "--epsilon", 3, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     frame = pd.read_csv(tmp_path / "out" / "frontier.csv")

@@ -70,20 +70,27 @@ pytestmark = [
 
 # ---- scikit-learn's suite ------------------------------------------------------------------------------------
 def checks_of(estimators):
-    """Scikit-learn's checks of each; those of sparse matrices, which are read as sparse arrays are, in ``test-all``."""
+    """Scikit-learn's checks of each. What another check does as well runs in ``test-all``: sparse matrices are read as
+    sparse arrays are, and of training from read-only memory one of two types of numbers is enough.
+    """
     parametrized = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
     names, checks = parametrized.args
     called = parametrized.kwargs["ids"]
     printed = {id(estimator): called(estimator) for estimator in estimators}  # once, not for every check
     marked = []
     for check in (given if hasattr(given, "marks") else pytest.param(*given) for given in checks):
-        later = [pytest.mark.slow] * (name_of(check.values[1]) == "check_estimator_sparse_matrix")
+        later = [pytest.mark.slow] * said_by_another(check.values[1])
         marked.append(pytest.param(*check.values, marks=[*check.marks, *later]))
     return pytest.mark.parametrize(names, marked, ids=lambda value: printed.get(id(value)) or called(value))
 
 
 def name_of(check):
     return getattr(check, "func", check).__name__
+
+
+def said_by_another(check):
+    train_read_only = name_of(check) == "check_classifiers_train" and check.keywords == {"readonly_memmap": True}
+    return name_of(check) == "check_estimator_sparse_matrix" or train_read_only
 
 
 @checks_of(fast_instances())

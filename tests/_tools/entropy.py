@@ -54,8 +54,12 @@ def named_entropy(name: str) -> Iterator[None]:
 
 
 def _seed_generators(seed: int) -> None:
-    """Of the standard library, numpy and torch, where ``random_state=None`` leads."""
+    """Of the standard library, numpy and torch, where ``random_state=None`` leads.
+
+    Of torch the generator of the processor alone: ``torch.manual_seed`` also notes down, with the call stack, what
+    every accelerator shall do once it is there, which takes longer than many a test.
+    """
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(seed)
+        sys.modules["torch"].default_generator.manual_seed(seed)

@@ -2,6 +2,8 @@
 
 import contextlib
 import copyreg
+import functools
+import inspect
 import io
 import itertools
 import logging
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -28,6 +31,8 @@ __all__ = ["Seen", "observed", "plain", "stored"]
 
 #: scikit-learn numbers the HTML pages of a process; objects without a text of their own show where they lie.
 _PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+|(0x|\.\.\.x?)[0-9a-f]{6,}")
+#: A page quotes the docstring of its class, which it dedents anew for every parameter.
+_getdoc = functools.cache(inspect.getdoc)
 
 
 @dataclass
@@ -77,7 +82,8 @@ def _looks(thing: Any) -> dict[str, Any]:
     for part in thing if isinstance(thing, tuple) else (thing,):
         page = getattr(part, "_repr_html_", None)
         if page is not None:
-            found[f"HTML of {type(part).__name__}"] = _PAGE.sub("id", page() or "")
+            with mock.patch.object(inspect, "getdoc", _getdoc):
+                found[f"HTML of {type(part).__name__}"] = _PAGE.sub("id", page() or "")
         for name, value in sorted(getattr(part, "__dict__", {}).items()):
             if name.endswith("_") and not name.startswith("_"):
                 found[f"repr of {name}"] = repr(value)

@@ -145,6 +145,7 @@ class Record:
 
     releases: list[Release] = field(default_factory=list)
     n_sources: int = 0
+    n_secrets: int = 0  # draws that are no noise: samples, folds, choices; counted where the entropy is chosen
     _steps: list[Release | str] = field(default_factory=list)
 
     @property
@@ -280,6 +281,7 @@ class RecordingNoise(NoiseSource):
     def _generator(self) -> np.random.Generator:
         releasing = bool(self._current)
         self._calls[releasing] += 1
+        self.record.n_secrets += not releasing
         return np.random.default_rng((*self._stream, int(releasing), self._calls[releasing]))
 
     def _words(self, n: int) -> Any:

@@ -38,7 +38,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
 
 
 def test_the_learner_sees_synthetic_rows_only(table):
-    X, y, groups = table
+    X, y, groups = (part[:400] for part in table)  # a learner that nobody knows is asked for one row after the other
     Recorder.seen.clear()
     model = SyntheticDataClassifier(Recorder(), n_samples=500, **PUBLIC).fit(X, y, sensitive_features=groups)
     [(seen, labels, given)] = Recorder.seen

@@ -176,7 +176,7 @@ def planned(n_rows, n_values, epsilon, share, described):
 )
 @example(n_rows=185, n_values=80, epsilon=3.0, share=0.3, described=True)  # tables, temperature, rates and look
 @example(n_rows=1, n_values=2, epsilon=1.0, share=0.2, described=False)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 def test_whatever_is_released_beside_the_gradients_leaves_them_a_part_of_epsilon(
     n_rows, n_values, epsilon, share, described
 ):

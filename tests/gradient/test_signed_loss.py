@@ -305,7 +305,13 @@ def gap_of_training_counts(asked, made, n, **given):
     return rates.largest_violation(rates.tally(groups, y, model.predict(X)))
 
 
-@pytest.mark.parametrize("name", MADE)
+#: The others in test-all alone: two groups, three groups and equalized odds have tests above, and most features tell.
+QUICK_TO_CLOSE = ("a small group", "a rare class", "three classes")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK_TO_CLOSE else [pytest.mark.slow]) for name in MADE]
+)
 def test_defaults_close_the_gap_where_the_noise_of_the_rates_allows(name):
     asked, n, made = MADE[name]
     before, after = (gap_of_training_counts(asked, made, n, **lam) for lam in ({"lam": 0.0}, {}))

@@ -22,6 +22,8 @@ from skfairdp.inspection._audit_rates import bits_delta, bits_epsilon, rates_eps
 from skfairdp.privacy import gdp_epsilon, gdp_mu
 
 DELTA = 1e-5
+#: How often an audit is repeated: in ``make test``, and in ``make test-all`` as well.
+repeated = pytest.mark.parametrize("repeats", [150, pytest.param(600, marks=pytest.mark.slow)])
 FACTORS = pytest.mark.parametrize("factor", [1.2, 2**0.5, 2.0])
 
 
@@ -136,23 +138,25 @@ def test_known_shift_is_exact(mu):
     assert abs(share_above(found, mu) - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / 1500)
 
 
+@repeated
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("mu", [0.5, 1.5])
-def test_band_covers_all_its_rates_at_once(mu, ties):
+def test_band_covers_all_its_rates_at_once(mu, ties, repeats):
     """At the thresholds that were chosen, true rates are known: each must lie below its limit, all together."""
     rng, n, missed = np.random.default_rng(1), 100, 0
-    for _ in range(600):
+    for _ in range(repeats):
         worlds = rng.normal(size=n), rng.normal(loc=mu, size=n)
         if ties:
             worlds = tuple(np.floor(2 * world) for world in worlds)
         missed += rates_epsilon(rates_of_band(*worlds, 0.95), DELTA) > gdp_epsilon(mu, DELTA)
-    assert missed / 600 <= 0.05
+    assert missed / repeats <= 0.05
 
 
-def test_band_holds_for_a_pure_epsilon_that_the_attacker_reaches():
+@repeated
+def test_band_holds_for_a_pure_epsilon_that_the_attacker_reaches(repeats):
     epsilon, found = 1.0, []
     p = 1 / (1 + math.exp(-epsilon))
-    for seed in range(600):
+    for seed in range(repeats):
         rng = np.random.default_rng(seed)
         worlds = (rng.random(300) < 1 - p).astype(float), (rng.random(300) < p).astype(float)
         found.append(audit_matched_filter(*worlds, method="band").epsilon_lower(0.0))
@@ -160,10 +164,11 @@ def test_band_holds_for_a_pure_epsilon_that_the_attacker_reaches():
     assert np.median(found) > 0.4 * epsilon
 
 
-def test_bits_hold_in_at_least_the_nominal_share_of_audits():
+@repeated
+def test_bits_hold_in_at_least_the_nominal_share_of_audits(repeats):
     low, high, n_queries, found = 0.45, 0.55, 20, []
     truth = bits_epsilon(low, high, n_queries, DELTA)
-    for seed in range(600):
+    for seed in range(repeats):
         rng = np.random.default_rng(seed)
         worlds = [(rng.random((50, n_queries)) < p).astype(int) for p in (low, high)]
         found.append(audit_count_statistic(*worlds, method="bits").epsilon_lower(DELTA))

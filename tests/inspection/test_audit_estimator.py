@@ -80,9 +80,9 @@ def test_a_fit_that_pays_once_for_many_counts_is_found():
 
 @pytest.mark.parametrize("fault", ["xor", "scale by ten to the delta"])
 def test_a_slip_in_the_gaussian_scale_is_found_where_gaussian_scores_are_assumed(fault):
-    options = {"canaries": [CORNER], "method": "gaussian", "random_state": 0, "score": corner_sum}
-    assert audit(ToyNB(delta=1e-5, fault=fault), X, Y, n_runs=1500, **options).violates
-    assert not audit(ToyNB(delta=1e-5), X, Y, n_runs=1500, **options).violates
+    options = {"canaries": [CORNER], "method": "gaussian", "random_state": 0, "score": corner_sum, "n_runs": 800}
+    assert audit(ToyNB(delta=1e-5, fault=fault), X, Y, **options).violates
+    assert not audit(ToyNB(delta=1e-5), X, Y, **options).violates
 
 
 def corner_sum(model):
@@ -187,8 +187,8 @@ def test_a_learned_score_is_judged_on_runs_it_has_not_seen():
             return self
 
     canaries = [Canary((X[0], 0), (X[0], 1))]
-    found = [audit(Wide(), X, Y, canaries=canaries, n_runs=20, random_state=s) for s in range(20)]
-    assert np.mean([result.violates for result in found]) <= 0.05
+    found = [audit(Wide(), X, Y, canaries=canaries, n_runs=20, random_state=s) for s in range(5)]
+    assert not any(result.violates for result in found)
 
 
 # ---------------------------------------------------------------- our own estimators
@@ -215,7 +215,7 @@ def test_an_estimator_of_this_package_states_claim_and_neighbours_and_is_not_acc
             fit_params={"X_public": public},
             score=lambda fitted: fitted.released_votes_[:, 1].sum(),
             method="gaussian",
-            n_runs=150,
+            n_runs=60,
             random_state=0,
         )
     assert found.claim == pytest.approx(2.0, abs=1e-3) and found.delta == 1e-5 and found.relation == RECORD
@@ -270,7 +270,7 @@ def test_result_says_what_it_found_and_that_it_is_not_private():
 
 
 def test_the_same_seed_gives_the_same_audit():
-    given = {"n_runs": 30, "random_state": 5}
+    given = {"n_runs": 8, "random_state": 5}
     assert audit(ToyNB(), X, Y, **given) == audit(ToyNB(), X, Y, **given)
 
 

@@ -253,13 +253,13 @@ def test_theorem_2_bounds_the_unfairness_of_the_vote(data):
 def test_released_groups_of_sfpate_satisfy_the_bound():
     """End to end on a law that is known: groups released by the ensemble, a model that is fair for them."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 2))
+    X = rng.normal(size=(1500, 2))
     share = ndtr(1.5 * X[:, 0])
-    groups = (rng.random(3000) < share).astype(int)
-    y = (X[:, 1] + 0.5 * groups + 0.5 * rng.normal(size=3000) > 0).astype(int)
+    groups = (rng.random(1500) < share).astype(int)
+    y = (X[:, 1] + 0.5 * groups + 0.5 * rng.normal(size=1500) > 0).astype(int)
     truth = np.column_stack([1 - share, share])  # given x; y says a little more, which is part of eta's estimate
     model = SFPATEClassifier(
-        voting="gnmax", max_queries=3000, epsilon=100.0, groups=[0, 1], n_teachers=50, random_state=0
+        voting="gnmax", max_queries=1500, epsilon=100.0, groups=[0, 1], n_teachers=30, random_state=0
     ).fit(X, y, sensitive_features=groups)
     released = np.eye(2)[model.released_votes_]
     predicted = model.predict(X).astype(float)

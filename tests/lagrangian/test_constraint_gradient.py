@@ -44,7 +44,7 @@ def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, cl
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
 def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions):
     best = 0.0
-    for seed, clip in itertools.product(range(3), [None, 0.1]):
+    for seed, clip in [(0, None), (1, 0.1), (2, 0.1)]:
         module, _, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed, clip=clip)
         base = gradient(groups, ZeroNoise()).full(module, weights)
         sensitivity = float((gradient(groups, UnitNoise()).full(module, weights) - base)[0])
@@ -64,7 +64,7 @@ def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
     """With and without the row in the sample: what it adds has at most the norm that the noise is scaled to."""
     best = 0.0
     plan = half_noisy(m, sampling_probability=0.25)
-    for seed in range(3):
+    for seed in range(2):
         module, X, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed)
         public = torch.arange(len(X))
         base = gradient(groups, Drawn([]), plan).sampled(module, weights, public)

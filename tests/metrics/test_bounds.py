@@ -22,7 +22,7 @@ from skfairdp.metrics import (
 )
 
 #: How often samples are drawn: in ``make test``, and in ``make test-all`` as well.
-repeated = pytest.mark.parametrize("repeats", [300, pytest.param(1000, marks=pytest.mark.slow)])
+repeated = pytest.mark.parametrize("repeats", [120, pytest.param(1000, marks=pytest.mark.slow)])
 
 
 def off(repeats):
