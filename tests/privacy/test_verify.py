@@ -143,7 +143,7 @@ def test_no_noise_can_claim_nothing(verified):
 
 
 # ---- every estimator -------------------------------------------------------------------------------------------------
-#: Randomised response and noisy scores in one search take ten seconds to compute twice: their event is among those above.
+#: Randomised response with noisy scores takes ten seconds to compute twice; its event is among those above.
 LATER = [fit.name for fit in CATALOGUE if fit.slow or fit.name == "Pareto-attribute"]
 spending = [fit for fit in CATALOGUE if fit.spends]
 
