@@ -136,7 +136,7 @@ def neighbours(step):
             other = X.copy(), Y.copy(), Z.copy()
             other[0][row, 0], other[1][row], other[2][row] = value, label, group
             changes.append(other)
-    return changes[step // 2 :: step]
+    return changes[step // 4 :: step]
 
 
 def searches(estimator, rows, monkeypatch):
