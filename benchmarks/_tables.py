@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from _scale_goals import GOALS
+
 Record = dict[str, Any]
 TITLES = {
     "adult": "Adult, groups by sex",
@@ -604,6 +606,55 @@ def figures(rows: Sequence[Record], **columns: tuple[str, str]) -> str:
     return table(
         [heading for heading, _ in columns.values()],
         [[format(row[key], form) for key, (_, form) in columns.items()] for row in rows],
+    )
+
+
+def scale(record: Record) -> str:
+    """Work on large tables: what was measured beside what was to be reached, and what was not measured."""
+    lines = []
+    for goal in GOALS.values():
+        mine = [row for row in record["rows"] if row["work"] == goal.work]
+        for row in mine:
+            seconds = (
+                "–" if "ratio" in row else f"{row['seconds']:.1f}" if row["seconds"] >= 1 else f"{row['seconds']:.2f}"
+            )
+            lines.append(
+                [
+                    goal.work,
+                    f"{row['n_rows']:,}" if goal.rows else "–",
+                    seconds,
+                    "–" if "ratio" in row else f"{row['cpu_seconds']:.1f}",
+                    f"{row['gib_peak']:.2f}",
+                    f"{row['ratio']:.2f}" if "ratio" in row else "–",
+                    str(goal),
+                    {True: "met", False: "**missed**", None: "not at this size"}[goal.met(row)],
+                    row["revision"],
+                ]
+            )
+        if all(row["n_rows"] != goal.rows for row in mine):
+            size = f"{goal.rows:,}" if goal.rows else "–"
+            lines.append([goal.work, size, "–", "–", "–", "–", str(goal), "not measured", "–"])
+    headers = ["work", "private rows", "seconds", "CPU seconds", "GiB peak", "ratio", "goal", "verdict", "revision"]
+    return table(headers, lines)
+
+
+def scale_verdict(record: Record) -> str:
+    """Which goals are met, missed and open, each at its own number of rows."""
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for goal in GOALS.values():
+        at_size = [goal.met(row) for row in record["rows"] if row["work"] == goal.work and goal.met(row) is not None]
+        found[at_size[-1] if at_size else None].append(goal.work)
+    words = {True: "are met", False: "are missed", None: "were not measured at their number of rows"}
+    said = [f"{len(found[kind])} {word} ({'; '.join(found[kind])})" for kind, word in words.items() if found[kind]]
+    return f"Of {len(GOALS)} goals {', '.join(said)}."
+
+
+def group_by_verdict(record: Record, most: float = 1.5) -> str:
+    """Whether our counts take at most so many times as long as the quicker engine's."""
+    engine, ours = min(((row["engine"], 1 / row["ratio"]) for row in record["rows"][1:]), key=lambda pair: -pair[1])
+    return (
+        f"The goal is at most {most:g} times the time of either engine. Ours takes {short(ours, 2)} of that of "
+        f"{engine}, the quicker one: {'met' if ours <= most else '**missed**'}, at this number of rows."
     )
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import _common as common
 import numpy as np
 import pandas as pd
+from _scale_goals import GOALS, MILLION, Goal
 
 CHUNK = 250_000
 N_NUMBERS, N_CATEGORIES = 8, 12
@@ -256,51 +257,26 @@ def calibration(path: str, n_rows: int) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class Work:
-    """A row of the table: what it is called, what is timed, and what was to be reached at how many rows."""
+    """A row of the table: what is timed, and at how many rows where nobody says."""
 
-    name: str
     prepare: Callable[[str, int], Callable[[], Any]]
     sizes: tuple[int, ...]
-    goal_rows: int
-    goal_seconds: float | None = None
-    goal_gib: float | None = None
-    goal_ratio: float | None = None
-    reads_files: bool = True
+    writes_files: bool = False
 
 
-MILLION = 1_000_000
+SMALL = (MILLION // 10, MILLION)
 WORKS = {
-    "generator": Work("PFGuard marginals", generator, (MILLION // 10, MILLION), 100 * MILLION, 600, 4),
-    "generator-in-memory": Work(
-        "PFGuard marginals, in memory, 50 columns", generator_in_memory, (MILLION,), MILLION, 8, reads_files=False
-    ),
-    "fair-pate": Work("FairPATE, 1000 teachers", fair_pate, (MILLION // 10, MILLION), 100 * MILLION, 600, 4),
-    "fair-dpsgd": Work("FairDPSGD, 5000 batches of 2048", fair_dpsgd, (MILLION // 10, MILLION), 10 * MILLION, None, 2),
-    "calibration": Work("DP-SGD: slowest of all ε to noise", calibration, (0,), 0, 0.5, reads_files=False),
-    "pf-ld": Work("PF-LD, in memory, 50 columns", pf_ld, (MILLION // 10,), MILLION, 60, reads_files=False),
-    "idp3": Work("IDP3, 5 groups × 10 classes", idp3, (10 * MILLION,), 100 * MILLION, 45, 1, reads_files=False),
-    "many-groups-generator": Work(
-        "PFGuard marginals, 240 groups × 10 classes",
-        partial(many_groups, estimator="generator"),
-        (50_000,),
-        50_000,
-        10,
-        reads_files=False,
-    ),
-    "many-groups-fair-pate": Work(
-        "FairPATE, 240 groups × 10 classes",
-        partial(many_groups, estimator="fair-pate"),
-        (50_000,),
-        50_000,
-        10,
-        reads_files=False,
-    ),
-    "generator-on-a-cluster": Work(
-        "PFGuard marginals, LocalCluster over threads", generator_on_a_cluster, (MILLION,), MILLION, goal_ratio=1.3
-    ),
-    "fair-pate-on-a-cluster": Work(
-        "FairPATE, LocalCluster over threads", teachers_on_a_cluster, (MILLION,), MILLION, goal_ratio=1.3
-    ),
+    "generator": Work(generator, SMALL, writes_files=True),
+    "fair-pate": Work(fair_pate, SMALL, writes_files=True),
+    "fair-dpsgd": Work(fair_dpsgd, SMALL, writes_files=True),
+    "idp3": Work(idp3, (MILLION, 10 * MILLION)),
+    "generator-in-memory": Work(generator_in_memory, (MILLION,)),
+    "pf-ld": Work(pf_ld, (MILLION // 10,)),
+    "many-groups-generator": Work(partial(many_groups, estimator="generator"), (50_000,)),
+    "many-groups-fair-pate": Work(partial(many_groups, estimator="fair-pate"), (50_000,)),
+    "calibration": Work(calibration, (0,)),
+    "generator-on-a-cluster": Work(generator_on_a_cluster, (MILLION,), writes_files=True),
+    "fair-pate-on-a-cluster": Work(teachers_on_a_cluster, (MILLION,), writes_files=True),
 }
 
 
@@ -313,28 +289,26 @@ def run(task: dict) -> dict:
     started, processor_started = time.perf_counter(), time.process_time()
     with common.PeakOfAllProcesses() as memory:
         figures = timed()
-    at_goal = task["n_rows"] == work.goal_rows
-    goals = {"seconds": work.goal_seconds, "gib": work.goal_gib, "ratio": work.goal_ratio}
     return {
-        "work": work.name,
+        "work": GOALS[task["work"]].work,
         "n_rows": task["n_rows"],
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - processor_started,
         "gib_before_fit": before / 2**30,
         "gib_peak": memory.peak / 2**30,
         **(figures or {}),
-        **({"goal": {name: value for name, value in goals.items() if value is not None}} if at_goal else {}),
         "load_average_1_min": round(common.os.getloadavg()[0], 1),
         "revision": common.revision(),
     }
 
 
 def met(row: dict) -> str:
-    """Whether a row reached its goal; a dash where it has none at this size."""
-    if "goal" not in row:
-        return "–"
-    found = {"seconds": row["seconds"], "gib": row["gib_peak"], "ratio": row.get("ratio")}
-    return "yes" if all(found[name] <= value for name, value in row["goal"].items()) else "no"
+    """Whether a row reached its goal; a dash where it was measured at another number of rows."""
+    return {True: "yes", False: "no", None: "–"}[goal_of(row).met(row)]
+
+
+def goal_of(row: dict) -> Goal:
+    return next(goal for goal in GOALS.values() if goal.work == row["work"])
 
 
 def known(arguments: argparse.Namespace) -> list[dict]:
@@ -363,10 +337,10 @@ def main() -> None:
     for key in names:
         work = WORKS[key]
         for n_rows in [4000] if arguments.quick else sorted(arguments.sizes or work.sizes):
-            same = [row for row in done if (row["work"], row["n_rows"]) == (work.name, n_rows)]
+            same = [row for row in done if (row["work"], row["n_rows"]) == (GOALS[key].work, n_rows)]
             if same and not arguments.again:
                 continue
-            path = written(n_rows, arguments.folder) if work.reads_files else ""
+            path = written(n_rows, arguments.folder) if work.writes_files else ""
             found = common.in_new_process(__file__, {"work": key, "n_rows": n_rows, "path": str(path)})
             done = sorted([row for row in done if row not in same] + [found], key=_place)
             common.save(arguments, n_columns=N_NUMBERS + N_CATEGORIES, rows=done)  # so that a stopped run goes on
@@ -374,19 +348,14 @@ def main() -> None:
     common.print_table(
         ["work", "private rows", "seconds", "CPU seconds", "GiB before", "GiB peak", "goal", "met"],
         [
-            [row["work"], f"{row['n_rows']:,}", *(f"{row[key]:.2f}" for key in figures), _goal(row), met(row)]
+            [row["work"], f"{row['n_rows']:,}", *(f"{row[key]:.2f}" for key in figures), str(goal_of(row)), met(row)]
             for row in done
         ],
     )
 
 
 def _place(row: dict) -> tuple[int, int]:
-    return [work.name for work in WORKS.values()].index(row["work"]), row["n_rows"]
-
-
-def _goal(row: dict) -> str:
-    units = {"seconds": "≤ {:g} s", "gib": "≤ {:g} GiB", "ratio": "≤ {:g}×"}
-    return ", ".join(units[name].format(value) for name, value in row.get("goal", {}).items()) or "–"
+    return [goal.work for goal in GOALS.values()].index(row["work"]), row["n_rows"]
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 import _tables
 import matplotlib.pyplot as plt
 import pandas as pd
+from _scale_goals import GOALS
 from render_docs import RESULTS, Results, load
 
 from skfairdp.privacy import GaussianDpEvent, PrivateSelection, calibrate_noise, epsilon_of, repeat
@@ -174,7 +175,8 @@ def tuning(results: Results) -> Any:
 def large_tables(results: Results) -> Any:
     """Memory of fits from Parquet over the number of rows."""
     figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
-    rows = results["scale"]["rows"]
+    from_files = [goal.work for goal in GOALS.values() if goal.reads_files]
+    rows = [row for row in results["scale"]["rows"] if row["work"] in from_files]
     for work, colour in zip(dict.fromkeys(row["work"] for row in rows), COLOURS, strict=False):
         mine = sorted((row["n_rows"], row["gib_peak"]) for row in rows if row["work"] == work)
         ax.semilogx(*zip(*mine, strict=True), "o-", color=colour, label=work)

@@ -312,8 +312,8 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
     grid = _grid(leaves, coarseness)
     if _is_tiny(leaves):
         return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, 2)
-    if _is_slow(leaves, grid):
-        return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, coarseness)
+    if _is_slow(leaves, _grid(leaves)):  # ours is as quick on the fine grid, and a search then ends where it began
+        return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta)
     grid = max(grid, max(map(_largest_loss, dict(leaves))) / _WIDEST)
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
