@@ -1,5 +1,6 @@
 """Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
 
+from skfairdp._rows._folds import FoldRows, FoldRule, fold_sizes
 from skfairdp._rows._keyed import KeyedRows, row_hashes
 from skfairdp._rows._source import Chunk, RowSource, gathered, opened
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
@@ -7,10 +8,13 @@ from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
 __all__ = [
     "HELD",
     "Chunk",
+    "FoldRows",
+    "FoldRule",
     "KeyedRows",
     "RowSource",
     "Spill",
     "check_free_disk",
+    "fold_sizes",
     "gathered",
     "opened",
     "row_hashes",

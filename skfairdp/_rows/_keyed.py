@@ -122,7 +122,8 @@ def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
     """
     if key is None:
         *where, start = chunk.place
-        rows = np.arange(start, start + len(chunk.table), dtype=np.uint64)
+        behind = np.arange(len(chunk.table)) if chunk.rows is None else chunk.rows
+        rows = (start + behind).astype(np.uint64)
         numbers = rows ^ _of_texts(np.array([repr(where)], dtype=object), seed)
     else:
         numbers = _of_ids(chunk.table[key], seed)

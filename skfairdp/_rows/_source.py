@@ -34,10 +34,13 @@ class Chunk:
         Private.
     place : tuple
         Of the first row, such as a file and a position in it. The others follow it.
+    rows : ndarray of int of shape (n_rows,) or None, default=None
+        How far behind that place each row is, where some between them are left out.
     """
 
     table: pd.DataFrame
     place: tuple[Any, ...]
+    rows: NDArray[np.int64] | None = None
 
 
 class RowSource(ABC):

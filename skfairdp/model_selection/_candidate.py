@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from skfairdp._rows import opened
+from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.preprocessing import PublicPreprocessor
@@ -21,7 +21,7 @@ from skfairdp.privacy import DpEvent, LedgerEntry, flatten
 from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["Candidate", "Rows", "SearchFailedError", "UnplannedReleaseError"]
+__all__ = ["Candidate", "Part", "Rows", "SearchFailedError", "UnplannedReleaseError"]
 
 
 class UnplannedReleaseError(RuntimeError):
@@ -35,11 +35,15 @@ class SearchFailedError(RuntimeError):
         super().__init__(PRIVATE_ERRORS["search failed"].text.format(owner=owner))
 
 
+#: Some of the rows: their positions, or what reads them where they are read in chunks.
+Part = NDArray[np.int64] | RowSource
+
+
 @dataclass(frozen=True)
 class Rows:
     """The arguments of ``fit``, to be handed on whole or in part. Private.
 
-    Of rows that are read in chunks X is what reads them, and ``y`` is None: they are only handed on whole.
+    Of rows that are read in chunks X is what reads them, and ``y`` is None: their parts are sources as well.
     """
 
     X: Any
@@ -56,11 +60,13 @@ class Rows:
         assert source is not None
         return source.n_rows
 
-    def arguments(self, estimator: Any, positions: NDArray[np.int64] | None = None) -> tuple[Any, Any, dict[str, Any]]:
+    def arguments(self, estimator: Any, part: Part | None = None) -> tuple[Any, Any, dict[str, Any]]:
         """X, y and what else the estimator's ``fit`` takes, of all rows or of some."""
         given = {**self.public, "sensitive_features": self.sensitive_features}
-        X, y = self.X, self.y
-        if positions is not None:
+        X, y, positions = self.X, self.y, part
+        if isinstance(positions, RowSource):
+            X = positions
+        elif positions is not None:
             X, y = take_rows(X, positions), take_rows(y, positions)
             if self.sensitive_features is not None:
                 given["sensitive_features"] = take_rows(self.sensitive_features, positions)
@@ -163,12 +169,12 @@ class Candidate:
                 f"{type(fitted).__name__} released something else than it had planned; its cost is unknown."
             )
 
-    def plan(self, model: Any, rows: Rows, positions: NDArray[np.int64] | None = None, *, warn: bool) -> LedgerEntry:
+    def plan(self, model: Any, rows: Rows, part: Part | None = None, *, warn: bool) -> LedgerEntry:
         """What the fit of a model will cost. ``warn`` lets through the warnings that every fit repeats."""
         planned = clone(model)
         if self.has("noise_seed"):
             planned.set_params(**{self.prefix + "noise_seed": None})
-        X, y, arguments = rows.arguments(planned, positions)
+        X, y, arguments = rows.arguments(planned, part)
         with warnings.catch_warnings():
             if not warn:
                 warnings.simplefilter("ignore")

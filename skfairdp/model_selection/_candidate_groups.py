@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import joblib
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.model_selection._candidate import Candidate, UnplannedReleaseError
+from skfairdp.model_selection._candidate import Candidate, Part, UnplannedReleaseError
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry
 from skfairdp.utils import warn_caller
@@ -139,13 +137,15 @@ def score_fold(
         for group, epsilon in work:
             try:
                 served = fit_group(data, group, train, group.parts[fold].event, **options)
+                if test is not None:  # rows that are read in chunks can fail to be read here as well
+                    measured |= {j: data.scores.measure(one, test, epsilon, noise) for j, one in served.items()}
             except UnplannedReleaseError:
                 raise
             except Exception:
                 return measured, kept, True
             for j, fitted in served.items():
-                measured[j] = data.scores.measure(fitted, test, epsilon, noise)
                 if train is None:
+                    measured[j] = data.scores.measure(fitted, test, epsilon, noise)
                     kept[j] = fitted
                     if "memory" in options:
                         fitted.set_params(**{data.candidate.prefix + "memory": None})
@@ -153,11 +153,11 @@ def score_fold(
 
 
 def fit_group(
-    data: SearchData, group: CandidateGroup, positions: NDArray[np.int64] | None, planned: DpEvent, **options: Any
+    data: SearchData, group: CandidateGroup, part: Part | None, planned: DpEvent, **options: Any
 ) -> dict[int, Any]:
     """One private fit, and from it a fitted estimator for each member, by position."""
     model = data.candidate.model(group.params, **options)
-    X, y, arguments = data.rows.arguments(model, positions)
+    X, y, arguments = data.rows.arguments(model, part)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
         fitted = model.fit(X, y, **arguments)

@@ -31,6 +31,8 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
         reads.note(
             "rows of X", "read", None, "in chunks: in every fit, by their places or their keys, which are public"
         )
+        if data.splits:
+            reads.note("folds", "computed", len(data.splits), "by hashes of the public keys or places of rows")
     _note_domains(reads, candidate, inner, data.relation)
     public = rows.public.get("X_public")
     if public is not None:

@@ -174,8 +174,8 @@ class PrivateSearchCV(SearchBase):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features) or DataFrame
-            Private rows. With ``validation``, and a schema of the estimator, also rows that are read in chunks, if the
-            estimator reads such: a path of Parquet files, a Polars LazyFrame, a dask DataFrame, a function.
+            Private rows. With a schema of the estimator also rows that are read in chunks, if the estimator reads such:
+            a path of Parquet files, a Polars LazyFrame, a dask DataFrame, a function. They are folded by their keys.
         y : array-like of shape (n_rows,), default=None
             Labels. None takes those of X, where a schema of the estimator says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None

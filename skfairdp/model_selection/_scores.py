@@ -2,20 +2,25 @@
 
 import contextlib
 import math
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._row_wise import predict_with_groups, row_wise_predictions
+from skfairdp._row_wise import known_row_wise, predict_with_groups, row_wise_predictions
+from skfairdp._rows import Chunk, RowSource
 from skfairdp.model_selection._objectives import Answers, Objective
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
+from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import PublicData
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["PrivateScores", "PublicScores", "ScoreTable"]
+__all__ = ["ChunkScores", "PaidScores", "PrivateScores", "PublicScores", "ScoreTable"]
 
 
 @dataclass(frozen=True)
@@ -48,26 +53,26 @@ class PublicScores:
 
 
 @dataclass(frozen=True)
-class PrivateScores:
+class PaidScores(ABC):
     """Scores on private rows, from one paid table each. Private but for ``table``.
 
     Parameters
     ----------
     table : ScoreTable
-    X : rows, as the estimator takes them
-    label_codes : ndarray of int of shape (n_rows,)
-    group_codes : ndarray of int of shape (n_rows,) or None
-    groups : ndarray of shape (n_rows,) or None
-        For a ``predict`` that takes them.
     objectives : sequence of Objective
     """
 
     table: "ScoreTable"
-    X: Any
-    label_codes: NDArray[np.int64]
-    group_codes: NDArray[np.int64] | None
-    groups: NDArray[Any] | None
     objectives: Sequence[Objective]
+
+    @property
+    @abstractmethod
+    def with_groups(self) -> bool:
+        """Whether rows have groups."""
+
+    @abstractmethod
+    def counts(self, fitted: Any, test: Any) -> NDArray[np.int64]:
+        """The exact table of a test part. Everything private of a score is in here."""
 
     def paid(self, noise_seed: int | None) -> Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
@@ -79,18 +84,98 @@ class PrivateScores:
         answers = self.release(fitted, test, noise)
         return {o.name: _of_released(o, answers, epsilon) for o in self.objectives}
 
-    def release(self, fitted: Any, test: NDArray[np.int64], noise: NoiseSource) -> Answers:
-        """The noisy table of the test part. Everything private of a score is in here."""
-        groups = None if self.groups is None else self.groups[test]
-        fixed_size = self.table.public_size(len(self.label_codes)) is not None
-        predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, at_once=fixed_size)
-        codes = None if self.group_codes is None else self.group_codes[test]
-        return self.table.release(self.label_codes[test], codes, predicted, noise)
+    def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Answers:
+        """The noisy table of the test part."""
+        return self.table.released(self.counts(fitted, test), noise, with_groups=self.with_groups)
 
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
         for objective in demanded:
-            objective.measure(self.table.made_up(self.group_codes is not None), 1.0)
+            objective.measure(self.table.made_up(self.with_groups), 1.0)
+
+
+@dataclass(frozen=True)
+class PrivateScores(PaidScores):
+    """Scores on rows in memory.
+
+    Parameters
+    ----------
+    table : ScoreTable
+    objectives : sequence of Objective
+    X : rows, as the estimator takes them
+    label_codes : ndarray of int of shape (n_rows,)
+    group_codes : ndarray of int of shape (n_rows,) or None
+    groups : ndarray of shape (n_rows,) or None
+        For a ``predict`` that takes them.
+    """
+
+    X: Any
+    label_codes: NDArray[np.int64]
+    group_codes: NDArray[np.int64] | None
+    groups: NDArray[Any] | None
+
+    @property
+    def with_groups(self) -> bool:
+        return self.group_codes is not None
+
+    def counts(self, fitted: Any, test: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of the rows at these positions."""
+        groups = None if self.groups is None else self.groups[test]
+        fixed_size = self.table.public_size(len(self.label_codes)) is not None
+        predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, at_once=fixed_size)
+        codes = None if self.group_codes is None else self.group_codes[test]
+        return self.table.counts(self.label_codes[test], codes, predicted)
+
+
+@dataclass(frozen=True)
+class ChunkScores(PaidScores):
+    """Scores on rows that are read in chunks: tables of chunks are added up, and noise is added once, to their sum.
+
+    **One record, one cell of one table.** Which fold a record is in follows its public key
+    (:class:`~skfairdp._rows._folds.FoldRule`), its label, group and prediction its own cells and the fitted model, read
+    by the schema alone. So the sum over all chunks of a test part is the table of its rows in memory, entry by entry:
+    integers, whatever the order and the size of chunks. A replaced record moves one row from a cell to another in the
+    table of its own fold, and changes nothing in any other: sensitivity √2, as in memory. A chunk has as many rows for
+    neighbours, so that one call predicts it.
+
+    Parameters
+    ----------
+    table : ScoreTable
+    objectives : sequence of Objective
+    schema : Schema
+    owner : str
+        Class name for error messages.
+    """
+
+    schema: Schema
+    owner: str
+
+    @property
+    def with_groups(self) -> bool:
+        return bool(self.schema.groups)
+
+    def counts(self, fitted: Any, test: RowSource) -> NDArray[np.int64]:
+        """Of the rows of a source. A task that is tried again counts once."""
+        found = test.map_reduce(partial(self._of_chunk, fitted), _added)
+        if found is None or int(found[1]) != test.n_rows:
+            raise RuntimeError(f"{self.owner} read X again and got another number of rows.")
+        return found[0]
+
+    def _of_chunk(self, fitted: Any, chunk: Chunk) -> tuple[NDArray[np.int64], int]:
+        raw = RawTable.roles(self.schema, chunk.table, owner=self.owner)
+        labels, codes = raw.labels(), raw.groups() if self.with_groups else None
+        groups = None if codes is None else raw.domain[codes]
+        alone = contextlib.nullcontext() if known_row_wise(fitted) else _ONE_BY_ONE
+        with alone:  # other predictors move the global generators, which threads share
+            predicted = row_wise_predictions(fitted, chunk.table, groups, at_once=True)
+        return self.table.counts(labels, codes, predicted), len(labels)
+
+
+_ONE_BY_ONE = threading.Lock()
+
+
+def _added(one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.int64], int]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _of_released(objective: Objective, answers: Answers, epsilon: float) -> float:
@@ -145,14 +230,10 @@ class ScoreTable:
         """The number of rows, or None where it is nothing public: there records come and go."""
         return None if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else n_rows
 
-    def release(
-        self,
-        label_codes: NDArray[np.int64],
-        group_codes: NDArray[np.int64] | None,
-        y_pred: NDArray[Any],
-        source: NoiseSource,
-    ) -> Answers:
-        """The noisy table, as rows that have those counts.
+    def counts(
+        self, label_codes: NDArray[np.int64], group_codes: NDArray[np.int64] | None, y_pred: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """The exact table.
 
         Parameters
         ----------
@@ -163,19 +244,24 @@ class ScoreTable:
         y_pred : ndarray of shape (n_rows,)
             Private, each a function of its own row. What is no class is a refusal; where there are none, it counts as
             the first class, so that every row has its cell.
-        source : NoiseSource
+
+        Returns
+        -------
+        ndarray of int of shape (n_groups, n_classes, n_answers)
         """
         n_classes, n_groups = len(self.classes), len(self.groups)
         position = {label: code for code, label in enumerate(self.classes.tolist())}
         other = n_classes if self.refusals else 0
         predicted = np.array([_code(label, position, other) for label in np.asarray(y_pred).tolist()], dtype=np.int64)
         codes = np.zeros(len(label_codes), dtype=np.int64) if group_codes is None else group_codes
-        counts = np.zeros((n_groups if group_codes is not None else 1, n_classes, n_classes + 1))
-        np.add.at(counts, (codes, label_codes, predicted), 1.0)
-        if not self.refusals:
-            counts = counts[:, :, :n_classes]
-        noisy = np.maximum(np.rint(self.mechanism.release(counts, source)), 0.0).astype(np.int64)
-        return self._answers(noisy, group_codes is not None)
+        counts = np.zeros((n_groups if group_codes is not None else 1, n_classes, n_classes + 1), dtype=np.int64)
+        np.add.at(counts, (codes, label_codes, predicted), 1)
+        return counts if self.refusals else counts[:, :, :n_classes]
+
+    def released(self, counts: NDArray[np.int64], source: NoiseSource, *, with_groups: bool) -> Answers:
+        """The noisy table, as rows that have those counts."""
+        noisy = self.mechanism.release(counts.astype(np.float64), source)
+        return self._answers(np.maximum(np.rint(noisy), 0.0).astype(np.int64), with_groups)
 
     def made_up(self, with_groups: bool) -> Answers:
         """A table with one row in every cell: to try on it what will be read from a released one."""

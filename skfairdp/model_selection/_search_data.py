@@ -15,8 +15,8 @@ from skfairdp._rows import KeyedRows, gathered, opened
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._scored_rows import read_scored
-from skfairdp.model_selection._scores import PrivateScores, PublicScores, ScoreTable
-from skfairdp.model_selection._splits import Split, make_holdout, make_splits, split_event
+from skfairdp.model_selection._scores import ChunkScores, PaidScores, PrivateScores, PublicScores, ScoreTable
+from skfairdp.model_selection._splits import Split, make_holdout, make_source_splits, make_splits, split_event
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, SecretDraws, epsilon_of
 from skfairdp.schema import RawTable
 from skfairdp.utils import (
@@ -24,6 +24,7 @@ from skfairdp.utils import (
     as_groups,
     check_same_index,
     child_seeds,
+    given_domain,
     label_array,
     public_generator,
     refuse_masked,
@@ -46,7 +47,7 @@ class SearchData:
     candidate : Candidate
     rows : Rows
     grid : list of dict
-    scores : PublicScores or PrivateScores
+    scores : PublicScores or PaidScores
     splits : list of (train, test)
         Empty where public rows are scored: each candidate is then fitted once, on all rows.
     train_share : float
@@ -61,7 +62,7 @@ class SearchData:
     candidate: Candidate
     rows: Rows
     grid: list[dict[str, Any]]
-    scores: PublicScores | PrivateScores
+    scores: PublicScores | PaidScores
     splits: list[Split]
     train_share: float
     delta: float
@@ -99,9 +100,9 @@ class SearchData:
 
     def cost(self, fits: Sequence[DpEvent], n_scores: int) -> DpEvent:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
-        assert isinstance(self.scores, PrivateScores)
+        assert isinstance(self.scores, PaidScores)
         table = self.scores.table
-        n_rows = table.public_size(self.rows.n_rows)
+        n_rows = None if self.rows.y is None else table.public_size(self.rows.n_rows)
         return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
 
     def epsilon(self, event: DpEvent) -> float:
@@ -145,11 +146,11 @@ def read_search(
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
     schema = candidate.domain("schema")
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
-    rows = _rows(owner, X, y, sensitive_features, public, schema, validation)
+    rows = _rows(owner, X, y, sensitive_features, public, schema)
     grid = list(ParameterGrid(search.param_grid))
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     delta = _delta(search, candidate, validation)
-    scores: PublicScores | PrivateScores
+    scores: PublicScores | PaidScores
     splits: list[Split] = []
     if validation is not None:
         raises = getattr(search, "error_score", None) == "raise"
@@ -159,24 +160,27 @@ def read_search(
         check_rows_alone(map(candidate.model, grid), owner)
         table = search.score_epsilon, delta, NeighboringRelation(planned.neighboring_relation)
         scores = _private_scores(owner, candidate, rows, planned, objectives, shown, table)
-        secret = SecretDraws(candidate.parameter("noise_seed"))
-        if holdout is None:
-            splits = make_splits(search.cv, rows.y, planned=planned, secret=secret, owner=owner)
-        else:
-            splits = make_holdout(holdout, rows.n_rows, planned=planned, seed=int(seeds[1]), secret=secret, owner=owner)
+        splits = _splits(search, candidate, rows, planned, holdout, int(seeds[1]))
     share = 1 - (1 / max(len(splits), 2) if holdout is None else holdout)
     return SearchData(owner, candidate, rows, grid, scores, splits, share, delta, planned)
 
 
-def _rows_of_source(
-    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], validation: Any
-) -> Rows:
-    """Rows that do not lie in memory: every fit reads them, and public rows score it."""
-    if validation is None:
-        raise ValueError(
-            f"{owner} folds rows in memory only, and X is an object of type {type(X).__name__}, which is read in "
-            f"chunks. Score on public rows (fit(..., validation=PublicData(X, groups, y))), or pass {gathered(X)}."
-        )
+def _splits(
+    search: Any, candidate: Candidate, rows: Rows, planned: LedgerEntry, holdout: float | None, seed: int
+) -> list[Split]:
+    """Train and test parts of private rows."""
+    owner, secret = type(search).__name__, SecretDraws(candidate.parameter("noise_seed"))
+    if rows.y is None:
+        source = opened(rows.X)
+        assert source is not None
+        return make_source_splits(source, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner)
+    if holdout is None:
+        return make_splits(search.cv, rows.y, planned=planned, secret=secret, owner=owner)
+    return make_holdout(holdout, rows.n_rows, planned=planned, seed=seed, secret=secret, owner=owner)
+
+
+def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any]) -> Rows:
+    """Rows that do not lie in memory: every fit reads them, and every score that public rows do not make."""
     if y is not None or sensitive_features is not None:
         raise ValueError(
             f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
@@ -186,11 +190,9 @@ def _rows_of_source(
     return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
 
 
-def _rows(
-    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, validation: Any
-) -> Rows:
+def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any) -> Rows:
     if gathered(X) is not None:
-        return _rows_of_source(owner, X, y, sensitive_features, public, validation)
+        return _rows_of_source(owner, X, y, sensitive_features, public)
     if y is None and schema is not None:
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
@@ -295,14 +297,37 @@ def _private_scores(
     objectives: Sequence[Objective],
     shown: Sequence[Objective],
     table: tuple[float, float, NeighboringRelation],
-) -> PrivateScores:
+) -> PaidScores:
     """Domains and codes of the noisy tables."""
+    if rows.y is None:
+        return _chunk_scores(owner, candidate, objectives, shown, table)
     read = read_scored(owner, candidate, rows, private=planned.protects == "record")
     _need_groups(owner, read.group_codes, objectives, "pass sensitive_features to fit")
     domain = np.array([None], dtype=object) if read.domain is None else read.domain
     groups = None if read.group_codes is None else domain[read.group_codes]
     tables = ScoreTable(read.classes, domain, *table, _may_refuse(candidate.estimator))
-    scores = PrivateScores(tables, rows.X, read.label_codes, read.group_codes, groups, [*objectives, *shown])
+    scores = PrivateScores(tables, [*objectives, *shown], rows.X, read.label_codes, read.group_codes, groups)
+    scores.rehearse(objectives)
+    return scores
+
+
+def _chunk_scores(
+    owner: str,
+    candidate: Candidate,
+    objectives: Sequence[Objective],
+    shown: Sequence[Objective],
+    table: tuple[float, float, NeighboringRelation],
+) -> PaidScores:
+    """The same for rows that are read in chunks, whose schema knows classes and groups."""
+    schema = candidate.domain("schema")
+    groups = np.array([None], dtype=object)
+    if schema.groups:
+        groups = given_domain(schema.group_values, owner=owner, parameter="schema")
+    _need_groups(owner, groups if schema.groups else None, objectives, "name their columns in the schema")
+    classes = np.asarray(sorted(schema.classes))
+    scores = ChunkScores(
+        ScoreTable(classes, groups, *table, _may_refuse(candidate.estimator)), [*objectives, *shown], schema, owner
+    )
     scores.rehearse(objectives)
     return scores
 

@@ -19,12 +19,14 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from skfairdp._rows import FoldRows, FoldRule, RowSource, fold_sizes
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
 from skfairdp.utils import public_generator
 
-__all__ = ["Split", "make_holdout", "make_splits", "split_event"]
+__all__ = ["Split", "make_holdout", "make_source_splits", "make_splits", "split_event"]
 
-Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
+Split = Positions | tuple[RowSource, RowSource]  # a train and a test part
 
 _BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
 _BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
@@ -88,9 +90,66 @@ def make_holdout(
     return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)
 
 
+def make_source_splits(
+    source: RowSource, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
+) -> list[Split]:
+    """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine.
+
+    Parameters
+    ----------
+    source : RowSource
+    cv : int
+        Number of folds.
+    test_size : float or None
+        Share to hold out in place of folds.
+    planned : LedgerEntry
+        Of a fit, whose neighbours must have as many rows, with the same keys.
+    seed : int
+        Public.
+    owner : str
+        Class name of the search.
+
+    Raises
+    ------
+    ValueError
+        Neighbours have other keys; rows without keys and places; a ``cv`` that asks for positions; a fold without rows.
+    """
+    remedy = "score on public rows: fit(..., validation=PublicData(X, groups, y))"
+    if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+        raise ValueError(
+            f"{owner} folds rows that are read in chunks by their public keys, and here neighbours add or remove one. "
+            f"Leave 'public_n_rows' out, or {remedy}."
+        )
+    if source.key is None and not source.knows_places:
+        raise ValueError(
+            f"{owner} needs public ids of rows that have no place, such as Spark's. Name their column: "
+            f"KeyedRows(X, key=...), or {remedy}."
+        )
+    if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds from 2 to 1000 where rows are read in chunks, as "
+            f"they have no positions. Got {cv!r} instead."
+        )
+    rule = FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
+    sizes = fold_sizes(source, rule)
+    if not sizes.all() or sizes.sum() != source.n_rows:
+        raise ValueError(
+            f"{owner} found a fold without rows, by the public keys of X. Take fewer folds, or check that keys are "
+            "unique ids and that X gives the same rows each time."
+        )
+    folds = range(rule.n_folds if test_size is None else 1)
+    parts = [
+        (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
+        for j in folds
+    ]
+    return list(parts)
+
+
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
     try:
-        splits = [(np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)) for train, test in pairs]
+        splits: list[Positions] = [
+            (np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)) for train, test in pairs
+        ]
     except (TypeError, ValueError):
         splits = []
     usable = [
@@ -98,12 +157,12 @@ def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
         for split in splits
         for part in split
     ]
-    if not splits or not all(usable) or any(np.intersect1d(*split).size for split in splits):
+    if not splits or not all(usable) or any(np.intersect1d(train, test).size for train, test in splits):
         raise ValueError(
             f"The 'cv' parameter of {owner} must be a number of folds, a splitter such as KFold, or pairs of disjoint, "
             f"non-empty (train, test) positions below n_samples = {n_rows}."
         )
-    return splits
+    return list(splits)
 
 
 def split_event(
@@ -112,7 +171,7 @@ def split_event(
     """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
 
     With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other. ``n_rows`` is None
-    where splits were drawn in secret: what a record may pay is the same then whatever was drawn.
+    where splits were drawn in secret, or follow public keys: what a record may pay is the same then in every fold.
     """
     if n_rows is None:
         places = np.eye(max(2, len(splits)), dtype=bool)[:, : len(splits)]
@@ -120,6 +179,7 @@ def split_event(
     else:
         member = np.zeros((n_rows, 2 * len(splits)), dtype=bool)
         for j, (train, test) in enumerate(splits):
+            assert not isinstance(train, RowSource) and not isinstance(test, RowSource)
             member[train, j] = True
             member[test, len(splits) + j] = True
     options = []

@@ -143,7 +143,7 @@ def searches(estimator, rows, monkeypatch):
     """The values to which noise is added, of both searches."""
     tables = []
 
-    def watched(self, label_codes, group_codes, y_pred, source):
+    def watched(self, label_codes, group_codes, y_pred):
         # The first cell of the table's work is done by hand: a count per (group, label, prediction).
         position = {label: code for code, label in enumerate(self.classes.tolist())}
         cells = {}
@@ -151,16 +151,16 @@ def searches(estimator, rows, monkeypatch):
             key = (z, y, "none" if not isinstance(k, int | np.integer) else position.get(k, "none"))
             cells[key] = cells.get(key, 0) + 1
         tables.append(cells)
-        return real(self, label_codes, group_codes, y_pred, source)
+        return real(self, label_codes, group_codes, y_pred)
 
-    real = ScoreTable.release
-    monkeypatch.setattr(ScoreTable, "release", watched)
+    real = ScoreTable.counts
+    monkeypatch.setattr(ScoreTable, "counts", watched)
     options = {"random_state": 0}
     ParetoSearchCV(estimator, {"cut": [0.0]}, cv=2, refit=False, **options).fit(
         rows[0], rows[1], sensitive_features=rows[2])  # fmt: skip
     PrivateSearchCV(estimator, {"cut": [0.0]}, scoring="disparity", **options).fit(
         rows[0], rows[1], sensitive_features=rows[2])  # fmt: skip
-    monkeypatch.setattr(ScoreTable, "release", real)
+    monkeypatch.setattr(ScoreTable, "counts", real)
     return tables
 
 
@@ -388,14 +388,14 @@ def scored_rows(search, monkeypatch):
             return super().predict(X)
 
     fits, asked, found = [], [], []
-    real = ScoreTable.release
+    real = ScoreTable.counts
 
     def watched(self, label_codes, *rest):
         found.append((list(asked), fits[-1].tolist(), label_codes.tolist()))
         asked.clear()
         return real(self, label_codes, *rest)
 
-    monkeypatch.setattr(ScoreTable, "release", watched)
+    monkeypatch.setattr(ScoreTable, "counts", watched)
     monkeypatch.setattr("skfairdp._row_wise._copies", lambda fitted: lambda: fitted)
     marked = np.column_stack([X[:, 0], np.arange(len(X))])
     search(Marks()).fit(marked, Y, sensitive_features=Z)

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skfairdp._rows import row_hashes
+from skfairdp._rows import FoldRule, row_hashes
+from skfairdp._rows._folds import _Kept
 from skfairdp._teachers import _logistic, fit_teachers, position_partition
 from skfairdp._teachers._streamed import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
@@ -35,6 +36,27 @@ def no_partition(patch):
         return np.tile(X, (n_teachers, 1)), np.tile(y, n_teachers), np.repeat(np.arange(n_teachers), len(X))
 
     teach(patch, change)
+
+
+@mutant
+def folds_by_content(patch):
+    """Planted: rows of chunks are dealt into folds by a hash of their label as well, so that a record can change its
+    fold with its label, and be scored and learned from. Right: by the public key alone."""
+
+    def by_content(self, chunk):
+        cells = chunk.table["label"].to_numpy(dtype=object)
+        seen = np.array([zlib.crc32(repr(cell).encode()) for cell in cells], dtype=np.uint64)
+        hashes = row_hashes(chunk, self.key, self.seed) ^ seen
+        return (hashes % np.uint64(self.n_folds)).astype(np.int64)
+
+    patch.setattr(FoldRule, "__call__", by_content)
+
+
+@mutant
+def folds_that_are_scored_and_learned_from(patch):
+    """Planted: the train part of a fold keeps all rows, those that score it among them. Right: the others alone."""
+    honest = _Kept.__call__
+    patch.setattr(_Kept, "__call__", lambda self, chunk: honest(self, chunk) if self.inside else [chunk])
 
 
 @mutant

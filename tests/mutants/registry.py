@@ -75,6 +75,7 @@ RAW_REPLAY = tests_in("schema.test_raw_replay")
 RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
 STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
+STREAMED_FOLDS = tests_in("rows.test_streamed_folds")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
 STREAMED_GROUPS = tests_in("rows.test_streamed_groups")
 STREAMED_SFPATE = tests_in("rows.test_streamed_sfpate")
@@ -799,6 +800,13 @@ NOTICED: dict[str, Noticed] = {
     "partition.parts_of_chunks_by_content": also(
         STREAMED_TEACHERS("test_one_record_changes_one_teacher", key="id"),
         STREAMED_TEACHERS("test_one_record_changes_one_teacher", key=None),
+    ),
+    "partition.folds_by_content": also(
+        STREAMED_FOLDS("test_a_record_that_differs_in_every_cell_stays_in_its_fold", row=17),
+        STREAMED_FOLDS("test_tables_of_neighbours_differ_by_one_row_in_one_fold", row=17),
+    ),
+    "partition.folds_that_are_scored_and_learned_from": also(
+        STREAMED_FOLDS("test_a_fold_reads_its_rows_alone_and_all_folds_read_each_row_once"),
     ),
     "partition.groups_dealt_by_group": also(
         STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key=None),

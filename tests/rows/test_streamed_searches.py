@@ -91,7 +91,6 @@ def test_private_selection_runs_on_chunks_as_well():
 @pytest.mark.parametrize(
     ("fit", "text"),
     [
-        ({"validation": None}, r"folds rows in memory only.*validation=PublicData.*pandas\.concat\(X\(\)\)"),
         ({"y": ["no"] * 3000}, "Name their columns in the schema"),
         ({"sensitive_features": ["a"] * 3000}, "Name their columns in the schema"),
     ],
