@@ -20,6 +20,7 @@ DPSGD_METHODS = {
     "public rows": "DP-SGD, parity on public rows",
     "private rows": "DP-SGD, parity on private rows",
 }
+GLASS_BOXES = ("additive", "network", "DP-EBM")
 GAPS = ("auroc", "equalized_odds_disparity", "demographic_disparity", "accuracy")
 GAP_NAMES = ("AUROC", "EO gap", "demographic gap", "accuracy")
 
@@ -984,3 +985,32 @@ def gap_bound(record: Record) -> str:
         for row in record["rows"]
     ]
     return table(["population", "rows", "noise on a count", "holds in", "lies above the gap by"], lines)
+
+
+# ---------------------------------------------------------------- a model to read
+
+
+def glass_box(record: Record) -> str:
+    """One row a table and ε: the additive model, the network and the best setting of DP-EBM, in accuracy and AUROC."""
+    shown = [("accuracy", name) for name in GLASS_BOXES] + [("auroc", name) for name in GLASS_BOXES]
+    lines = [
+        [TITLES.get(cell["data"], cell["data"]), f"{record['sizes'][cell['data']]:,}", f"{cell['epsilon']:g}"]
+        + [short(cell[figure][name]["mean"]) for figure, name in shown]
+        + [ahead(cell[figure]["additive ahead by"]) for figure in ("accuracy", "auroc")]
+        for cell in record["cells"]
+    ]
+    heads = [f"{figure}: {words}" for figure in ("accuracy", "AUROC") for words in GLASS_BOXES]
+    return table(["data", "private rows", "ε", *heads, "ahead in accuracy", "ahead in AUROC"], lines)
+
+
+def glass_box_ahead(record: Record, figure: str, epsilon: float | None = None, method: str = "additive") -> str:
+    """By how much a model of ours is ahead of DP-EBM, over tables, and on how many it is behind by a standard error."""
+    cells = [cell[figure][f"{method} ahead by"] for cell in record["cells"] if epsilon in (None, cell["epsilon"])]
+    behind = sum(one["mean"] < -max(one["standard_error"] or 0.0, 5e-4) for one in cells)
+    return f"{ahead(mean_and_error([one['mean'] for one in cells]))} (behind on {behind} of {len(cells)})"
+
+
+def ahead(entry: Record) -> str:
+    """A small difference with its sign and standard error."""
+    sign = "−" if round(entry["mean"], 4) < 0 else "+"
+    return sign + value(entry | {"mean": abs(entry["mean"])}, 4)

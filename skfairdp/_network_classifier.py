@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
@@ -13,6 +14,13 @@ from skfairdp._inputs import read_features
 from skfairdp._typing import ArrayLike
 
 __all__ = ["NetworkPredictions", "cnn", "mlp", "resnet"]
+
+
+def _is_exact(estimator: Any) -> bool:
+    """Whether a fitted network computes in double precision."""
+    from skfairdp._networks import input_dtype, module_of
+
+    return hasattr(estimator, "net_") and str(input_dtype(module_of(estimator.net_))) == "torch.float64"
 
 
 @shared_docs
@@ -36,6 +44,27 @@ class NetworkPredictions:
         """
         codes = self._logits(X).argmax(axis=1)
         return self.classes_[codes]
+
+    @available_if(_is_exact)
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log odds of the second class; of more than two classes, one score each.
+
+        Only of a network in double precision, such as a fitted "additive" one: in single precision the last digits of a
+        row would hang on the rows around it.
+
+        Parameters
+        ----------
+        {X_predict}
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Scores of more than two classes add up to 0; the softmax of them is the probability.
+        """
+        logits = self._logits(X)
+        if logits.shape[1] == 2:
+            return np.asarray(logits[:, 1] - logits[:, 0])
+        return np.asarray(logits - logits.mean(axis=1, keepdims=True))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities, the softmax of the network's logits.

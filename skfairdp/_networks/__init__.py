@@ -3,6 +3,7 @@
 This private room imports torch when it is imported; the others load it on first use.
 """
 
+from skfairdp._networks._additive import AdditiveParts, additive_parts, with_parts
 from skfairdp._networks._adversarial import (
     AdversarialTraining,
     GeneratorNet,
@@ -53,7 +54,7 @@ from skfairdp._networks._parity import (
     rows_read_by,
 )
 from skfairdp._networks._resnet import ResNet
-from skfairdp._networks._row_isolation import check_network
+from skfairdp._networks._row_isolation import check_network, input_dtype
 from skfairdp._networks._shorthands import CNN, MLP, build_mlp
 from skfairdp._networks._stacked import (
     StackedNet,
@@ -76,6 +77,7 @@ __all__ = [
     "CNN",
     "MLP",
     "SLACK",
+    "AdditiveParts",
     "AdversarialTraining",
     "BoundsByGroup",
     "ClippingRule",
@@ -100,6 +102,7 @@ __all__ = [
     "StackedNet",
     "StudentDiscriminator",
     "WeightsByGroup",
+    "additive_parts",
     "as_net",
     "batch_stream",
     "build_cnn",
@@ -115,6 +118,7 @@ __all__ = [
     "fitted_net",
     "fused_layers",
     "group_contrasts",
+    "input_dtype",
     "is_constant",
     "looped_gradients",
     "module_of",
@@ -134,4 +138,5 @@ __all__ = [
     "unset_net",
     "vectorized_gradients",
     "wide",
+    "with_parts",
 ]

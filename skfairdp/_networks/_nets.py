@@ -175,7 +175,7 @@ def as_net(
 
     Parameters
     ----------
-    net : {"mlp", "cnn", "resnet"}, torch.nn.Module, its class, or skorch.NeuralNetClassifier
+    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class, or skorch.NeuralNetClassifier
         Only what a net is configured with is read; it is neither changed nor trained. A net keeps its own ``lr``,
         ``batch_size``, ``max_epochs`` and ``optimizer``, unless they are None.
     owner : str
@@ -207,6 +207,8 @@ def as_net(
     """
     usual: dict[str, Any] = {"lr": lr, "batch_size": batch_size, "max_epochs": max_epochs}
     own: dict[str, Any] = {}
+    if isinstance(net, str) and net == "additive":
+        net = unset_net(MLP, module__hidden=())
     if isinstance(net, NeuralNetClassifier):
         own = net.get_params(deep=False)
         _check_names(net, own, owner)
@@ -217,7 +219,7 @@ def as_net(
         module = _SHORTHANDS.get(net, net) if isinstance(net, str) else net
     if isinstance(module, str) or not callable(module):
         raise ValueError(
-            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', 'resnet', a torch.nn.Module (class or "
+            f"The 'net' parameter of {owner} must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module (class or "
             f"instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
         )
     numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
@@ -277,7 +279,8 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
     """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
 
     ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``
-    gives positions in ``classes``, as skorch does.
+    gives positions in ``classes``, as skorch does. Our own "mlp" without hidden layers is kept in double precision, so
+    that what its features add is the sum that it computes.
 
     Parameters
     ----------
@@ -299,6 +302,7 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
     >>> fitted.predict_proba(np.zeros((1, 3))), len(fitted.history_)
     (array([[0.5, 0.5]], dtype=float32), 0)
     """
+    module = module.double() if net.hidden == () else module
     fitted = FittedNet(
         module.cpu(),
         criterion=nn.CrossEntropyLoss,

@@ -50,8 +50,8 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
     """
     if not isinstance(module, nn.Module):
         raise ValueError(
-            f"The 'net' parameter of {owner} must be 'mlp', 'cnn', 'resnet', a torch.nn.Module or a skorch net. "
-            f"Got an object of type {type(module).__name__} instead."
+            f"The 'net' parameter of {owner} must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module or a skorch "
+            f"net. Got an object of type {type(module).__name__} instead."
         )
     check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):

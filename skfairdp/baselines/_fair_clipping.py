@@ -209,7 +209,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     {epsilon, delta}
     count_share : float, default=0.05
         Share of the budget (of μ²) for counts; in (0, 1).
-    net : {"mlp", "cnn", "resnet"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
+    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained, as for :class:`~skfairdp.FairDPSGDClassifier`.
     public_n_rows : int, default=None
         Public number of private rows; it need not be exact, and the true one stays private. None takes ``n_rows`` of

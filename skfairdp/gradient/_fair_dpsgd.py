@@ -50,7 +50,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     Numbers of a table that ``schema`` describes are scaled by where they lie, not by the bounds alone: three noisy
     tables, released within ε before the first step, say where. Bounds may be far too wide then, and columns skewed.
-    (Only with our own "mlp".)
+    (Only with our own "mlp" and "additive".)
 
     At the end one noisy table, of how sure the network is of its answers and how often they are right, is released
     within ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not
@@ -67,8 +67,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
         ones. None: the penalty where there are public rows, else the signed loss.
-    net : {"mlp", "cnn", "resnet"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
-        The network and how it is trained. "mlp" has 64 tanh units, "cnn" two convolutions, "resnet" two residual
+    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
+        The network and how it is trained. "mlp" has 64 tanh units, "additive" none: each column then adds a term of its
+        own, which :class:`~skfairdp.inspection.AdditiveTerms` reads. "cnn" has two convolutions, "resnet" two residual
         blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module maps float rows
         to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused. Of a skorch net
         ``module``, ``optimizer`` and their options, ``lr`` (usually ``2 / max_grad_norm``), ``batch_size`` (the
@@ -113,6 +114,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     --------
     PublicPenalty, SignedLoss : Where parity comes from.
     mlp, cnn : The built-in networks, with sizes and settings.
+    skfairdp.inspection.AdditiveTerms : Reads a model with ``net="additive"``, and makes its curves monotone.
 
     Examples
     --------

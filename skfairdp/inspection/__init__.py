@@ -1,5 +1,6 @@
 """Looking at models: frontiers, audits and displays; they read frames and say what is private."""
 
+from skfairdp.inspection._additive_terms import AdditiveTerms
 from skfairdp.inspection._analysis_displays import ExcessiveRiskDisplay, FlippingProbabilityDisplay
 from skfairdp.inspection._audit import (
     AuditResult,
@@ -25,6 +26,7 @@ from skfairdp.inspection._sfpate_bounds import SFPATEBounds, sfpate_bounds
 from skfairdp.inspection._synthetic_report import SyntheticDataReport
 
 __all__ = [
+    "AdditiveTerms",
     "AuditResult",
     "Canary",
     "EstimatorAudit",

@@ -49,10 +49,10 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         ``ErrorRateParity()``.
     moments : int, default=2
         Moments that generalized demographic parity compares.
-    net : {"mlp", "cnn", "resnet"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
+    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained. "mlp" has 64 ReLU units, gets standardised features, and is trained by Adam;
-        ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() is logistic regression), ``lr`` (1e-3),
-        ``batch_size`` (256), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
+        ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() or "additive" is logistic regression), ``lr``
+        (1e-3), ``batch_size`` (256), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
         ``optimizer__weight_decay``. Other modules map the rows as they are to one logit per class, and take any
         optimizer. Callbacks and ``train_split`` of a skorch net are not run.
     lam_max : float, default=5.0

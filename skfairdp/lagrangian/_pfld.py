@@ -74,15 +74,15 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Shares of the releases "sizes", "primal" and "dual" in the squared Gaussian budget μ². None is
         ``{"sizes": 0.02, "primal": 0.49, "dual": 0.49}`` for a group model and
         ``{"sizes": 0.02, "primal": 0.78, "dual": 0.2}`` for noisy gradients.
-    net : {"mlp", "cnn", "resnet"}, torch.nn.Module (class or instance) or skorch.NeuralNetClassifier, default="mlp"
-        The network and how it is trained. "mlp" has 64 tanh units, "cnn" two convolutions, "resnet" two residual
-        blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module maps float rows
-        to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused. Of a skorch net
-        ``module``, ``optimizer`` (usually Adam) and their options, ``lr`` (1e-3), ``batch_size`` of the public batches
-        (256), ``max_epochs`` (20, and as many more as 2000 steps take) and ``device`` are read. Its callbacks and
-        ``train_split`` are never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other
-        sequence of linear layers with tanh or ReLU between them, is trained several times as fast as other modules (on
-        the CPU, by Adam, with a group model).
+    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
+        The network and how it is trained. "mlp" has 64 tanh units, "additive" none, "cnn" two convolutions, "resnet"
+        two residual blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module
+        maps float rows to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused.
+        Of a skorch net ``module``, ``optimizer`` (usually Adam) and their options, ``lr`` (1e-3), ``batch_size`` of the
+        public batches (256), ``max_epochs`` (20, and as many more as 2000 steps take) and ``device`` are read. Its
+        callbacks and ``train_split`` are never run. Dropout acts on the loss; releases are formed without it. "mlp",
+        and any other sequence of linear layers with tanh or ReLU between them, is trained several times as fast as
+        other modules (on the CPU, by Adam, with a group model).
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}

@@ -13,7 +13,7 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema
 from skfairdp.utils import NamedEstimator, PublicData
 
-__all__ = ["NumberPlace", "SchemaEncoder", "encoded_features", "number_places"]
+__all__ = ["NumberPlace", "SchemaEncoder", "encoded_features", "feature_places", "number_places"]
 
 
 @dataclass(frozen=True)
@@ -184,13 +184,36 @@ def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
     >>> number_places(Schema({"job": Category(["clerk", "nurse"]), "age": Number(0, 100, missing=True)}))
     (NumberPlace(column=2, missing=3),)
     """
-    places, start = [], 0
+    return tuple(
+        NumberPlace(place.start, place.start + 1 if schema.columns[name].missing else None)
+        for name, place in feature_places(schema).items()
+        if isinstance(schema.columns[name], Number | Date)
+    )
+
+
+def feature_places(schema: Schema) -> dict[str, slice]:
+    """Where SchemaEncoder puts each column; a mark of what is missing comes last.
+
+    Parameters
+    ----------
+    schema : Schema
+        Public.
+
+    Returns
+    -------
+    dict of str to slice
+
+    Examples
+    --------
+    >>> from skfairdp.schema import Category, Number, Schema, feature_places
+    >>> feature_places(Schema({"job": Category(["clerk", "nurse"]), "age": Number(0, 100, missing=True)}))
+    {'job': slice(0, 2, None), 'age': slice(2, 4, None)}
+    """
+    places, start = {}, 0
     for name in schema.features:
-        column = schema.columns[name]
-        if isinstance(column, Number | Date):
-            places.append(NumberPlace(start, start + 1 if column.missing else None))
-        start += len(_suffixes(column))
-    return tuple(places)
+        end = start + len(_suffixes(schema.columns[name]))
+        places[name], start = slice(start, end), end
+    return places
 
 
 def _suffixes(column: Column) -> list[str]:

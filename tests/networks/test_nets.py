@@ -164,7 +164,7 @@ def test_a_network_that_cannot_be_built_says_why(net, n_features, message):
 
 @pytest.mark.parametrize("net", ["forest", 3, None, [1]])
 def test_what_is_no_network_is_refused(net):
-    with pytest.raises(ValueError, match=r"'net' parameter of FairDPSGDClassifier must be 'mlp', 'cnn'"):
+    with pytest.raises(ValueError, match=r"'net' parameter of FairDPSGDClassifier must be 'mlp', 'additive', 'cnn'"):
         read(net)
 
 
