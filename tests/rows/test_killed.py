@@ -3,6 +3,7 @@
 The rule: a fit is charged when its first noise is drawn. What dies before has cost nothing, what dies after costs all.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -23,8 +24,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
 ]
 
+CASES = [
+    (who, when)
+    for who in ("generator", "teachers", "teachers of groups", "gradients")
+    for when in ("reading", "the first noise")
+]
+#: One process that imports everything once, and dies in a fork of itself for each case.
 DRIVER = """
-import os, signal, sys, warnings
+import json, os, signal, sys, tempfile, traceback, warnings
 warnings.simplefilter("ignore")
 from skfairdp import PrivacyLedger
 from skfairdp._rows._chunks import FrameRows
@@ -34,44 +41,68 @@ from tests.rows.test_streamed_sfpate import made, rows
 from tests.rows.test_streamed_teachers import fair_pate
 from skfairdp.privacy import NoiseSource
 
-path, who, when = sys.argv[1:]
-release, passes = NoiseSource.release, []
+release = NoiseSource.release
 
 def dies_after(*args, **kwargs):
     release(*args, **kwargs)
     os.kill(os.getpid(), signal.SIGKILL)
 
-class Rows(FrameRows):
-    def each(self, function):
-        if when == "reading":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().each(function)
+def fit(folder, who, when):
+    class Rows(FrameRows):
+        def each(self, function):
+            if when == "reading":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().each(function)
 
-if when == "the first noise":
-    NoiseSource.release = dies_after
-ledger = PrivacyLedger(9.0, delta=1e-3, path=path)
-makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model}
-made = makers[who](ledger=ledger)
-print("begun", flush=True)
-made.fit(Rows(rows() if who == "teachers of groups" else table(), 500))
-print("ended", flush=True)
+    tempfile.tempdir = os.path.join(folder, "temporary")
+    if when == "the first noise":
+        NoiseSource.release = dies_after
+    ledger = PrivacyLedger(9.0, delta=1e-3, path=os.path.join(folder, "ledger.jsonl"))
+    makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model}
+    estimator = makers[who](ledger=ledger)
+    open(os.path.join(folder, "begun"), "w").close()
+    estimator.fit(Rows(rows() if who == "teachers of groups" else table(), 500))
+
+ends = []
+for case in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        try:
+            fit(*case)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps(ends))
 """
 
 
-@pytest.mark.parametrize("who", ["generator", "teachers", "teachers of groups", "gradients"])
-@pytest.mark.parametrize(("when", "charged"), [("reading", 0), ("the first noise", 1)])
-def test_a_driver_that_is_killed_has_paid_if_and_only_if_noise_was_drawn(who, when, charged, tmp_path):
-    path, place = tmp_path / "ledger.jsonl", tmp_path / "temporary"
-    place.mkdir()
-    PrivacyLedger(9.0, delta=1e-3, path=path)
+@pytest.fixture(scope="module")
+def deaths(tmp_path_factory):
+    """How each case ended, and the folder it left."""
+    folders = [tmp_path_factory.mktemp("killed") for _ in CASES]
+    for folder in folders:
+        (folder / "temporary").mkdir()
+        PrivacyLedger(9.0, delta=1e-3, path=folder / "ledger.jsonl")
+    asked = json.dumps([[str(folder), *case] for folder, case in zip(folders, CASES, strict=True)])
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(path), who, when],
+        [sys.executable, "-c", DRIVER, asked],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-        env={**os.environ, "TMPDIR": str(place), "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL and done.stdout == "begun\n", done.stderr
-    assert len(PrivacyLedger(9.0, delta=1e-3, path=path).entries) == charged
-    assert not [file for file in place.rglob("*") if file.is_file()]
+    assert done.returncode == 0, done.stderr
+    ends = zip(json.loads(done.stdout), folders, strict=True)
+    return {case: (*end, done.stderr) for case, end in zip(CASES, ends, strict=True)}
+
+
+@pytest.mark.parametrize(("who", "when"), CASES)
+def test_a_driver_that_is_killed_has_paid_if_and_only_if_noise_was_drawn(deaths, who, when):
+    code, folder, complained = deaths[who, when]
+    assert (folder / "begun").exists() and code == -signal.SIGKILL, complained
+    ledger = PrivacyLedger(9.0, delta=1e-3, path=folder / "ledger.jsonl")
+    assert len(ledger.entries) == (when == "the first noise")
+    assert not [file for file in (folder / "temporary").rglob("*") if file.is_file()]
 
 
 class Deadly(DecisionTreeClassifier):
