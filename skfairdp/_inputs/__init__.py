@@ -4,7 +4,7 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 ``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
 """
 
-from skfairdp._inputs._chunks import read_public_rows_of, read_source, refuse_chunks
+from skfairdp._inputs._chunks import read_numbers_of, read_public_rows_of, read_source, refuse_chunks
 from skfairdp._inputs._data import PublicRows, TrainingData
 from skfairdp._inputs._table import (
     check_public_columns,
@@ -25,6 +25,7 @@ __all__ = [
     "read_classes",
     "read_features",
     "read_labels",
+    "read_numbers_of",
     "read_private_groups",
     "read_public_rows_of",
     "read_source",

@@ -3,14 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._inputs._data import TrainingData
 from skfairdp._inputs._table import refuse_large
-from skfairdp._rows import RowSource, gathered
-from skfairdp.schema import chosen_public_rows, kept_rows, schema_of
+from skfairdp._rows import RowSource, check_free_disk, gathered
+from skfairdp.schema import chosen_public_rows, kept_rows, number_rows, schema_of
 
-__all__ = ["check_source", "read_public_rows_of", "read_source", "refuse_chunks"]
+__all__ = ["check_source", "read_numbers_of", "read_public_rows_of", "read_source", "refuse_chunks"]
 
 
 def refuse_chunks(owner: str, **arguments: Any) -> None:
@@ -33,7 +35,7 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
             raise ValueError(
                 f"{owner} needs its rows in memory, and {name} is an object of type {type(given).__name__}, which is "
                 f"read in chunks. Pass {way.replace('X', name)}. PATEClassifier, FairPATEClassifier, "
-                "SFPATEClassifier, FairDPSGDClassifier and PFGuardGenerator read chunks."
+                "SFPATEClassifier, PFLDClassifier, FairDPSGDClassifier and PFGuardGenerator read chunks."
             )
 
 
@@ -60,6 +62,40 @@ def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
         data.source, schema, owner=type(estimator).__name__, n_features=data.X.shape[1], groups=data.groups is not None
     )
     return replace(data, X=X, y=y, groups=groups)
+
+
+def read_numbers_of(
+    estimator: BaseEstimator, data: TrainingData, dtype: np.dtype[Any], chosen: NDArray[np.int64] | None
+) -> tuple[NDArray[Any], TrainingData]:
+    """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a network.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    data : TrainingData
+        As :func:`read_any_training` returns it, with a source.
+    dtype : dtype
+        What the network reads.
+    chosen : ndarray of int or None
+        Ascending positions of the rows that come in float64 as well; None for all.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows, n_features)
+        In memory, or mapped from a file without a name.
+    data : TrainingData
+        With labels and groups of all rows, and features of those that were chosen.
+    """
+    assert data.source is not None
+    schema: Any = schema_of(estimator)
+    owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
+    n_rows, n_features = data.X.shape
+    check_free_disk(n_rows * n_features * dtype.itemsize, owner, verbose=verbose)
+    data.source.verbose = verbose
+    rows, some, y, groups = number_rows(
+        data.source, schema, owner=owner, n_features=n_features, dtype=dtype, chosen=chosen
+    )
+    return rows, replace(data, X=some, y=y, groups=groups)
 
 
 def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int) -> TrainingData:

@@ -235,6 +235,11 @@ class Network:
     hooked: bool = False
     net: Net | None = None
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of rows, in numpy's words."""
+        return np.dtype(str(input_dtype(self.module)).removeprefix("torch."))
+
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
@@ -332,8 +337,8 @@ def _copied(values: NDArray[Any]) -> Tensor:
 
 
 @torch.no_grad()
-def predict_logits(module: nn.Module, X: Array, batch: int = 8192) -> NDArray[np.float64]:
-    """Logits of shape (n_rows, n_classes), in batches."""
-    rows = _copied(X).to(input_dtype(module))
-    parts = [module(rows[i : i + batch]) for i in range(0, len(rows), batch)]
+def predict_logits(module: nn.Module, X: Array | Tensor, batch: int = 8192) -> NDArray[np.float64]:
+    """Logits of shape (n_rows, n_classes), in batches; of a tensor as it is, which may lie on another device."""
+    rows = X if isinstance(X, Tensor) else _copied(X).to(input_dtype(module))
+    parts = [module(rows[i : i + batch].cpu()) for i in range(0, len(rows), batch)]
     return torch.cat(parts).double().numpy()

@@ -100,7 +100,9 @@ class Spill:
         return np.concatenate([written, *(rows[parts == part] for rows, parts in self._waiting)])
 
 
-def stored(pieces: Iterable[NDArray[Any]], n_rows: int, dtype: np.dtype[Any], held: int = HELD) -> NDArray[Any]:
+def stored(
+    pieces: Iterable[NDArray[Any]], n_rows: int, dtype: np.dtype[Any], held: int = HELD, *, writeable: bool = False
+) -> NDArray[Any]:
     """One array of all pieces, in their order: in memory up to 64 MiB, else mapped from a file without a name.
 
     **Private**, as :class:`Spill`; the file is gone with the array.
@@ -108,13 +110,15 @@ def stored(pieces: Iterable[NDArray[Any]], n_rows: int, dtype: np.dtype[Any], he
     Parameters
     ----------
     pieces : iterable of ndarray
-        Structured rows.
+        Structured rows, or rows of one type.
     n_rows : int
         How many are expected.
     dtype : dtype
-        Of the rows.
+        Of a row.
     held : int, default=64 MiB
         Larger arrays lie in a file.
+    writeable : bool, default=False
+        Whether the array may be written to, as torch wants it.
 
     Returns
     -------
@@ -127,7 +131,8 @@ def stored(pieces: Iterable[NDArray[Any]], n_rows: int, dtype: np.dtype[Any], he
         for piece in pieces:
             file.write(piece.view(np.uint8).data)
         file.flush()
-        return np.memmap(file, dtype=dtype, mode="r", shape=(file.tell() // dtype.itemsize,))
+        mode: Any = "r+" if writeable else "r"
+        return np.memmap(file, dtype=dtype, mode=mode, shape=(file.tell() // dtype.itemsize,))
 
 
 def check_free_disk(n_bytes: int, owner: str, *, verbose: int = 0) -> None:

@@ -8,6 +8,7 @@ direction as with true ones.
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,68 +19,113 @@ from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import fit_softmax
 
-__all__ = ["estimate_groups", "public_features"]
+__all__ = ["PublicFeatures", "estimate_groups", "group_coefficients"]
 
 Array = NDArray[np.float64]
+_ROWS = 8192  # estimated together
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
-def public_features(X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int) -> tuple[Array, Array]:
-    """Orthonormal public features of the rows, and the weight by which long ones are cut.
+class PublicFeatures:
+    """Orthonormal public features of some rows, and of others in the same way.
 
     First come indicators of the classes, then X and X by class, then random tanh features of X and y, each block made
     orthogonal to those before it. A row's squared length is its leverage; rows of more than four times the average are
     scaled down to that (in the features and so in the moments, an estimating equation as valid as before).
 
-    Returns
-    -------
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+    y : ndarray of int of shape (n_rows,)
+    n_classes, n_features : int
+    seed : int
+
+    Attributes
+    ----------
     features : ndarray of shape (n_rows, at most n_features)
     weights : ndarray of shape (n_rows,)
-        In (0, 1].
+        By which long rows are cut, in (0, 1].
     """
-    n = len(X)
-    room = max(n_classes, min(n_features, n // 20))
-    basis, used = np.empty((n, room)), 0
-    for block in _blocks(X, np.eye(n_classes)[y], max(0, room - n_classes), np.random.default_rng(seed)):
-        before, rest = basis[:, :used], np.empty(block.shape)
-        np.matmul(before, before.T @ block, out=rest)
-        np.subtract(block, rest, out=rest)
-        rest -= before @ (before.T @ rest)  # once more, for what rounding left
-        values, vectors = np.linalg.eigh(rest.T @ rest)  # of a small matrix; the largest come last
-        order = np.flatnonzero(values > 1e-8 * n)[::-1][: room - used]
-        basis[:, used : used + len(order)] = rest @ (vectors[:, order] / np.sqrt(values[order]))
-        used += len(order)
-        if used == room:
-            break
-    basis = basis[:, :used]
-    length = np.linalg.norm(basis, axis=1)
-    bound = 2 * math.sqrt(basis.shape[1] / n)
-    return basis, np.minimum(1.0, bound / np.maximum(length, 1e-12))
+
+    @threadpool_limits.wrap(limits=1, user_api="blas")
+    def __init__(self, X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int) -> None:
+        n, rng = len(X), np.random.default_rng(seed)
+        room = max(n_classes, min(n_features, n // 20))
+        self._n_classes, hidden, width = n_classes, max(0, room - n_classes), X.shape[1] + n_classes
+        self._middle, self._spread = _common_scale(X)
+        self._slope = rng.normal(size=(width, hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
+        self._offset = rng.normal(size=hidden) * 0.5
+        self._steps: list[tuple[Array, Array, Array]] = []  # of each block: what is taken off, twice, and what is kept
+        basis, used = np.empty((n, room)), 0
+        for block in self._blocks(X, y):
+            before, rest = basis[:, :used], np.empty(block.shape)
+            first = before.T @ block
+            np.matmul(before, first, out=rest)
+            np.subtract(block, rest, out=rest)
+            second = before.T @ rest
+            rest -= before @ second  # once more, for what rounding left
+            values, vectors = np.linalg.eigh(rest.T @ rest)  # of a small matrix; the largest come last
+            order = np.flatnonzero(values > 1e-8 * n)[::-1][: room - used]
+            kept = vectors[:, order] / np.sqrt(values[order])
+            basis[:, used : used + len(order)] = rest @ kept
+            used += len(order)
+            self._steps.append((first, second, kept))
+            if used == room:
+                break
+        self.features = basis[:, :used]
+        length = np.linalg.norm(self.features, axis=1)
+        self.weights = np.minimum(1.0, 2 * math.sqrt(used / n) / np.maximum(length, 1e-12))
+
+    def _blocks(self, X: Array, y: NDArray[np.int64]) -> Iterator[Array]:
+        """What they are made of, from the plainest to the most involved; nobody makes what is not asked for."""
+        labels = np.eye(self._n_classes)[y]
+        yield labels
+        scaled = X - self._middle
+        scaled /= self._spread
+        np.clip(scaled, -5.0, 5.0, out=scaled)  # no row may hide what the others say
+        yield scaled
+        yield np.concatenate([scaled * labels[:, [k]] for k in range(1, self._n_classes)], axis=1)
+        yield np.tanh(np.concatenate([scaled, labels], axis=1) @ self._slope + self._offset)
+
+    @threadpool_limits.wrap(limits=1, user_api="blas")
+    def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
+        """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups).
+
+        Parameters
+        ----------
+        coefficients : ndarray of shape (n_groups, n_features)
+            As :func:`group_coefficients` returns them.
+        X : array or Tensor of shape (n_rows, n_columns)
+            On the CPU, of any precision.
+        y : ndarray of int of shape (n_rows,)
+        """
+        found = np.empty((len(y), len(coefficients)))
+        for start in range(0, len(y), _ROWS):
+            here = slice(start, start + _ROWS)
+            found[here] = _probabilities(self._of(np.asarray(X[here], dtype=np.float64), y[here]), coefficients)
+        return found
+
+    def _of(self, X: Array, y: NDArray[np.int64]) -> Array:
+        basis, used = np.empty((len(X), self.features.shape[1])), 0
+        for block, (first, second, kept) in zip(self._blocks(X, y), self._steps, strict=False):
+            before = basis[:, :used]
+            rest = block - before @ first
+            rest -= before @ second
+            basis[:, used : used + kept.shape[1]] = rest @ kept
+            used += kept.shape[1]
+        return basis
 
 
-def _blocks(X: Array, labels: Array, hidden: int, rng: np.random.Generator) -> Iterator[Array]:
-    """What the features are made of, from the plainest to the most involved; nobody makes what is not asked for."""
-    yield labels
-    scaled = _on_a_common_scale(X)
-    yield scaled
-    yield np.concatenate([scaled * labels[:, [k]] for k in range(1, labels.shape[1])], axis=1)
-    slope = rng.normal(size=(X.shape[1] + labels.shape[1], hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
-    yield np.tanh(np.concatenate([scaled, labels], axis=1) @ slope + rng.normal(size=hidden) * 0.5)
-
-
-def _on_a_common_scale(X: Array) -> Array:
-    """Columns by quartiles (by standard deviation where those agree), cut: no row may hide what the others say."""
+def _common_scale(X: Array) -> tuple[Array, Array]:
+    """Median and spread of columns: by quartiles, by standard deviation where those agree."""
     low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
     spread = (high - low) / 1.35
     if not (high > low).all():
         spread = np.where(high > low, spread, X.std(0))
-    scaled = X - middle
-    scaled /= np.where(spread > 0, spread, 1.0)
-    return np.clip(scaled, -5.0, 5.0, out=scaled)
+    return middle, np.where(spread > 0, spread, 1.0)
 
 
 @threadpool_limits.wrap(limits=1, user_api="blas")
-def estimate_groups(
+def group_coefficients(
     features: Array,
     weights: Array,
     n_free: int,
@@ -89,7 +135,7 @@ def estimate_groups(
     *,
     max_iter: int = 100,
 ) -> Array:
-    """Release the moments and return probabilities of the groups, shape (n_rows, n_groups).
+    """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
 
     The coefficients solve the logistic regression's moment equations, with a ridge penalty on all but the first
     ``n_free``: the ratio of noise to signal, of which the released moments themselves show how large it is.
@@ -108,8 +154,12 @@ def estimate_groups(
     information = float(np.mean(shares * (1 - shares)))
     ridge = np.full(p, information * noise**2 / signal + 1e-6)
     ridge[:n_free] = 1e-6
-    coefficients = _fit(weights, features, moments, ridge, start, max_iter)
-    return _probabilities(features, coefficients)
+    return _fit(weights, features, moments, ridge, start, max_iter)
+
+
+def estimate_groups(features: Array, *args: Any, **kwargs: Any) -> Array:
+    """Probabilities of the groups of the same rows, shape (n_rows, n_groups); see :func:`group_coefficients`."""
+    return _probabilities(features, group_coefficients(features, *args, **kwargs))
 
 
 def _probabilities(features: Array, coefficients: Array) -> Array:

@@ -1,6 +1,7 @@
 """PF-LD: a network held to fairness constraints while the groups of its training rows stay private."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._forecast import warn_if_no_better
-from skfairdp._inputs import TrainingData, read_training
+from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -21,7 +23,9 @@ from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
-    from skfairdp._networks import Net
+    from torch import Tensor
+
+    from skfairdp._networks import Net, Network
     from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
 __all__ = ["PFLDClassifier"]
@@ -184,8 +188,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Public features.
+        X : array-like of shape (n_rows, n_features), or a table that does not fit into memory
+            Public features. With a schema and a group model also a path of Parquet files, a Polars LazyFrame, a dask or
+            Spark DataFrame, or a function without arguments that returns an iterable of DataFrames; label and groups
+            are columns of it.
         y : array-like of shape (n_rows,)
             Public labels.
         {sensitive_features_private}
@@ -198,13 +204,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features)
+        plan, net = self._plan(data), self._net()
+        seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
+        network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
+        rows, data = self._rows(data, network, seeds[2])
         groups, domain = data.groups, data.domain
         assert groups is not None and domain is not None
-        constraints, plan = self._constraints(data), self._plan(data)
-        seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
-        net = self._net()
-        network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
-        rows = network.tensor(data.X)
+        constraints = self._constraints(data)
         primal = self._primal()._on_rows(data.X, rows, constraints, plan, network, seeds[2])
 
         with self._spend(plan, data.reads) as noise:
@@ -227,14 +233,40 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self.net_ = fitted_net(net, module, data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
-        warn_if_no_better(predict_logits(module, data.X).argmax(axis=1), data.y, type(self).__name__)
+        warn_if_no_better(predict_logits(module, rows).argmax(axis=1), data.y, type(self).__name__)
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
         self._validate_params()
-        return read_training(
-            self, X, y, sensitive_features=sensitive_features, groups="private", protects=Protects.SENSITIVE_ATTRIBUTE
+        owner = type(self).__name__
+        read_constraints(self.constraints, owner, supported=_NOTIONS)
+        if not isinstance(self._primal(), GroupModel) and gathered(X) is not None:
+            raise ValueError(
+                f"{owner} reads X in chunks only with primal='group_model': noisy gradients go through all rows at "
+                "each of their steps. Leave 'primal' as it is, or pass the rows as a DataFrame."
+            )
+        return read_any_training(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            groups="private",
+            protects=Protects.SENSITIVE_ATTRIBUTE,
+            by_key=False,
+            checks_public=True,
         )
+
+    def _rows(self, data: TrainingData, network: "Network", seed: int) -> "tuple[Tensor, TrainingData]":
+        """The rows as the network reads them, and the data whose X are those that the primal release is made of."""
+        import torch
+
+        chosen = self._primal()._chosen(len(data.X), seed)
+        if chosen is not None:
+            data.reads.note("rows of the model of the groups", "computed", len(chosen), "positions drawn in public")
+        if data.source is None:
+            return network.tensor(data.X), data if chosen is None else replace(data, X=data.X[chosen])
+        rows, data = read_numbers_of(self, data, network.dtype, chosen)
+        return torch.from_numpy(rows).to(network.device), data
 
     def _plan(self, data: TrainingData) -> PFLDPlan:
         assert data.domain is not None

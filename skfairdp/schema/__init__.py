@@ -4,7 +4,7 @@ from skfairdp._rows import KeyedRows
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._encoder import NumberPlace, SchemaEncoder, feature_places, number_places
-from skfairdp.schema._kept_rows import KeptRows, bytes_kept, chosen_public_rows, kept_rows
+from skfairdp.schema._kept_rows import KeptRows, bytes_kept, chosen_public_rows, kept_rows, number_rows
 from skfairdp.schema._raw_table import SAID_BY_SCHEMA, RawTable, schema_of
 from skfairdp.schema._schema import Schema, SchemaRows
 
@@ -28,5 +28,6 @@ __all__ = [
     "feature_places",
     "kept_rows",
     "number_places",
+    "number_rows",
     "schema_of",
 ]

@@ -1,6 +1,7 @@
 """Rows of a source, kept where any of them can be read again: encoded, in memory or on the disk."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
 
-__all__ = ["KeptRows", "bytes_kept", "chosen_public_rows", "kept_rows"]
+__all__ = ["KeptRows", "bytes_kept", "chosen_public_rows", "kept_rows", "number_rows"]
 
 #: Of the hash that chooses public rows: anyone may know which ones are chosen.
 _SEED = 0x5EED_0F_80
@@ -108,6 +109,77 @@ def kept_rows(
         raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
     y, *others = (np.concatenate(column) for column in zip(*codes, strict=True))
     return KeptRows(compact, rows, n_features), y, others[0] if others else None
+
+
+def number_rows(
+    source: RowSource,
+    schema: Schema,
+    *,
+    owner: str,
+    n_features: int,
+    dtype: np.dtype[Any],
+    chosen: NDArray[np.int64] | None,
+    held: int = HELD,
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Read a source whose features and labels are public once, check it, and keep its features as numbers.
+
+    Parameters
+    ----------
+    source : RowSource
+    schema : Schema
+    owner : str
+        Class name for error messages.
+    n_features : int
+        Of the encoded table.
+    dtype : dtype
+        Of the numbers that are kept.
+    chosen : ndarray of int or None
+        Ascending positions of rows that are wanted in float64 as well; None for all.
+    held : int, default=64 MiB
+        Larger tables lie on the disk, in a file without a name.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_features)
+        What an encoded table in memory would be in that type, bit for bit.
+    some : ndarray of shape (n_chosen, n_features)
+    y : ndarray of int of shape (n_rows,)
+    groups : ndarray of int of shape (n_rows,)
+        **Private.**
+
+    Raises
+    ------
+    ValueError
+        A chunk has values that the schema does not foresee.
+    """
+    compact = CompactRows(schema, owner, schema.features)
+    codes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    some: list[NDArray[np.float64]] = []
+
+    def encoded(chunk: Chunk) -> tuple[NDArray[Any], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
+        raw.check("X", label=True)
+        rows = np.empty(raw.n_rows, dtype=compact.fields)
+        compact.fill(rows, raw.numbers)
+        return rows, (raw.labels(), raw.groups())
+
+    def numbers() -> Iterator[NDArray[Any]]:
+        start = 0
+        for rows, own in source.each(encoded):
+            codes.append(own)
+            features = np.ascontiguousarray(compact.table(rows).features)
+            stop = start + len(features)
+            here = slice(None) if chosen is None else chosen[slice(*np.searchsorted(chosen, [start, stop]))] - start
+            some.append(features[here])
+            start = stop
+            with np.errstate(over="ignore"):  # torch says nothing of it either
+                yield features.astype(dtype)
+
+    X = stored(numbers(), source.n_rows, np.dtype((dtype, (n_features,))), held, writeable=True)
+    if len(X) != source.n_rows:
+        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+    y, groups = (np.concatenate(column) for column in zip(*codes, strict=True))
+    return X, np.concatenate(some), y, groups
 
 
 def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:

@@ -46,7 +46,7 @@ from skfairdp.generative import (
     TableCodec,
 )
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
-from skfairdp.lagrangian import NoisyGradients
+from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
@@ -615,6 +615,12 @@ RAW: dict[str, Any] = {
 }
 
 
+class _FewRows(GroupModel):
+    """Learns from some of the rows, as of a table of more than a million."""
+
+    MOST_ROWS = 150
+
+
 def raw_table(rows: Rows) -> pd.DataFrame:
     """One table, with the label and the group among its columns."""
     return rows.X.assign(label=rows.y, sex=rows.groups)
@@ -677,6 +683,7 @@ def _raw_fits() -> list[Fit]:
         of("SyntheticData", synthetic, alone, RECORD),
         of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
         of("SFPATE-chunks", sf_pate(**undeclared), in_chunks, ATTRIBUTE, ("groups",)),
+        of("PFLD-chunks", pfld(**undeclared, primal=_FewRows(32)), in_chunks, ATTRIBUTE, ("groups",)),
         Fit(
             "GroupRandomizer-chunks-raw",
             partial(GroupRandomizer, epsilon=2.0, **RAW),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.lagrangian import PFLDPlan
-from skfairdp.lagrangian._group_model import estimate_groups, public_features
+from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups
 from skfairdp.privacy import (
     NoiseSource,
 )
@@ -19,14 +19,16 @@ from tests._tools.sources import ZeroNoise
 
 def described_rows(n=4000, seed=0):
     X, y, groups = biased(n, seed)
-    features, weights = public_features(X, y, 2, 40, seed)
+    described = PublicFeatures(X, y, 2, 40, seed)
+    features, weights = described.features, described.weights
     return X, y, (groups == "m").astype(int), features, weights
 
 
 def test_features_are_orthonormal_and_no_row_weighs_more_than_twice_the_average():
     X, y, *_ = described_rows()
     X[0] *= 1e4  # a row that alone would set scale and sensitivity
-    features, weights = public_features(X, y, 2, 40, 0)
+    described = PublicFeatures(X, y, 2, 40, 0)
+    features, weights = described.features, described.weights
     assert features.shape == (4000, 40)
     np.testing.assert_allclose(features.T @ features, np.eye(40), atol=1e-8)
     lengths = np.linalg.norm(features * weights[:, None], axis=1)

@@ -6,6 +6,8 @@ import numpy as np
 
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan
 from skfairdp.lagrangian._one_network import OneNetwork
+from skfairdp.lagrangian._primal import _EstimatedGroups
+from skfairdp.schema import RawTable
 from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
 
@@ -85,3 +87,32 @@ def only_one_group_is_thought_to_move(patch):
 def one_of_several_groups_is_thought_to_move(patch):
     """With more than two groups all sums are released, and a change moves two of them. Right: a factor √2."""
     patch.setattr(PFLDPlan, "_moved", property(lambda self: 1.0))
+
+
+@mutant
+def groups_of_chunks_are_checked_as_features_are(patch):
+    """Found: a fit in chunks ends with an error for a group that the schema does not foresee, which is private."""
+    labels = RawTable.check
+    patch.setattr(RawTable, "check", lambda self, name, label=False: _without_type(labels, self, name, label))
+
+
+def _without_type(check, raw, name, label):
+    try:
+        check(raw, name, label=label, groups=True)
+    except ValueError as error:
+        raise AssertionError from error
+
+
+@mutant
+def rows_of_rare_groups_first(patch):
+    """Found: a model of the groups of a large table learns from rows that their groups choose, "so that all count".
+
+    A changed group puts another row into its moments. Right: positions that are drawn in public.
+    """
+    released = _EstimatedGroups.release
+
+    def planted(self, groups, noise):
+        order = np.argsort(groups, kind="stable")[: len(self.chosen)]
+        return released(replace(self, chosen=np.sort(order)), groups, noise)
+
+    patch.setattr(_EstimatedGroups, "release", planted)

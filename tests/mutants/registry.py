@@ -78,6 +78,7 @@ STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
 STREAMED_FOLDS = tests_in("rows.test_streamed_folds")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
 STREAMED_GROUPS = tests_in("rows.test_streamed_groups")
+STREAMED_PFLD = tests_in("rows.test_streamed_pfld")
 STREAMED_SFPATE = tests_in("rows.test_streamed_sfpate")
 STREAMED_TEACHERS = tests_in("rows.test_streamed_teachers")
 GENERATOR_DIFFERENTIAL = tests_in("statistical.test_generator_differential")
@@ -615,6 +616,12 @@ NOTICED: dict[str, Noticed] = {
     "lagrangian.one_of_several_groups_is_thought_to_move": also(
         PFLD_PLAN("test_more_than_two_groups_cost_a_root_of_two"),
         PFLD_PLAN("test_no_change_of_a_group_moves_the_moments_further_than_declared", m=3),
+    ),
+    "lagrangian.groups_of_chunks_are_checked_as_features_are": also(
+        STREAMED_PFLD("test_what_a_fit_shows_of_a_replayed_neighbour_is_the_same", way="parity")
+    ),
+    "lagrangian.rows_of_rare_groups_first": also(
+        STREAMED_PFLD("test_groups_move_what_is_released_and_no_more_than_is_declared", way="some rows")
     ),
     # ---- ledgers.py ---------------------------------------------------------------------------------------------
     "ledgers.a_ledger_in_memory_is_copied_by_fork": trap(

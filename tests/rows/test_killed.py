@@ -26,7 +26,7 @@ pytestmark = [
 
 CASES = [
     (who, when)
-    for who in ("generator", "teachers", "teachers of groups", "gradients")
+    for who in ("generator", "teachers", "teachers of groups", "gradients", "multipliers")
     for when in ("reading", "the first noise")
 ]
 #: One process that imports everything once, and dies in a fork of itself for each case.
@@ -37,6 +37,7 @@ from skfairdp import PrivacyLedger
 from skfairdp._rows._chunks import FrameRows
 from tests.rows.test_streamed_dpsgd import model
 from tests.rows.test_streamed_generator import generator, table
+from tests.rows.test_streamed_pfld import model as multipliers
 from tests.rows.test_streamed_sfpate import made, rows
 from tests.rows.test_streamed_teachers import fair_pate
 from skfairdp.privacy import NoiseSource
@@ -58,10 +59,11 @@ def fit(folder, who, when):
     if when == "the first noise":
         NoiseSource.release = dies_after
     ledger = PrivacyLedger(9.0, delta=1e-3, path=os.path.join(folder, "ledger.jsonl"))
-    makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model}
+    makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model,
+              "multipliers": multipliers}
     estimator = makers[who](ledger=ledger)
     open(os.path.join(folder, "begun"), "w").close()
-    estimator.fit(Rows(rows() if who == "teachers of groups" else table(), 500))
+    estimator.fit(Rows(rows() if who in ("teachers of groups", "multipliers") else table(), 500))
 
 ends = []
 for case in json.loads(sys.argv[1]):

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp import PFLDClassifier, PrivacyLedger
+from skfairdp import PrivacyLedger
 from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, RandomizedResponseClassifier
 from skfairdp.schema import KeyedRows
 from tests._tools.sources import recording_noise
 
 FRAME = pd.DataFrame({"a": np.linspace(-1, 1, 40), "sex": ["f", "m"] * 20})
-ESTIMATORS = [PFLDClassifier, RandomizedResponseClassifier, FairClippingClassifier]
+ESTIMATORS = [RandomizedResponseClassifier, FairClippingClassifier]
 
 
 def lazily(kind, folder):
