@@ -165,10 +165,16 @@ def test_parquet_is_read_like_csv(tmp_path):
     assert read_table(str(tmp_path / "people.csv.gz"), types=False).dtypes.eq(object).sum() in (0, 5)
 
 
+def test_names_of_columns_are_read_without_the_spaces_around_them_and_without_a_byte_order_mark(tmp_path):
+    (tmp_path / "spaced.csv").write_bytes(b'\xef\xbb\xbfage , "sex" , my income \n30,f,yes\n')
+    assert list(read_table(str(tmp_path / "spaced.csv"), types=False)) == ["age", "sex", "my income"]
+
+
 def broken(folder):
     (folder / "empty.csv").write_text("")
     (folder / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
     (folder / "shifted.csv").write_text("age,sex,income\n30,f,yes,\n41,m,no,\n")
+    (folder / "doubled.csv").write_text("age,income,sex, income \n30,1,f,1\n")
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "plain.csv.gz").write_text("hello, no gzip")
     (folder / "plain.parquet").write_text("hello, no parquet")
@@ -191,7 +197,8 @@ def broken(folder):
         (["plain.parquet", *ROLES], "cannot read plain.parquet: "),
         (["other.xlsx", *ROLES], "other.xlsx must be a .csv, .tsv or .parquet file"),
         (["folder.csv", *ROLES], "cannot read folder.csv: Is a directory"),
-        (["fine.csv", *ROLES], "fine.csv has no column income, sex; it has a, b"),
+        (["fine.csv", *ROLES], "fine.csv has no column 'income', 'sex'; it has 'a', 'b'"),
+        (["doubled.csv", *ROLES], "doubled.csv names a column twice: 'income'. Give each column a name of its own"),
         (["fine.csv"], "--label and --group say which columns"),
         (["fine.csv", "--label", "a", "--group", "b"], "fine.csv: "),
         (["fine.csv", "--schema", "absent.yaml"], "cannot read --schema absent.yaml: No such file"),

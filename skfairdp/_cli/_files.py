@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FRONTIER_FILES",
     "UsageError",
+    "check_columns",
     "read_schema",
     "read_table",
     "with_roles",
@@ -41,6 +42,7 @@ def read_table(name: str, *, types: bool) -> "pd.DataFrame":
         separator = "\t" if parts[-1] == ".tsv" else ","
         given: dict[str, Any] = {} if types else {"dtype": str}
         table = pd.read_csv(path, sep=separator, skipinitialspace=True, **given)
+        first = pd.read_csv(path, sep=separator, skipinitialspace=True, header=None, nrows=1, dtype=str)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or ' '.join(str(error).split())}") from None
     except ImportError:
@@ -52,8 +54,21 @@ def read_table(name: str, *, types: bool) -> "pd.DataFrame":
             f"cannot read {name}: its rows have more cells than its first line has names. Name every column, or take "
             "the separator at the end of the lines away"
         )
-    table.columns = table.columns.astype(str)
+    names = first.iloc[0].dropna().str.strip()
+    if names.duplicated().any():  # pandas numbers them, and a second label would be a feature
+        twice = ", ".join(map(repr, names[names.duplicated()].unique()))
+        raise UsageError(f"{name} names a column twice: {twice}. Give each column a name of its own")
+    table.columns = table.columns.astype(str).str.strip()
     return table
+
+
+def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str) -> None:
+    """Refuse what is no column of the table: in quotes, where a space would not be seen."""
+    absent = [column for column in asked if column not in table.columns]
+    if absent:
+        raise UsageError(
+            f"{name} has no column {', '.join(map(repr, absent))}; it has {', '.join(map(repr, table.columns))}"
+        )
 
 
 def read_schema(name: str) -> tuple[Any, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from skfairdp._cli._files import (
     FRONTIER_FILES,
     UsageError,
+    check_columns,
     read_schema,
     read_table,
     with_roles,
@@ -44,9 +45,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
         raise UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
     if schema is not None:
         schema = with_roles(schema, label, groups, arguments.schema)
-    absent = [name for name in (*(said["known"] if said else ()), label, *groups) if name not in table.columns]
-    if absent:
-        raise UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    check_columns(table, (*(said["known"] if said else ()), label, *groups), arguments.table)
     if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
         schema = {**dict.fromkeys(name for name in table.columns if name not in (label, *groups)), **said["known"]}
     print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
@@ -99,9 +98,9 @@ def run_schema(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
     table = read_table(arguments.table, types=True)
     roles = [*([arguments.label] if arguments.label else []), *arguments.group]
-    absent = [name for name in roles if name not in table.columns]
-    if absent:
-        raise UsageError(f"{arguments.table} has no column {', '.join(absent)}; it has {', '.join(table.columns)}")
+    check_columns(table, roles, arguments.table)
+    if arguments.label in arguments.group:
+        raise UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
     template = Schema.template(table, label=arguments.label, groups=arguments.group)
     if out is not None and out.suffix == ".json":
         text = json.dumps(template, indent=2, ensure_ascii=False) + "\n"

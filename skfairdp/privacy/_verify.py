@@ -140,10 +140,30 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
         raise ValueError(f"the neighbouring relation {relation!r} is unknown")
     unit = _PROTECTS[relation]
     checks = [Check("unit of protection", str(protects), unit, protects == unit)]
+    checks.append(_sentences(document))
     wrong = sorted(
         name for name in _kinds(document["event"]) if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name]
     )
     return [*checks, Check("relation fits the releases", relation, ", ".join(wrong) or "yes", not wrong)]
+
+
+def _sentences(document: Mapping[str, Any]) -> Check:
+    """What people read says what the figures are of: in the words that every statement has."""
+    from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, UNITS
+
+    words = {
+        "unit": UNITS[_PROTECTS[document["neighboring_relation"]]],
+        "relation_text": RELATIONS[document["neighboring_relation"]],
+        "post_processing": POST_PROCESSING,
+    }
+    other = sorted(name for name, text in words.items() if document[name] != text)
+    bound = document.get("gap_bound")
+    if bound is not None:
+        most, sure = bound["at_most"], bound["confidence"]
+        if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (most, sure)):
+            raise ValueError("'gap_bound' must hold two numbers")
+        other += ["gap_bound"] * (not (most <= 1 and 0 < sure < 1))
+    return Check("sentences", "as written", ", ".join(other) or "as written", not other)
 
 
 def _kinds(event: Any) -> set[str]:
@@ -230,7 +250,12 @@ def _event(described: Any) -> Any:
 def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
     delta = _figure(ledger["delta"], "delta", most=1.0)
     claimed = {(total["protects"], total["neighboring_relation"]): total["epsilon"] for total in ledger["totals"]}
-    return _totals(ledger["entries"], delta, _figure(ledger["epsilon"], "epsilon"), claimed)
+    if len(claimed) < len(ledger["totals"]):
+        raise ValueError("the ledger has two totals of one kind")
+    ceiling = _figure(ledger["epsilon"], "epsilon")
+    most = max((_figure(total, "epsilon") for total in claimed.values()), default=0.0)
+    kept = Check("ledger: ceiling", f"{ceiling:.9g}", f"{most:.9g} spent", most <= ceiling)
+    return [*_totals(ledger["entries"], delta, ceiling, claimed), kept]
 
 
 def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, Any] | None) -> list[Check]:

@@ -461,6 +461,14 @@ def _check(
     unknown = [name for name in (*roles, *known) if name not in names]
     if unknown:
         raise ValueError(f"Schema.release got names that the table does not have: {unknown}. It has {names[:20]}.")
+    if len(set(roles)) < len(roles):
+        twice = next(name for name in roles if roles.count(name) > 1)
+        raise ValueError(f"Column {twice!r} is named twice in 'label' and 'groups' of Schema.release. Name it once.")
+    if not [name for name in names if name not in roles and known.get(name, "") is not None]:
+        raise ValueError(
+            "Schema.release needs at least one column that is neither the label nor a group, and not left out by "
+            "'known'. Give a table with features."
+        )
     for name, said in known.items():
         if not (said is None or isinstance(said, Column) or said in _KINDS):
             raise ValueError(

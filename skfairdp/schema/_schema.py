@@ -111,6 +111,8 @@ class Schema:
                 )
         if self.label in self.groups:
             raise ValueError(f"Column {self.label!r} of a Schema is both its label and one of its groups.")
+        if len(set(self.groups)) < len(self.groups):
+            raise ValueError(f"The 'groups' of a Schema name a column twice: {self.groups}.")
         for role, names in (("label", [self.label] if self.label is not None else []), ("groups", self.groups)):
             for name in names:
                 if not isinstance(self.columns.get(name), Category | Boolean):

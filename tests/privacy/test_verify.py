@@ -195,6 +195,35 @@ def test_the_story_of_the_ledger_is_in_the_statement_and_recomputed(rows, verifi
     assert "kinds of guarantee on the ledger" in verified(without)
 
 
+EDITED = {
+    "a larger unit": {"unit": "all records of a household"},
+    "other neighbours": {"relation_text": "Any two data sets are neighbours."},
+    "more post-processing": {"post_processing": "The guarantee covers another use of the private rows."},
+    "an attribute for a record": {
+        "protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"
+    },
+    "a bound that is none": {"gap_bound": {"at_most": 1.5, "confidence": 0.95}},
+    "sure beyond doubt": {"gap_bound": {"at_most": 0.1, "confidence": 1}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", EDITED)
+def test_what_people_read_cannot_be_edited(edit, verified):
+    assert verified(statement_of("Gaussian") | EDITED[edit]) == ["sentences"]
+
+
+def test_a_ledger_cannot_show_a_second_total_nor_a_ceiling_below_one(verified):
+    ledger = PrivacyLedger(epsilon=10.0)
+    ledger.charge(GAUSSIAN, label="a mean", **RECORD)
+    honest = PrivacySpent.of(GAUSSIAN, 1e-5, **RECORD).statement(ledger=ledger).to_dict()
+    assert verified(honest) == []
+    story = honest["ledger"]
+    assert verified(honest | {"ledger": story | {"epsilon": ledger.epsilon_spent * 0.99}}) == ["ledger: ceiling"]
+    twice = story | {"totals": [story["totals"][0] | {"epsilon": 0.01}, *story["totals"]]}
+    with pytest.raises(UnreadableStatementError, match="two totals of one kind"):
+        verified(honest | {"ledger": twice})
+
+
 # ---- malformed files -------------------------------------------------------------------------------------------------
 def edited(**changes):
     return json.dumps(statement_of("Gaussian") | changes)
@@ -206,6 +235,7 @@ def with_event(**changes):
 
 
 MALFORMED = {
+    "a gap in words": edited(gap_bound={"at_most": "small", "confidence": 0.95}),
     "empty": "",
     "no JSON": "epsilon = 1",
     "a list": "[1, 2]",

@@ -277,6 +277,12 @@ def test_seeded_noise_has_no_guarantee_and_no_ledger():
         ({"known": {"age": (17, 90)}}, "Got .17, 90. for 'age'"),
         ({"known": {"sex": "number"}}, "label and the groups of a Schema are categories"),
         ({"known": {"income": None}}, "label and the groups of a Schema are categories"),
+        ({"label": "sex"}, "Column 'sex' is named twice in 'label' and 'groups'"),
+        ({"groups": ("sex", "sex")}, "Column 'sex' is named twice in 'label' and 'groups'"),
+        (
+            {"rows": TABLE[["sex", "income"]], "known": None},
+            "at least one column that is neither the label nor a group",
+        ),
         ({"rows": [1, 2]}, "reads a DataFrame"),
         ({"rows": TABLE.iloc[:0]}, "needs rows"),
         ({"rows": TABLE.rename(columns={"age": 3})}, "different names, all of them texts"),
