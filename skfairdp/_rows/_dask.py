@@ -59,8 +59,8 @@ class DaskRows(RowSource):
             yield Chunk(as_pandas(part.compute()), (j, 0))
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-        apply = dask.delayed(_applied, pure=False)
-        sums = [apply(function, part, j) for j, part in self._partitions()]
+        apply, once = dask.delayed(_applied, pure=False), _sent_once(function)
+        sums = [apply(once, part, j) for j, part in self._partitions()]
         with self._rows_shown(sums) as seen:
             return _summed(seen, add)
 
@@ -80,10 +80,10 @@ class DaskRows(RowSource):
         add: Callable[[Sum, Sum], Sum],
     ) -> Sum | None:
         """One pass: workers hand each other encoded rows, and only sums reach the driver."""
-        deal = dask.delayed(_dealt, pure=False, nout=n_parts)
-        with self._rows_shown([deal(split, n_parts, rows, j) for j, rows in self._partitions()]) as dealt:
-            finish = dask.delayed(_used, pure=False)
-            used = [finish(use, part, [of[part] for of in dealt]) for part in range(n_parts)]
+        deal, dealing = dask.delayed(_dealt, pure=False, nout=n_parts), _sent_once(split)
+        with self._rows_shown([deal(dealing, n_parts, rows, j) for j, rows in self._partitions()]) as dealt:
+            finish, using = dask.delayed(_used, pure=False), _sent_once(use)
+            used = [finish(using, part, [of[part] for of in dealt]) for part in range(n_parts)]
             with _shown("parts of X", used, [1] * n_parts, self.verbose) as seen:
                 return _summed(seen, add)
 
@@ -120,6 +120,21 @@ def _summed(sums: list[Any], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         sums = [join(add, sums[j : j + _FAN_IN]) for j in range(0, len(sums), _FAN_IN)]
     found: Sum | None = dask.compute(*sums)[0] if sums else None
     return found
+
+
+def _sent_once(function: Any) -> Any:
+    """A function as a node of the graph, which goes to each worker once: teachers carry MBs of queries along."""
+    return dask.delayed(_Held(function), pure=False, traverse=False)
+
+
+class _Held:
+    """Keeps dask from looking into a function, and from naming its node after what is in it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
 
 
 def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, j: int) -> list[NDArray[Any]]:

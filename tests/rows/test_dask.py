@@ -3,10 +3,12 @@
 import re
 import time
 
+import cloudpickle
 import numpy as np
 import pytest
 
 from skfairdp import KeyedRows
+from skfairdp._rows import opened
 from skfairdp.generative import MarginalsBackend
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_dpsgd import trained
@@ -90,3 +92,41 @@ def test_a_cluster_shows_the_bars_of_threads_and_gives_the_counts_votes_network_
         assert [numbers_shown(shown, name)[1] for name in ("rows of X", "parts of X")] == [{N}, {8}]
         assert_same(trained(frame), trained(table()))
         assert_same(tables(frame), tables(table()))
+
+
+class Heavy:
+    """A function that carries a MB along, as teachers carry their queries."""
+
+    def __init__(self):
+        self.carried = np.zeros(125_000)
+
+    def __call__(self, *arguments):
+        return np.array([len(arguments[-1].table)])
+
+    def split(self, chunk):
+        return np.zeros((len(chunk.table), 1)), np.zeros(len(chunk.table), np.int64)
+
+    def use(self, part, rows):
+        return np.array([len(rows)])
+
+
+@pytest.mark.parametrize("way", ["sums", "parts"])
+def test_what_a_function_carries_is_in_one_task_however_many_partitions_there_are(way):
+    source = opened(frames.from_pandas(table(200), npartitions=20))
+    assert source.n_rows == 200  # a graph of its own
+    graphs = []
+
+    def watching(graph, keys, **options):
+        graphs.append(graph)
+        return dask.get(graph, keys, **options)
+
+    heavy = Heavy()
+    with dask.config.set(scheduler=watching):
+        if way == "sums":
+            found = source.map_reduce(heavy, np.add)
+        else:
+            found = source.by_part(heavy.split, heavy.use, 10, np.dtype(float), np.add)
+    assert found.tolist() == [200]
+    sizes = sorted(len(cloudpickle.dumps(task)) for task in dict(graphs[-1].__dask_graph__()).values())
+    heavy_tasks = [size for size in sizes if size > heavy.carried.nbytes]
+    assert len(sizes) > 20 and len(heavy_tasks) == (1 if way == "sums" else 2)
