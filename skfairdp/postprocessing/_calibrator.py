@@ -20,7 +20,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import RateBound, RateParity, read_rate_constraints
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.postprocessing._constrained import (
     MET,
     check_goal,
@@ -32,6 +32,7 @@ from skfairdp.postprocessing._constrained import (
 from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fitted_classifier, network_of
 from skfairdp.postprocessing._inputs import declared_groups, public_groups, public_labels, shape_of, split_rows
+from skfairdp.postprocessing._sampling_noise import words_of_noise
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.postprocessing._wrapped import (
@@ -85,7 +86,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
 
     *Fairness.* On those rows the gap of the predictions (:func:`skfairdp.metrics.demographic_disparity`) is never above
     what it was: ``gap_after_ <= gap_before_``, and where nothing better is found, the model stays as it is. On new rows
-    the gap is an estimate, off by about 1/(2√n) for the smallest group of n public rows, and more with many features.
+    the gap is an estimate, off by about 1/(2√n) for the smallest group of n public rows, and more with many features. A
+    ``FairnessWarning`` says where the gap that is asked for, or that it began with, is no more than that chance.
     Every row is answered.
 
     *Accuracy.* There are no labels, so the model's own probabilities say what a change costs: with c the accuracy it
@@ -191,9 +193,10 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
 
     Equalized odds needs labels of the public rows:
 
-    >>> odds = FairnessCalibrator(model, constraints="equalized_odds")
+    >>> from skfairdp.fairness import RateParity
+    >>> odds = FairnessCalibrator(model, constraints=RateParity("selection_rate_by_label", 0.05))
     >>> odds = odds.fit(split.X_public, split.y_public, sensitive_features=split.sensitive_features_public)
-    >>> odds.gap_after_ < 0.011, odds.satisfied_  # on the public rows; a name stands for a difference of 0.01
+    >>> odds.gap_after_ < 0.051, odds.satisfied_  # on the public rows; "equalized_odds" asks for 0.01
     (True, True)
     """
 
@@ -288,7 +291,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         Warns
         -----
         FairnessWarning
-            ``gamma`` or ``constraints`` are not met; a group has fewer than 30 public rows.
+            ``gamma`` or ``constraints`` are not met; a group has fewer than 30 public rows; what is asked, or the gap
+            before, is no more than chance on so few rows.
         """
         self._validate_params()
         self._check_price()
@@ -332,7 +336,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         report = attribute_of(model, "privacy_")
         if report is not None:
             self.privacy_ = report
-        self._warn(rows.groups, labels if look_at_labels(self._asked()) else None)
+        self._warn(rows, labels if look_at_labels(self._asked()) else None, after)
 
     def _meet(self, model: Any, method: Thresholds, rows: CalibrationRows, labels: NDArray[np.int64] | None) -> None:
         constraints = constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
@@ -597,8 +601,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         whole = self.sensitive_columns is not None and reads_whole(model, X)
         return (X if whole else table), table, groups
 
-    def _warn(self, groups: NDArray[np.int64], labels: NDArray[np.int64] | None) -> None:
-        sizes = np.bincount(groups if labels is None else 2 * groups + labels)
+    def _warn(self, rows: CalibrationRows, labels: NDArray[np.int64] | None, after: NDArray[np.int64]) -> None:
+        sizes = np.bincount(rows.groups if labels is None else 2 * rows.groups + labels)
         smallest, counted = int(sizes[sizes > 0].min()), "public rows" if labels is None else "public rows of a label"
         if smallest < _FEW_ROWS:
             warn_caller(
@@ -606,6 +610,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 f"{_OWNER} wants {_FEW_ROWS} and more of each.",
                 FairnessWarning,
             )
+        else:
+            self._warn_of_noise(rows, labels, counted, bool((after != rows.before).any()))
         if not self.satisfied_ and self.constraints is not None:
             warn_caller(
                 f"No answers that {_OWNER} found meet its constraints on the public rows: the best break one by "
@@ -619,3 +625,15 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 f"{self.gamma:g}. Give more public rows, or try method=Thresholds(group_at_prediction=True).",
                 FairnessWarning,
             )
+
+    def _warn_of_noise(
+        self, rows: CalibrationRows, labels: NDArray[np.int64] | None, counted: str, changed: bool
+    ) -> None:
+        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", self.gamma or 1.0),)
+        constraints = RateConstraints(self._asked() or asked, self.groups_.tolist(), self.classes_.tolist(), _OWNER)
+        truth = np.zeros_like(rows.groups) if labels is None else labels
+        counts = constraints.tally(rows.groups, truth, rows.before)
+        counts = counts if constraints.needs_labels else counts[:, :1]
+        found = words_of_noise(constraints, counts, changed=changed, rows=counted, owner=_OWNER)
+        if found is not None:
+            warn_caller(found, FairnessWarning)

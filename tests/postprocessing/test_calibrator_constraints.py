@@ -32,6 +32,7 @@ from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_
 from skfairdp.gradient import mlp
 from skfairdp.postprocessing import FineTuning, Thresholds
 from skfairdp.postprocessing._constrained import row_numbers
+from skfairdp.postprocessing._sampling_noise import chance_of_gap
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
@@ -382,4 +383,57 @@ def test_small_cells_of_group_and_label_are_told():
         calibrated("equalized_odds", (X[kept], Y[kept], Z[kept]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        calibrated("demographic_parity", (X[kept], Y[kept], Z[kept]))
+        calibrated(RateParity("selection_rate", 0.05), (X[kept], Y[kept], Z[kept]))
+
+
+# ---- gaps that are noise -----------------------------------------------------------------------------------------
+def few_rows(n, gap, seed=0):
+    """Two groups of n rows, told apart by nothing but how often a model that reads one column says yes."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat([0, 1], n)
+    score = np.concatenate([np.linspace(0, 1, n), np.linspace(0, 1, n) + gap])
+    return np.column_stack([score, rng.normal(size=2 * n)]), rng.integers(2, size=2 * n), groups
+
+
+def said(constraints, n, gap, **parameters):
+    X, y, groups = few_rows(n, gap)
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=0.5).fit([[0.0, 0.0], [1.0, 0.0]], [0, 1])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FairnessCalibrator(model, constraints=constraints, **parameters).fit(X, y, sensitive_features=groups)
+    return " ".join(str(one.message) for one in caught if "follows noise" in str(one.message))
+
+
+@pytest.mark.parametrize("method", [BLIND, AWARE])
+def test_a_bound_or_a_gap_that_is_chance_is_told_with_how_many_rows_would_do(method):
+    wide, narrow = (RateParity("selection_rate", bound) for bound in (0.05, 0.01))
+    assert said(wide, 400, 0.3, method=method) == ""
+    asked = said(narrow, 400, 0.3, method=method)
+    assert (
+        "A difference of 0.01 is asked, and 400 public rows of the smallest group tell a rate to about 0.025" in asked
+    )
+    assert "give 2500 of each" in asked and "The gap before" not in asked
+    before = said(wide, 150, 0.08, method=method)
+    assert "The gap before, 0.08, is what chance makes of none on so few public rows (up to 0.1" in before
+    assert "give 3 times as many" in before and "is asked" not in before
+    assert said(wide, 150, 0.03, method=method) == ""  # met already, so nothing is changed
+
+
+def test_without_constraints_gamma_is_what_is_asked_and_a_weight_asks_for_nothing():
+    assert "A difference of 0.02 is asked" in said(None, 400, 0.3, gamma=0.02, method="threshold")
+    assert said(None, 400, 0.3, gamma=0.05, method="threshold") == ""
+    assert said(None, 400, 0.3, method="threshold") == ""
+    assert "The gap before, 0.08" in said(None, 150, 0.08, gap_weight=5.0, method=AWARE)
+
+
+def test_rows_that_are_said_to_do_are_said_to_do():
+    for bound, n in ((0.04, 157), (0.1, 25)):
+        asked = [RateParity("selection_rate", bound)]
+        assert "is asked" not in said(asked, max(n, 30), 0.5) and (n <= 30 or f"give {n} of" in said(asked, n - 1, 0.5))
+
+
+def test_the_error_of_a_gap_is_that_of_many_draws():
+    rng, parity = np.random.default_rng(1), RateConstraints([RateParity("selection_rate")], ["f", "m"], [0, 1])
+    drawn = rng.binomial([80, 240], [0.2, 0.5], size=(20_000, 2))
+    _, chance = chance_of_gap(parity, [[[64, 16]], [[120, 120]]])
+    assert chance == pytest.approx(np.std(drawn[:, 1] / 240 - drawn[:, 0] / 80), rel=0.03)

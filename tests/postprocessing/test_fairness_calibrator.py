@@ -148,6 +148,7 @@ class Contrary(Net):
         return super().predict(X) if self.net_ is self.module else (np.asarray(X)[:, 0] > 0.5).astype(int)
 
 
+@pytest.mark.filterwarnings("ignore:FairnessCalibrator follows noise")
 @every_method
 @pytest.mark.parametrize("kind", [ByAnotherColumn, Contrary])
 def test_models_whose_labels_do_not_follow_their_scores_are_left_alone_rather_than_made_worse(method, kind):
@@ -572,6 +573,7 @@ def test_group_at_prediction_asks_for_groups_it_knows(biased):
         calibrator.predict(X, sensitive_features=biased.groups[:5])
 
 
+@pytest.mark.filterwarnings("ignore:FairnessCalibrator follows noise")
 def test_warnings_name_a_small_group_and_a_bound_out_of_reach(biased):
     X, z = np.array(biased.split.X_public), np.array(biased.groups)
     with pytest.warns(FairnessWarning, match="smallest group has 5 public rows"):

@@ -1,0 +1,80 @@
+"""How much of a gap on public rows is chance, and how many rows would tell it from none."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.fairness import RateConstraints, RateParity
+from skfairdp.postprocessing._fair_answers import gaps_of
+
+__all__ = ["chance_of_gap", "words_of_noise"]
+
+Array = NDArray[np.float64]
+
+
+def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:
+    """Return what to say where rows are too few for what is asked of them, or for the gap to begin with; else None.
+
+    Parameters
+    ----------
+    constraints : RateConstraints
+        What was asked; parities without a bound ask for nothing.
+    counts : array-like of shape (n_groups, n_classes or 1, n_classes)
+        Public rows by group, true class and the class that they were given before.
+    changed : bool
+        Whether any answer was changed: a gap that is left alone follows no noise.
+    rows : str
+        What is counted, "public rows".
+    owner : str
+    """
+    smallest = int(_sizes(constraints, counts)[(constraints.coefficients != 0).any(0)].min())
+    asked = min((one.factor_and_slack[1] for one in constraints.constraints if _bounds_a_difference(one)), default=1.0)
+    gap, chance = chance_of_gap(constraints, counts)
+    found = []
+    if 0 < asked < 1 / (2 * math.sqrt(smallest)):
+        found.append(
+            f"A difference of {asked:g} is asked, and {smallest} {rows} of the smallest group tell a rate to about "
+            f"{1 / (2 * math.sqrt(smallest)):.2g}: expect so much on other rows. Ask for no less, or give "
+            f"{math.ceil(round(1 / (4 * asked**2), 6))} of each."
+        )
+    if changed and 0 < gap < 2 * chance:
+        found.append(
+            f"The gap before, {gap:.2g}, is what chance makes of none on so few {rows} (up to {2 * chance:.2g}): "
+            "answers were changed to suit these rows, and the gap on others may grow. Leave the model as it is, or "
+            f"give {math.ceil(4 * chance**2 / gap**2)} times as many."
+        )
+    return f"{owner} follows noise. {' '.join(found)}" if found else None
+
+
+def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, float]:
+    """Return the largest gap, or violation of a bound, and its standard error if rows were drawn anew.
+
+    A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti and Coull 1998).
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateConstraints, RateParity
+    >>> from skfairdp.postprocessing._sampling_noise import chance_of_gap
+    >>> parity = RateConstraints([RateParity("selection_rate")], ["f", "m"], [0, 1])
+    >>> [round(value, 2) for value in chance_of_gap(parity, [[[60, 40]], [[50, 50]]])]
+    [0.1, 0.07]
+    """
+    gaps = gaps_of(constraints)
+    violations, sizes = gaps.violations(counts), _sizes(gaps, counts)
+    rates = (np.nan_to_num(gaps.rates(counts)) * sizes + 1) / (sizes + 2)
+    variances = rates * (1 - rates) / np.maximum(sizes, 1)
+    worst = int(violations.argmax())
+    return float(violations[worst]), math.sqrt(float((gaps.coefficients[worst] ** 2 * variances).sum()))
+
+
+def _bounds_a_difference(one: Any) -> bool:
+    return isinstance(one, RateParity) and one.ratio_bound is None
+
+
+def _sizes(constraints: RateConstraints, counts: Any) -> Array:
+    """Rows that each rate of each group is a share of, and of all groups in the last line."""
+    by_label = np.asarray(counts, dtype=np.float64).sum(2)
+    sizes = by_label @ constraints.cells[:, : by_label.shape[1]].T
+    return np.vstack([sizes, sizes.sum(0)])
