@@ -136,6 +136,8 @@ class OneNetwork:
         rows = next(self.batches)
         if self.at_once:
             self._set(self._released(rows, with_loss=True))
+            if self.price > 0:
+                self._add_price(rows)
         else:
             if t in self.primal_at:
                 self.held = None if self.weights is None else self._released(rows)
@@ -174,11 +176,29 @@ class OneNetwork:
             if self.row_weights is not None:
                 slopes = self.constraints.slopes(probabilities, y)
                 slope += torch.einsum("nc,nck->nk", self.row_weights[rows], slopes) / len(rows)
+            elif self.price > 0:
+                slope += self._price_slope(probabilities, y)
         found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
         for p, g in zip(self.parameters, found, strict=True):
             p.grad = torch.zeros_like(p) if g is None else g
         if self.held is not None:
             self._set(self.held, add=True)
+
+    def _add_price(self, rows: Tensor) -> None:
+        """Add what errors cost on a public batch to a gradient that is there already."""
+        self.module.train()
+        logits = self.module(self.X[rows])
+        with torch.no_grad():
+            slope = self._price_slope(torch.softmax(logits, dim=1), self.y[rows])
+        found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
+        for p, g in zip(self.parameters, found, strict=True):
+            if g is not None:
+                p.grad = g if p.grad is None else p.grad + g
+
+    def _price_slope(self, probabilities: Tensor, y: Tensor) -> Tensor:
+        """Derivative by the logits of the price of errors, in the mean over these rows."""
+        slopes: Tensor = self.constraints.slopes(probabilities, y)
+        return self.price * slopes[:, self.of_errors].sum(1) / len(y)
 
     def _set(self, flat: Tensor, *, add: bool = False) -> None:
         for p, piece in zip(self.parameters, flat.split([p.numel() for p in self.parameters]), strict=True):

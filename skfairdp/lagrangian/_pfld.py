@@ -58,8 +58,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     constraints : str, fairlearn moment or list of them, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
         "accuracy_parity" (same errors), or several of them at once. Moments of fairlearn mean the same:
-        ``fairlearn.reductions.DemographicParity()``, ``EqualizedOdds()``, ``ErrorRateParity()``, without bounds. With a
-        group model, same errors are not bought with more of them than the most frequent class makes.
+        ``fairlearn.reductions.DemographicParity()``, ``EqualizedOdds()``, ``ErrorRateParity()``, without bounds. Same
+        errors are not bought with more of them than the most frequent class makes.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None

@@ -27,8 +27,8 @@ def warn_of_noise(constraints: Any, min_count: int) -> None:
     Two shares of M rows each differ by about 1/√(2M) in groups that are alike, where the share is a half.
     """
     bounds = [one.factor_and_slack[1] for one in asked_of_labels(constraints) if isinstance(one, RateParity)]
-    smallest = min((bound for bound in bounds if bound > 0), default=1.0)
-    needed = math.ceil(round(0.5 / smallest**2, 6))
+    smallest = min((bound for bound in bounds if bound > 0), default=math.inf)
+    needed = math.ceil(round(0.5 / smallest**2, 6))  # 0 where no difference is bounded
     if min_count < needed:
         warn_caller(
             f"The rates that IDP3 compares come into force with min_count={min_count} labels each. By chance alone "

@@ -30,7 +30,8 @@ def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, 
     owner : str
     """
     smallest = int(_sizes(constraints, counts)[(constraints.coefficients != 0).any(0)].min())
-    asked = min((one.factor_and_slack[1] for one in constraints.constraints if _bounds_a_difference(one)), default=1.0)
+    parities = [one for one in constraints.constraints if isinstance(one, RateParity) and one.ratio_bound is None]
+    asked = min((one.factor_and_slack[1] for one in parities), default=1.0)
     gap, chance = chance_of_gap(constraints, counts)
     found = []
     if 0 < asked < 1 / (2 * math.sqrt(smallest)):
@@ -67,10 +68,6 @@ def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, flo
     variances = rates * (1 - rates) / np.maximum(sizes, 1)
     worst = int(violations.argmax())
     return float(violations[worst]), math.sqrt(float((gaps.coefficients[worst] ** 2 * variances).sum()))
-
-
-def _bounds_a_difference(one: Any) -> bool:
-    return isinstance(one, RateParity) and one.ratio_bound is None
 
 
 def _sizes(constraints: RateConstraints, counts: Any) -> Array:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfairdp import PFLDClassifier
-from skfairdp.lagrangian import mlp
+from skfairdp.lagrangian import NoisyGradients, mlp
 
 
 def table(n=3000, seed=0):
@@ -23,6 +23,19 @@ def test_equal_accuracy_is_not_bought_with_errors_for_everybody(epsilon):
     model = PFLDClassifier(
         epsilon=epsilon, constraints="accuracy_parity", groups=[0, 1], net=mlp((8,), max_epochs=25, lr=0.01),
         random_state=0,
+    ).fit(X, y, sensitive_features=groups)  # fmt: skip
+    assert model.score(X, y) > max(y.mean(), 1 - y.mean()) - 0.06
+
+
+PARTS = {"all rows": {}, "sampled": {"sampling_probability": 0.2}}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_noisy_gradients_do_not_buy_it_with_errors_either(part):
+    X, y, groups = table()
+    model = PFLDClassifier(
+        epsilon=20.0, constraints="accuracy_parity", groups=[0, 1], net=mlp((8,), max_epochs=25, lr=0.01),
+        primal=NoisyGradients(**part), random_state=0,
     ).fit(X, y, sensitive_features=groups)  # fmt: skip
     assert model.score(X, y) > max(y.mean(), 1 - y.mean()) - 0.06
 

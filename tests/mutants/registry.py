@@ -94,6 +94,7 @@ REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
+NOTHING_GIVEN = Named("tests.lagrangian.test_accuracy_parity.PARTS", "all rows")
 GATED_ODDS = Named("tests.fairness.test_rate_gate.ASKED", "equalized odds")
 AWARE = Named("tests.postprocessing.test_calibrator_constraints.AWARE")
 CONSTRAINED = {
@@ -593,7 +594,8 @@ NOTICED: dict[str, Noticed] = {
     ),
     # ---- lagrangian.py ------------------------------------------------------------------------------------------
     "lagrangian.errors_of_accuracy_parity_have_no_price": also(
-        ACCURACY_PARITY("test_equal_accuracy_is_not_bought_with_errors_for_everybody", epsilon=2.0)
+        ACCURACY_PARITY("test_equal_accuracy_is_not_bought_with_errors_for_everybody", epsilon=2.0),
+        ACCURACY_PARITY("test_noisy_gradients_do_not_buy_it_with_errors_either", part=NOTHING_GIVEN),
     ),
     "lagrangian.loss_and_constraint_share_a_batch": trap(
         28, CONSTRAINT_GRADIENT("test_a_poisson_sample_of_everything_estimates_the_full_gradient")
