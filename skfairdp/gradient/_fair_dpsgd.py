@@ -237,11 +237,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                 module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
         self.net_ = fitted_net(plan.net, module, data.classes)
-        self.classes_, self.noise_multiplier_, self.n_steps_ = (
-            data.classes,
-            plan.step.noise_multiplier,
-            plan.step.steps,
-        )
+        self.classes_ = data.classes
+        self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
         self._warn_of_one_class(plan, data)
@@ -258,8 +255,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     ) -> TrainingData:
         self._validate_params()
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
-        parity = as_parity(self.parity, type(self).__name__, has_public_rows=given)
-        self._check_public_rows(parity, given)
+        parity = self._part(given)
+        if given and isinstance(parity, SignedLoss):
+            raise ValueError(
+                f"{type(self).__name__} got public rows together with parity='signed_loss'. Leave out X_public, "
+                "sensitive_features_public and 'public_data', or set parity='public_penalty', which costs nothing."
+            )
         data = read_any_training(
             self,
             X,
@@ -289,8 +290,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import DPStep, as_net
 
         owner, relation = type(self).__name__, relation_for(self._declared_rows)
-        parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
-        parity = PublicPenalty() if self.lam == 0 else parity
+        parity = PublicPenalty() if self.lam == 0 else self._part(data.public is not None)
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
@@ -316,6 +316,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
         return plan
+
+    def _part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
+        """Where parity comes from."""
+        return as_parity(self.parity, type(self).__name__, has_public_rows=has_public_rows)
 
     def _looks(
         self, data: TrainingData, net: "Net", n_rows: int, cost: "_Cost"
@@ -357,8 +361,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         )
         if self.lam == 0:
             return network, {}
-        parity = as_parity(self.parity, owner, has_public_rows=data.public is not None)
-        return network, parity.terms(plan, data, network, self.lam, seeds[1])
+        return network, self._part(data.public is not None).terms(plan, data, network, self.lam, seeds[1])
 
     @property
     def _takes_public_rows(self) -> bool:
@@ -382,14 +385,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                     f"better than that class alone. Lower 'lam' ({weight:g}), or raise 'epsilon' ({self.epsilon:g}).",
                     UtilityWarning,
                 )
-
-    def _check_public_rows(self, parity: PublicPenalty | SignedLoss, given: bool) -> None:
-        owner = type(self).__name__
-        if given and isinstance(parity, SignedLoss):
-            raise ValueError(
-                f"{owner} got public rows together with parity='signed_loss'. Leave out X_public, "
-                "sensitive_features_public and 'public_data', or set parity='public_penalty', which costs nothing."
-            )
 
     def _check_noise(self, plan: DPSGDPlan) -> None:
         cost = epsilon_of(plan.event, self.delta)

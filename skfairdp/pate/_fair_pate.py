@@ -287,35 +287,39 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     def _learn(self) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
-        lessons, n_classes = self._lessons, len(self.classes_)
-        public: Any = lessons.public
-        if self._needs_groups and public.groups is None:
-            raise ValueError(
-                f"{type(self).__name__} was fitted without the groups of the public rows, so nothing can be held to "
-                "parity afterwards. Fit it with sensitive_features_public."
-            )
-        if self._votes_by_group and not lessons.by_group:
-            raise ValueError(
-                f"A student of {type(self).__name__} whose 'constraints' look at labels needs votes on a row and its "
-                "group, and these know no group. It needs a new fit: clone, set_params, fit."
-            )
+        lessons = self._lessons
         labels = self._labels(lessons)
         student = self._teach(lessons, labels)
         self.student_ = no_worse(student, lessons, self.classes_, type(self).__name__, self._teach)
         tell_answers(self, lessons, labels)
-        if public.groups is not None:
-            answered, groups = labels != UNANSWERED, public.groups[lessons.queries]
-            counts = tally(groups[answered], labels[answered], (public.n_groups, n_classes))
-            self.groups_ = public.domain
-            self.released_gap_ = largest_disparity(counts, self.disparity)
-            told = self.student_.gap_ if isinstance(self.student_, SoftLabelStudent) else None
-            if told is None:
-                predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
-                told = largest_disparity(predicted, self.disparity)
-            self.student_gap_ = told
-            self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
-            warn_of_gaps(self, self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck())
+        if lessons.groups is not None:
+            self._tell_gaps(lessons.public, lessons.groups, labels)
         return self
+
+    def _tell_gaps(self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
+        """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
+        answered, n_classes = labels != UNANSWERED, len(self.classes_)
+        counts = tally(groups[answered], labels[answered], (public.n_groups, n_classes))
+        gap = self.student_.gap_ if isinstance(self.student_, SoftLabelStudent) else None
+        if gap is None:
+            predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
+            gap = largest_disparity(predicted, self.disparity)
+        self.groups_ = public.domain
+        self.released_gap_, self.student_gap_ = largest_disparity(counts, self.disparity), gap
+        self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
+        warn_of_gaps(self, self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck())
+
+    def _check_votes(self) -> None:
+        if self._needs_groups and self._lessons.public.groups is None:
+            raise ValueError(
+                f"{type(self).__name__} was fitted without the groups of the public rows, so nothing can be held to "
+                "parity afterwards. Fit it with sensitive_features_public."
+            )
+        if self._votes_by_group and not self._lessons.by_group:
+            raise ValueError(
+                f"A student of {type(self).__name__} whose 'constraints' look at labels needs votes on a row and its "
+                "group, and these know no group. It needs a new fit: clone, set_params, fit."
+            )
 
     def _releases_rows(self, has_groups: bool) -> bool:
         """Whether a fit is going to sample rows with groups, which others may use: told before it spends."""

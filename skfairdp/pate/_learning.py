@@ -33,7 +33,6 @@ __all__ = [
     "LearnsFromVotes",
     "Lessons",
     "VoteGate",
-    "check_student",
     "fit_student",
     "gate_labels",
     "paid_votes",
@@ -260,14 +259,6 @@ def fit_student(student: Any, lessons: Lessons, labels: NDArray[np.int64], rando
     return seeded(as_classifiers(clone(student)), random_state).fit(lessons.X[told], labels[told])
 
 
-def check_student(student: Any) -> None:
-    """Raise what keeps a student from being cloned or fitted, before anything is spent."""
-    if student is not None:
-        clone(student)
-    if hasattr(student, "check_parameters"):
-        student.check_parameters()
-
-
 def seeded(student: Any, random_state: RandomStateLike) -> Any:
     """The same student, with a public seed where it takes one and has none."""
     if "random_state" in student.get_params() and student.get_params()["random_state"] is None:
@@ -343,11 +334,17 @@ class LearnsFromVotes(BaseEstimator):
         }
 
     def _check(self) -> None:
-        """Look at all that is public and known before the rows are."""
+        """Look at all that is public and known before the rows are: what cannot be cloned or fitted is refused here."""
         self._validate_params()
         check_numbers(self)
         self._parts()
-        check_student(self.student)
+        if self.student is not None:
+            clone(self.student)
+        if hasattr(self.student, "check_parameters"):
+            self.student.check_parameters()
+
+    def _check_votes(self) -> None:
+        """Refuse parameters that the released votes cannot answer for, before a refit."""
 
     @property
     def _given_student(self) -> Any:
@@ -403,6 +400,7 @@ class LearnsFromVotes(BaseEstimator):
         for name, value in vars(self).items():
             if name not in parameters:
                 setattr(other, name, value)
+        other._check_votes()
         return other._learn()
 
     def set_params(self, **params: Any) -> Self:
