@@ -20,13 +20,17 @@ from skfairdp.utils._labels import (
     group_domain,
     group_membership,
     split_sensitive_columns,
-    without_cells,
     without_types,
-    without_values,
 )
 from skfairdp.utils._messages import open_stream, progress_bar, say, silence, warn_caller
 from skfairdp.utils._named import NamedEstimator
-from skfairdp.utils._private_errors import PRIVATE_ERRORS, PrivateRowsError, private_error
+from skfairdp.utils._private_errors import (
+    PRIVATE_ERRORS,
+    PrivateRowsError,
+    private_error,
+    without_cells,
+    without_values,
+)
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._softmax_regression import fit_softmax

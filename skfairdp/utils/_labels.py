@@ -1,7 +1,6 @@
-"""Labels and groups, read in every form users have them; errors keep scikit-learn's kinds and never print one."""
+"""Labels and groups, read in every form users have them."""
 
-import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -15,7 +14,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.utils._containers import label_array, refuse_masked
 from skfairdp.utils._messages import warn_caller
-from skfairdp.utils._private_errors import PrivateRowsError, private_error
+from skfairdp.utils._private_errors import PrivateRowsError, private_error, without_values
 
 __all__ = [
     "as_groups",
@@ -27,9 +26,7 @@ __all__ = [
     "group_domain",
     "group_membership",
     "split_sensitive_columns",
-    "without_cells",
     "without_types",
-    "without_values",
 ]
 
 
@@ -408,109 +405,6 @@ def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
             FairnessWarning,
         )
     return weights
-
-
-#: What scikit-learn says of the shape or the columns of a table, which are public, and of nothing else.
-_PUBLIC = re.compile(
-    r"Found array with|X has \d+ features|The feature names should match|Feature names are only supported|"
-    r"Sparse data was passed|.* is expecting \d+ features|Unable to set |Reshape your data|.*requires y to be passed"
-)
-
-#: Arguments that are tables of numbers; all others are columns of labels.
-_TABLES = frozenset({"X", "X_public"})
-
-
-def without_values(error: Exception, *, owner: str, name: str = "X") -> Exception:
-    """Return an error that says what was wrong with a table and repeats none of its entries.
-
-    Parameters
-    ----------
-    error : Exception
-        Raised by scikit-learn or numpy while they read the table.
-    owner : str
-        Class name for the message.
-    name : str, default="X"
-        Argument name for the message.
-
-    Returns
-    -------
-    Exception
-        ``error`` itself where its message is about public things (number of dimensions and features, names of the
-        columns), else one of the constant texts of ``PRIVATE_ERRORS``. Raise it *outside* the ``except`` block: an
-        error raised inside carries the first one as its context, for loggers to find.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import without_values
-    >>> try:
-    ...     raise without_values(ValueError("could not convert string to float: 'Ms Smith'"), owner="IDP3", name="y")
-    ... except ValueError as error:
-    ...     print(str(error)[:46])
-    y of IDP3 has entries that are not numbers. Th
-    """
-    said = str(error)
-    if said.startswith("Expected 2D array"):
-        return ValueError(
-            f"Expected 2D array: {name} of {owner} must have rows and columns. Reshape your data with "
-            "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a single row."
-        )
-    if said.startswith("y should be a 1d array"):
-        return ValueError(f"{name} of {owner} should be a 1d array: one column of labels, one entry per row.")
-    if said.startswith(("Mix of label input types", "Classification metrics can't handle")):
-        return ValueError(f"{name} of {owner} has labels of another type than the predictions.")
-    if said.startswith("Found unknown categories") and "in column" in said:
-        return ValueError(f"{name} of {owner} has categories unknown to the encoder. Set its handle_unknown='ignore'.")
-    if said.startswith("Complex data not supported"):
-        return private_error("complex", owner=owner, name=name)
-    if "inhomogeneous" in said:
-        return private_error("ragged", owner=owner, name=name)
-    if isinstance(error, OverflowError) or "contains NaN" in said or "contains infinity" in said:
-        return private_error("not finite" if name in _TABLES else "missing value", owner=owner, name=name)
-    if _PUBLIC.match(said):
-        return error if owner in said and name == "X" else type(error)(f"{name} of {owner}: {said}")
-    return private_error("not numbers", owner=owner, name=name)
-
-
-#: What scikit-learn, numpy and others begin with where they quote an entry that they cannot read.
-_QUOTES = re.compile(
-    "could not convert|invalid literal|Found unknown categories|previously unseen labels|Invalid classes"
-)
-
-
-def without_cells(call: Callable[..., Any], *args: Any, owner: str, **more: Any) -> Any:
-    """Call a learner of another package, whose errors about a cell are then said without the cell.
-
-    Parameters
-    ----------
-    call : callable
-    *args : object
-        Its arguments.
-    owner : str
-        Class name for the message.
-    **more : object
-        Its arguments by name.
-
-    Returns
-    -------
-    object
-        What the call returns.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import without_cells
-    >>> without_cells(float, "Ms Smith", owner="IDP3")
-    Traceback (most recent call last):
-        ...
-    skfairdp.utils._private_errors.PrivateRowsError: X of IDP3 has entries that are not numbers. ...
-    """
-    problem: Exception | None = None
-    try:
-        return call(*args, **more)
-    except (ValueError, TypeError, OverflowError) as error:
-        if not isinstance(error, OverflowError) and not _QUOTES.search(str(error)):
-            raise
-        problem = without_values(error, owner=owner)
-    raise problem
 
 
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:

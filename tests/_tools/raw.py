@@ -1,11 +1,13 @@
 """A raw table as people have it: texts, dates, gaps, the label and the group among its columns."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
-__all__ = ["RAW_SCHEMA", "raw_rows"]
+__all__ = ["RAW_SCHEMA", "raw_rows", "with_record"]
 
 RAW_SCHEMA = Schema(
     {
@@ -39,3 +41,13 @@ def raw_rows(n_rows: int, *, seed: int) -> pd.DataFrame:
             "income": np.where(score > 1.9, ">50K", "<=50K"),
         }
     )
+
+
+def with_record(table: pd.DataFrame, cells: dict[str, Any], at: int) -> pd.DataFrame:
+    """The table with another record in one place, as columns of objects, which hold any cell."""
+    neighbour = table.astype(object)
+    for j, name in enumerate(table):
+        column = neighbour[name].to_numpy(copy=True)
+        column[at] = cells[name]
+        neighbour.isetitem(j, pd.Series(column, dtype=object))
+    return neighbour

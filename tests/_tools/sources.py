@@ -53,6 +53,7 @@ __all__ = [
     "ZeroNoise",
     "fixed_entropy",
     "installed",
+    "moves",
     "recording_noise",
 ]
 
@@ -314,6 +315,22 @@ class FixedAnswers(NoiseSource):
         values = np.array(private[0], dtype=float)
         self.log.append((mechanism, values))
         return 1e6 * np.random.default_rng(len(self.log)).random(values.shape)  # so large that every table is worth it
+
+
+def moves(here: FixedAnswers, there: FixedAnswers) -> list[float]:
+    """How far apart two neighbours' releases are, in declared sensitivities, which none of them may exceed."""
+    found = []
+    for (one, first), (two, second) in zip(here.log, there.log, strict=True):
+        assert one == two, "noise or sensitivity depends on the rows"
+        assert first.shape == second.shape, "how much is released depends on the rows"
+        if isinstance(one, NoisyVotes):  # each query is a release of its own; of two counts one says all
+            apart = first - second if one.n_classes > 2 else (first - second)[:, 1:]
+            move = float(np.linalg.norm(apart, axis=1).max())
+        else:
+            move = float(np.linalg.norm(first - second))
+        assert move <= one.sensitivity * (1 + 1e-9)
+        found.append(move / one.sensitivity)
+    return found
 
 
 class ChosenNoise(RecordingNoise):

@@ -20,6 +20,7 @@ from skfairdp.privacy import (
     verify_file,
 )
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.raw import with_record
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
 from tests.schema.test_schema import Hostile
@@ -81,15 +82,6 @@ NASTY = {
 }
 
 
-def with_record(cells, at):
-    rows = TABLE.astype(object)
-    for j, name in enumerate(TABLE):
-        column = rows[name].to_numpy(copy=True)
-        column[at] = cells[name]
-        rows.isetitem(j, pd.Series(column, dtype=object))
-    return rows
-
-
 @pytest.fixture(scope="module", params=[None, SCHEMA], ids=["released schema", "given schema"])
 def recording(request):
     return Recording(Made, fit(request.param), TABLE, probe)
@@ -101,7 +93,7 @@ def recording(request):
 def test_neighbours_look_the_same_wherever_the_record_lies(recording, what, places, request):
     turn = list(NASTY).index(what) + ("given schema" in request.node.name)
     for at in ((LEARNED, HELD) * 2)[turn % 2 : turn % 2 + places]:
-        assert not recording.on(with_record(NASTY[what], at)).differences()
+        assert not recording.on(with_record(TABLE, NASTY[what], at)).differences()
 
 
 def test_what_is_stated_covers_what_was_released_to_each_part():
@@ -161,7 +153,7 @@ def test_an_unforeseen_record_does_not_show_in_any_method(method):
     learned, held = (int(part.index[0]) for part in _split(table, 0.25, 0))
     recording = Recording(Made, fitted, table, probe)
     for at, what in ((learned, "hostile"), (held, "extreme")):
-        neighbour = with_record(NASTY[what], at).iloc[:300]
+        neighbour = with_record(TABLE, NASTY[what], at).iloc[:300]
         # A record that is replaced is, to DP-SGD, one that goes and one that comes.
         assert not recording.on(neighbour).differences(times=2.0 if method == "dpsgd" else 1.0)
 

@@ -29,6 +29,7 @@ from skfairdp.privacy import (
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 from skfairdp.schema._columns import _as_days, _as_numbers
 from skfairdp.schema._release import _BEYOND, _kinds_of_cells, _plain_values, plan_release
+from tests._tools.raw import with_record
 from tests._tools.replay import Recording, distance
 from tests._tools.sources import RecordingNoise, recording_noise
 from tests.schema.test_schema import CELLS, Hostile
@@ -350,16 +351,6 @@ NASTY = {
 }
 
 
-def with_record(cells, at):
-    """The table with one other record, as columns of objects."""
-    neighbour = TABLE.astype(object)
-    for j, name in enumerate(TABLE):
-        column = neighbour[name].to_numpy(copy=True)
-        column[at] = cells[name]
-        neighbour.isetitem(j, pd.Series(column, dtype=object))
-    return neighbour
-
-
 @pytest.fixture(scope="module")
 def recording():
     return Recording(Made, released, TABLE, probe)
@@ -369,7 +360,7 @@ def recording():
 @pytest.mark.parametrize("what", NASTY)
 @pytest.mark.parametrize("at", [0, N - 1])
 def test_whatever_one_record_holds_the_releases_are_all_that_shows(recording, what, at):
-    assert not recording.on(with_record(NASTY[what], at)).differences()
+    assert not recording.on(with_record(TABLE, NASTY[what], at)).differences()
 
 
 @pytest.mark.filterwarnings("ignore")
