@@ -236,8 +236,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             if plan.look is not None:
                 module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
-        self.net_ = fitted_net(plan.net, module, data.classes)
-        self.classes_ = data.classes
+        self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
