@@ -200,8 +200,8 @@ sampling, normalization, teacher_loss : str
 teacher_steps : int, default={default}
     Steps of all discriminators before each release.""",
     "networks_of_gan": """\
-hidden : tuple of int, default=(64, 64)
-    Widths of the hidden layers, of the generator and of the discriminators.
+hidden : tuple of int, "cnn" or ConvolutionalLayers, default=(64, 64)
+    Widths of the hidden layers, of the generator and of the discriminators; or convolutions, for images.
 latent : int, default={default latent}
     Random numbers that a generated row starts from.
 lr, teacher_lr : float, default={default lr}, {default teacher_lr}

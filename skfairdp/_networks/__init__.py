@@ -31,6 +31,7 @@ from skfairdp._networks._group_clipping import (
     GlobalScaling,
     WeightsByGroup,
 )
+from skfairdp._networks._image_adversaries import ImageLayers, StackedImageScores
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._modules import StackedModule
 from skfairdp._networks._nets import (
@@ -88,6 +89,7 @@ __all__ = [
     "FittedNet",
     "GeneratorNet",
     "GlobalScaling",
+    "ImageLayers",
     "LayerRows",
     "LayerTrace",
     "Net",
@@ -97,6 +99,7 @@ __all__ = [
     "ResNet",
     "ScaledMLP",
     "StackedDiscriminators",
+    "StackedImageScores",
     "StackedMLP",
     "StackedModule",
     "StackedNet",

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from skfairdp._networks._generator import own_generator
+from skfairdp._networks._image_adversaries import ImageLayers, ImageScore, StackedImageScores
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import child_seeds
@@ -38,6 +39,14 @@ def _one_hot_cells(cells: torch.Tensor, n_cells: int) -> torch.Tensor:
     return _CONDITION * nn.functional.one_hot(cells, n_cells).float()
 
 
+def _perceptron(fan_in: int, hidden: Sequence[int], width: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for size in hidden:
+        layers += [nn.Linear(fan_in, size), nn.LayerNorm(size), nn.LeakyReLU(0.2)]
+        fan_in = size
+    return nn.Sequential(*layers, nn.Linear(fan_in, width))
+
+
 class GeneratorNet(nn.Module):
     """Noise and cell (group and label) in, a row out: one block per column of codes, or units in [−1, 1].
 
@@ -50,7 +59,7 @@ class GeneratorNet(nn.Module):
         Numbers of a row of units.
     allowed : ndarray of bool of shape (sum(n_codes),)
         Codes that may be sampled.
-    hidden : sequence of int
+    hidden : sequence of int or ImageLayers
     latent : int
     seed : int
         Public; of the initial weights.
@@ -62,24 +71,21 @@ class GeneratorNet(nn.Module):
         n_codes: Sequence[int],
         n_units: int,
         allowed: NDArray[np.bool_],
-        hidden: Sequence[int],
+        hidden: Sequence[int] | ImageLayers,
         latent: int,
         seed: int,
     ) -> None:
         super().__init__()
         self.n_cells, self.n_codes, self.latent = n_cells, tuple(n_codes), latent
         width = int(np.sum(n_codes)) if self.n_codes else n_units
-        layers: list[nn.Module] = []
-        fan_in = latent + n_cells
-        for size in hidden:
-            layers += [nn.Linear(fan_in, size), nn.LayerNorm(size), nn.LeakyReLU(0.2)]
-            fan_in = size
-        layers.append(nn.Linear(fan_in, width))
-        self.layers = nn.Sequential(*layers)
+        if isinstance(hidden, ImageLayers):
+            self.layers = hidden.generator(latent + n_cells)
+        else:
+            self.layers = _perceptron(latent + n_cells, hidden, width)
         self.register_buffer("forbidden", torch.as_tensor(~allowed))
         with torch.no_grad(), own_generator(seed):
             for layer in self.layers:
-                if isinstance(layer, nn.Linear):
+                if isinstance(layer, nn.Linear | nn.Conv2d):
                     layer.reset_parameters()
 
     def forward(self, noise: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
@@ -114,11 +120,14 @@ class GeneratorNet(nn.Module):
 
 
 class StudentDiscriminator(nn.Module):
-    """A perceptron with one score, which only ever sees generated rows and released labels."""
+    """A network with one score, which only ever sees generated rows and released labels."""
 
-    def __init__(self, n_features: int, hidden: Sequence[int], seed: int) -> None:
+    def __init__(self, n_features: int, hidden: Sequence[int] | ImageLayers, seed: int) -> None:
         super().__init__()
         with own_generator(seed):
+            if isinstance(hidden, ImageLayers):
+                self.layers: nn.Module = ImageScore(hidden, n_features)
+                return
             layers: list[nn.Module] = []
             for size in hidden:
                 layers += [nn.Linear(n_features, size), nn.LeakyReLU(0.2)]
@@ -130,12 +139,12 @@ class StudentDiscriminator(nn.Module):
 
 
 class StackedDiscriminators:
-    """Perceptrons with one score each, trained to score real rows high and fakes low.
+    """Networks with one score each, trained to score real rows high and fakes low.
 
     Parameters
     ----------
     n_features : int
-    hidden : sequence of int
+    hidden : sequence of int or ImageLayers
     seeds : sequence of int
         One per discriminator; public.
     loss : {"logistic", "wasserstein"}
@@ -159,7 +168,7 @@ class StackedDiscriminators:
     def __init__(
         self,
         n_features: int,
-        hidden: Sequence[int],
+        hidden: Sequence[int] | ImageLayers,
         seeds: Sequence[int],
         *,
         loss: str,
@@ -167,7 +176,11 @@ class StackedDiscriminators:
         penalty: float = 10.0,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.net = StackedMLP(n_features, tuple(hidden), 1)
+        self.net: StackedMLP | StackedImageScores
+        if isinstance(hidden, ImageLayers):
+            self.net = StackedImageScores(hidden, n_features)
+        else:
+            self.net = StackedMLP(n_features, tuple(hidden), 1)
         self.loss, self.penalty, self.device = loss, penalty, device
         initial = [p.to(device) for p in self.net.initial(list(seeds))]
         # The optimizer sees one long vector, the networks see views of it.
@@ -281,7 +294,7 @@ class AdversarialTraining:
         n_discriminators: int,
         *,
         weights: NDArray[np.float64] | None = None,
-        hidden: Sequence[int],
+        hidden: Sequence[int] | ImageLayers,
         latent: int,
         lr: float,
         teacher_lr: float,

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from skfairdp._networks._shorthands import draw_weights, image_sizes, listed_channels
 
-__all__ = ["ResNet"]
+__all__ = ["ResNet", "group_norm"]
 
 
 class ResNet(nn.Sequential):
@@ -56,7 +56,7 @@ class ResNet(nn.Sequential):
         channels: Sequence[int] = (16, 32),
     ) -> None:
         sizes, widths = image_sizes(image_shape, n_features), listed_channels(channels)
-        layers: list[nn.Module] = [nn.Unflatten(1, sizes), _convolution(sizes[0], widths[0]), _normed(widths[0])]
+        layers: list[nn.Module] = [nn.Unflatten(1, sizes), _convolution(sizes[0], widths[0]), group_norm(widths[0])]
         layers.append(nn.Tanh())
         before = widths[0]
         for position, after in enumerate(widths):
@@ -74,10 +74,10 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.body = nn.Sequential(
             _convolution(before, after, stride=stride),
-            _normed(after),
+            group_norm(after),
             nn.Tanh(),
             _convolution(after, after),
-            _normed(after),
+            group_norm(after),
         )
         same = before == after and stride == 1
         self.past = nn.Identity() if same else _convolution(before, after, stride=stride, width=1)
@@ -92,7 +92,7 @@ def _convolution(before: int, after: int, *, stride: int = 1, width: int = 3) ->
     return nn.utils.skip_init(nn.Conv2d, before, after, width, stride=stride, padding=width // 2)
 
 
-def _normed(channels: int) -> nn.Module:
+def group_norm(channels: int) -> nn.Module:
     """Up to four groups of at least two channels: one channel of one pixel would be normalised to nothing."""
     groups = next(n for n in (4, 2, 1) if n == 1 or (channels % n == 0 and channels >= 2 * n))
     return nn.GroupNorm(groups, channels)

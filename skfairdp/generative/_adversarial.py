@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp.generative._convolutional import ConvolutionalLayers, layers_for
 from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import progress_bar
@@ -35,7 +36,7 @@ class AdversarialBackend(GeneratorBackend):
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "teacher_steps": [Interval(Integral, 1, None, closed="left")],
-        "hidden": [tuple, list],
+        "hidden": [tuple, list, StrOptions({"cnn"}), ConvolutionalLayers],
         "latent": [Interval(Integral, 1, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "teacher_lr": [Interval(Real, 0, None, closed="neither")],
@@ -53,7 +54,7 @@ class AdversarialBackend(GeneratorBackend):
         n_steps: int,
         batch_size: int,
         teacher_steps: int,
-        hidden: Sequence[int],
+        hidden: Sequence[int] | str | ConvolutionalLayers,
         latent: int,
         lr: float,
         teacher_lr: float,
@@ -98,6 +99,7 @@ class AdversarialBackend(GeneratorBackend):
         self._validate_params()
         owner = type(self).__name__
         resolve_device(self.device, owner=owner)
+        layers_for(self.hidden, layout.kind, layout.n_columns, owner)
         given = [name for name in ("sampling", "normalization") if getattr(self, name) is not None]
         if layout.balance is None and given:
             raise ValueError(
@@ -165,7 +167,7 @@ class AdversarialPlan(BackendPlan):
             parts.batch,
             backend.n_teachers,
             weights=parts.loss_weights,
-            hidden=tuple(backend.hidden),
+            hidden=layers_for(backend.hidden, self.layout.kind, self.layout.n_columns, type(backend).__name__),
             latent=backend.latent,
             lr=backend.lr,
             teacher_lr=backend.teacher_lr,

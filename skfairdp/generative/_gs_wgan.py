@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
+from skfairdp.generative._convolutional import ConvolutionalLayers
 from skfairdp.generative._releases import CountsOfRows, MeanGradient, SanitisedGradient
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 from skfairdp.utils._sklearn import StrOptions
@@ -182,7 +183,7 @@ class GSWGANBackend(AdversarialBackend):
         n_steps: int = 400,
         batch_size: int = 32,
         teacher_steps: int = 3,
-        hidden: Sequence[int] = (64, 64),
+        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
         latent: int = 8,
         lr: float = 1e-3,
         teacher_lr: float = 1e-3,

@@ -12,6 +12,7 @@ import numpy as np
 
 from skfairdp._docs import shared_docs
 from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
+from skfairdp.generative._convolutional import ConvolutionalLayers
 from skfairdp.generative._releases import BinnedGradients, MajorityBits, TopSigns
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 from skfairdp.utils._sklearn import Interval
@@ -101,7 +102,7 @@ class PATEGANBackend(AdversarialBackend):
         teacher_steps: int = 2,
         student_steps: int = 10,
         generator_steps: int = 10,
-        hidden: Sequence[int] = (64, 64),
+        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
         latent: int = 16,
         lr: float = 1e-3,
         teacher_lr: float = 5e-4,
@@ -217,7 +218,7 @@ class GPATEBackend(AdversarialBackend):
         n_coordinates: int = 10,
         n_bins: int = 5,
         threshold: float = 0.4,
-        hidden: Sequence[int] = (64, 64),
+        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
         latent: int = 16,
         lr: float = 1e-3,
         teacher_lr: float = 5e-4,
@@ -320,7 +321,7 @@ class DataLensBackend(AdversarialBackend):
         teacher_steps: int = 2,
         k: int = 20,
         least: float = 1.0,
-        hidden: Sequence[int] = (64, 64),
+        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
         latent: int = 16,
         lr: float = 1e-3,
         teacher_lr: float = 5e-4,

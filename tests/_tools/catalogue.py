@@ -453,6 +453,7 @@ def _generator_fits() -> list[Fit]:
         of("gs-wgan-dpsgd-f", pfguard(backend=GSWGANBackend(clipping="dpsgd_f", **SMALL))),
         of("gs-wgan-global-adapt", pfguard(backend=GSWGANBackend(clipping="global_adapt", **SMALL))),
         of("gs-wgan-stratified", pfguard(backend=GSWGANBackend(sampling="stratified", normalization="N2", **SMALL))),
+        of("gs-wgan-cnn", pfguard(backend=GSWGANBackend(**{**SMALL, "hidden": "cnn"}), codec="units")),
         of("gs-wgan-weights-gold", pfguard(backend=GSWGANBackend(sampling="weights", teacher_loss="gold", **SMALL))),
         Fit(
             "PFGuard-gs-wgan-public-rows",

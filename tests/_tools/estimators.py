@@ -62,6 +62,7 @@ NOT_IN_THE_SUITE = {
     "SchemaEncoder": "it reads tables with the columns of its schema, not whatever table comes",
     "SyntheticRows": "a part: its estimator plans with it, and samples",
     "SoftVoting": "a part: its estimator asks it, and fits",
+    "ConvolutionalLayers": "a part: its estimator asks it, and fits",
     "TableCodec": "a part: its estimator asks it, and fits",
     "UnitCodec": "a part: its estimator asks it, and fits",
     "FineTuning": "a part: its estimator asks it, and fits",
