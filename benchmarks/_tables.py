@@ -103,6 +103,30 @@ def kept_without_privacy(record: Record, part: str) -> str:
     )
 
 
+def clipping_verdict(record: Record) -> str:
+    """In words: what the smallest and the largest clipping bound do, and what the default does, which has none."""
+    rows = [row for row in record["rows"] if row["data"] == "adult"]
+    bounds = [row for row in rows if row["method"] != "not clipped"]
+    free = next(row for row in rows if row["method"] == "not clipped")
+    best = max(bounds, key=lambda row: row["accuracy"]["mean"] - row["gap"]["mean"])
+    smallest, largest = bounds[0], bounds[-1]
+
+    def told(row: Record) -> str:
+        return f"accuracy {value(row['accuracy'])}, gap {value(row['gap'])}"
+
+    def score(row: Record) -> float:
+        return float(row["accuracy"]["mean"] - row["gap"]["mean"])
+
+    holds = smallest["gap"]["mean"] > best["gap"]["mean"] and score(largest) < score(best) - 0.02
+    near = abs(score(free) - score(best)) <= 0.01
+    return (
+        f"**{'Survives' if holds else 'Not seen here'}** on Adult by sex: {smallest['method']} {told(smallest)}, "
+        f"{best['method']} {told(best)}, {largest['method']} {told(largest)}. The default has no bound to choose: it "
+        f"takes the largest norm there is, and is {'as good as' if near else 'not as good as'} the best of these "
+        f"({told(free)})."
+    )
+
+
 def over_parameter(record: Record, over: str, parameter: str, what: str) -> str:
     """A curve of the analysis of PATE on each data set, hard / soft labels."""
     rows = []
