@@ -53,6 +53,11 @@ class ChunkRows(RowSource):
 
     def _frames(self) -> Iterator[pd.DataFrame]:
         handed = self.factory()
+        if not hasattr(handed, "__iter__"):
+            raise ValueError(
+                "The function that hands out chunks must return an iterable of DataFrames, or yield them. Got "
+                f"{type(handed).__name__} instead."
+            )
         if iter(handed) is handed and handed is self.__dict__.get("_last"):
             raise ValueError("The function that hands out chunks returned an iterator that is used up. Make a new one.")
         self._last = handed

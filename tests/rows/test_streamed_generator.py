@@ -255,6 +255,13 @@ def test_an_iterator_that_is_used_up_is_no_source():
         generator().fit(lambda: handed)
 
 
+def test_a_function_that_returns_nothing_is_told_what_to_return():
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-4)
+    with pytest.raises(ValueError, match=r"must return an iterable of DataFrames, or yield them\. Got NoneType"):
+        generator(ledger=ledger).fit(lambda: None)
+    assert not ledger.entries
+
+
 def test_engines_read_columns_and_rows_without_reading_cells(tmp_path):
     from skfairdp._rows import opened
 
