@@ -17,16 +17,17 @@ class _Interrupted(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C raises the class above, where signals may be handled at all."""
+def _interruptible(interrupted: threading.Event) -> Iterator[None]:
+    """Ctrl-C sets the event and raises the class above, where signals may be handled at all."""
 
-    def interrupted(*_: Any) -> NoReturn:
+    def interrupt(*_: Any) -> NoReturn:
+        interrupted.set()
         raise _Interrupted
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, interrupted)
+    previous = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
@@ -58,15 +59,18 @@ def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> in
     for stream in (sys.stdout, sys.stderr):  # a terminal that has no ε shows something else rather than failing
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    interrupted = threading.Event()
     try:
-        with _interruptible():
+        with _interruptible(interrupted):
             return _run(argv, sweep)
-    except UsageError as error:
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, KeyboardInterrupt) or interrupted.is_set():  # an interrupted import may end in any error
+            print("skfairdp: interrupted; what had been released until then is spent.", file=sys.stderr)
+            return 130
+        if not isinstance(error, UsageError):
+            raise
         print(f"skfairdp: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("skfairdp: interrupted; what had been released until then is spent.", file=sys.stderr)
-        return 130
 
 
 def _run(argv: Sequence[str] | None, sweep: Sweep | None) -> int:

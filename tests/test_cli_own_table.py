@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -220,6 +221,21 @@ def test_without_arguments_there_is_help_and_a_version_where_it_is_asked_for():
         assert command in shown.stdout
     version = in_a_shell("--version")
     assert (version.returncode, version.stdout) == (0, f"skfairdp {skfairdp.__version__}\n")
+
+
+def test_an_interrupt_that_ends_an_import_in_another_error_is_one_line_too(tmp_path, capsys):
+    class Importing(cli.Sweep):
+        @property
+        def n_synthetic(self):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+            except KeyboardInterrupt:
+                raise ImportError("half a library") from None
+
+    assert cli.main(["demo", "--data", "synthetic", "--out", str(tmp_path)], sweep=Importing()) == 130
+    out, err = capsys.readouterr()
+    assert len(err.splitlines()) == 1 and "interrupted" in err and "half a library" not in out + err
 
 
 @pytest.mark.parametrize("after", [0.2, 2.0])  # libraries are being imported, or fits run

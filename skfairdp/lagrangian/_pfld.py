@@ -230,10 +230,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 verbose=self.verbose,
             )
 
+        predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision
         self.net_ = fitted_net(net, module, data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
-        warn_if_no_better(predict_logits(module, rows).argmax(axis=1), data.y, type(self).__name__)
+        warn_if_no_better(predicted, data.y, type(self).__name__)
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:

@@ -37,7 +37,7 @@ def schemas_look_the_same(what):
     """As in tests/schema: a release of a schema, and its replay where one record holds something else."""
     from tests.schema import test_release as schemas
 
-    neighbour = schemas.with_record(schemas.NASTY[what], 0)
+    neighbour = schemas.with_record(schemas.TABLE, schemas.NASTY[what], 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         seen = Recording(schemas.Made, schemas.released, schemas.TABLE, schemas.probe).on(neighbour)

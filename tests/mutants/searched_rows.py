@@ -160,7 +160,7 @@ def report_that_counts_trials(patch):
 def total_of_finished_fits(patch):
     """A total composed from what finished fits say of themselves: what failed was free."""
 
-    def finished(self, kind, delta, given, own):
+    def finished(self, kind, delta, events):
         said = [spent for spent, _ in self._fits if _totals._kind(spent) == kind]
         spent = _totals.PrivacySpent.of(_totals.compose(*(s.event for s in said)), delta, protects=kind[0],
                                         neighboring_relation=kind[1])  # fmt: skip

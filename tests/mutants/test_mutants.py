@@ -28,6 +28,7 @@ from tests.mutants.traps import ELSEWHERE, TRAPS
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
     pytest.mark.filterwarnings("ignore:.*groups of PFGuardGenerator have a released count below"),
+    pytest.mark.filterwarnings("ignore:FairnessCalibrator follows noise"),
 ]
 
 MUTANTS = [Mutant(name, said.trap, PLANTS[name], said.killers) for name, said in NOTICED.items() if name in PLANTS]

@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PFLDClassifier, PrivacyLedger, PublicData
+from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp._rows import opened, row_hashes
 from skfairdp._rows._chunks import FrameRows
 from skfairdp._rows._source import Chunk
 from skfairdp._teachers import fit_teachers, streamed_votes, vote_histogram
+from skfairdp.baselines import FairClippingClassifier
 from skfairdp.schema import RawTable
 from skfairdp.utils import child_seeds
 from tests._tools.sources import recording_noise
@@ -249,8 +250,8 @@ def test_private_rows_are_not_taken_for_public_ones():
 
 
 def test_estimators_that_learn_in_memory_say_so():
-    with pytest.raises(ValueError, match="PFLDClassifier needs its rows in memory"):
-        PFLDClassifier(schema=SCHEMA).fit(chunked(table()))
+    with pytest.raises(ValueError, match="FairClippingClassifier needs its rows in memory"):
+        FairClippingClassifier(schema=SCHEMA).fit(chunked(table()))
 
 
 @pytest.mark.dask
