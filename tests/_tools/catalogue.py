@@ -146,6 +146,11 @@ def answers(fitted: Any, rows: Rows) -> dict[str, Any]:
     return found
 
 
+def answers_and_log_odds(fitted: Any, rows: Rows) -> dict[str, Any]:
+    """Of a network without hidden layers, whose scores are those of its terms to the last digit."""
+    return {**answers(fitted, rows), "decision_function": fitted.decision_function(rows.X_test)}
+
+
 def answers_with_groups(fitted: Any, rows: Rows) -> dict[str, Any]:
     return {"predict": fitted.predict(rows.X_test, sensitive_features=rows.groups_test)}
 
@@ -311,9 +316,10 @@ SGD: dict[str, Any] = {"epsilon": 8.0, "classes": [0, 1], "random_state": 0}
 QUICK_NET: dict[str, Any] = {"hidden": (4,), "max_epochs": 4, "batch_size": 60}
 
 
-def dpsgd(net: dict[str, Any] | None = None, **options: Any) -> Callable[..., Any]:
+def dpsgd(net: dict[str, Any] | str | None = None, **options: Any) -> Callable[..., Any]:
     def make(**more: Any) -> Any:
-        return FairDPSGDClassifier(**{**SGD, "net": mlp(**{**QUICK_NET, **(net or {})}), **options, **more})
+        given = net if isinstance(net, str) else mlp(**{**QUICK_NET, **(net or {})})
+        return FairDPSGDClassifier(**{**SGD, "net": given, **options, **more})
 
     return make
 
@@ -342,6 +348,7 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-odds", dpsgd(**odds), with_private_groups, answers, NULL, every),
         Fit("FairDPSGD-several-3", dpsgd(**bounds, **THREE), with_private_groups, answers, NULL, every, three_classes),
         Fit("FairDPSGD-plain", dpsgd(lam=0.0), without_groups, answers, NULL, X),
+        Fit("FairDPSGD-additive", dpsgd({"hidden": ()}), with_public_groups, answers_and_log_odds, NULL, X),
         Fit("FairDPSGD-second-look", dpsgd(lam=0.0, epsilon=0.3), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
         Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
@@ -679,6 +686,7 @@ def _raw_fits() -> list[Fit]:
         of("FairDPSGD-public", dpsgd(**undeclared, public_data=raw_public(make_tables())), alone, NULL),
         of("FairDPSGD-none", dpsgd(**signed), alone, NULL),
         of("FairDPSGD-plain", dpsgd(lam=0.0, **undeclared), alone, NULL),
+        of("FairDPSGD-additive", dpsgd("additive", **signed), alone, NULL, probe=answers_and_log_odds),
         of("PFLD", pfld(**undeclared), alone, ATTRIBUTE, ("groups",)),
         of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
         of("SyntheticData", synthetic, alone, RECORD),

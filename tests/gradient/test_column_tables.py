@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from skfairdp import FairDPSGDClassifier
-from skfairdp._networks import ColumnScales
+from skfairdp._networks import ColumnScales, as_net, clipped_gradient_sum, prepare_network, set_knots
 from skfairdp.gradient import mlp
 from skfairdp.gradient._column_tables import CELLS, KNOTS, ROUNDS, ColumnTables
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, repeat
@@ -168,6 +168,30 @@ def test_the_first_layer_treats_rows_alone_and_a_null_record_stays_one():
     together, alone = scales(X), torch.cat([scales(row[None]) for row in X])
     assert torch.equal(together.isnan(), alone.isnan()) and together[3].isnan().any()
     assert torch.equal(together.nan_to_num(), alone.nan_to_num())
+
+
+@pytest.mark.parametrize("hidden", [(), (5,)])
+def test_no_row_moves_a_sum_of_scaled_rows_past_the_bound(hidden):
+    """Clipped by what the network multiplies: scaled numbers and hats, wherever the knots lie."""
+    net = as_net(mlp(hidden), owner="FairDPSGDClassifier")
+    scales = ColumnScales([0, 1, 3], [None, 2, None], KNOTS)
+    module = prepare_network(net, 4, 2, seed=0, owner="FairDPSGDClassifier", scales=scales).module
+    set_knots(module, np.linspace([-1e-3, -0.9, 0.2], [1e-3, 0.9, 0.3], KNOTS).T)  # numbers up to twice their range
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape))
+    X = torch.tensor(rows(), dtype=torch.float32)
+    y = torch.arange(len(X)) % 2
+
+    def total(present):
+        loss = nn.CrossEntropyLoss(reduction="none")
+        found = clipped_gradient_sum(module, loss, X, y, 0.7, present=present)
+        return torch.cat([value.flatten() for value in found.values()])
+
+    whole = total(torch.ones(len(X), dtype=torch.bool))
+    moved = [float((whole - total(torch.arange(len(X)) != i)).norm()) for i in range(len(X))]
+    assert 0.999 * 0.7 <= max(moved) <= 0.7
 
 
 # ---- where it is used --------------------------------------------------------------------------------------------

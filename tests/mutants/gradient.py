@@ -214,6 +214,40 @@ def cells_that_follow_the_exact_counts(patch):
 
 
 @mutant
+def scales_by_the_range_of_the_rows(patch):
+    """Released quantiles stretched to the smallest and the largest number: nobody paid for where those lie."""
+    knots = ColumnTables.knots
+
+    def stretched(self, X, noise):
+        found, numbers = knots(self, X, noise), np.asarray(X)[:, [place.column for place in self.places]]
+        found[:, 0] = np.minimum(np.nanmin(numbers, axis=0), found[:, 0])
+        found[:, -1] = np.maximum(np.nanmax(numbers, axis=0), found[:, -1])
+        return found
+
+    patch.setattr(ColumnTables, "knots", stretched)
+
+
+@mutant
+def norms_of_rows_before_their_basis(patch):
+    """Gradients clipped by the features that the table has, before hats are put beside them and numbers are scaled."""
+    trace, norms, seen = _clipping.trace_layers, LayerRows.norms, {}
+
+    def remembering(module, layers, X):
+        seen["X"] = X
+        return trace(module, layers, X)
+
+    def of_the_table(self):
+        first = next(iter(self._prepared))
+        rule, (a, b) = self._prepared[first]
+        if a.shape[-1] <= seen["X"].shape[-1]:
+            return norms(self)
+        return norms(LayerRows(self._layers, self._prepared | {first: (rule, (seen["X"][:, None, :], b))}))
+
+    patch.setattr(_clipping, "trace_layers", remembering)
+    patch.setattr(LayerRows, "norms", of_the_table)
+
+
+@mutant
 def weighted_sampler_accounted_as_uniform(patch):
     """Found: rows of small groups are drawn more often, and the accountant is told of uniform Poisson sampling.
 

@@ -540,6 +540,16 @@ NOTICED: dict[str, Noticed] = {
     "gradient.cells_that_follow_the_exact_counts": also(
         COLUMN_TABLES("test_given_its_releases_no_knot_hangs_on_a_row")
     ),
+    "gradient.scales_by_the_range_of_the_rows": also(
+        COLUMN_TABLES("test_given_its_releases_no_knot_hangs_on_a_row"),
+        MUTANTS_REPLAY(
+            "neighbours_look_the_same", entry="FairDPSGD-additive-raw", pair="huge numbers in the first row"
+        ),
+    ),
+    "gradient.norms_of_rows_before_their_basis": also(
+        COLUMN_TABLES("test_no_row_moves_a_sum_of_scaled_rows_past_the_bound", hidden=()),
+        COLUMN_TABLES("test_no_row_moves_a_sum_of_scaled_rows_past_the_bound", hidden=(5,)),
+    ),
     "gradient.weighted_sampler_accounted_as_uniform": trap(
         31, FAIR_DPSGD("test_every_row_is_drawn_with_the_accounted_probability_whatever_its_label")
     ),
