@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
@@ -137,6 +137,28 @@ class PrivateEstimator(SpendsPrivacy):
         "X_public": True,
         "sensitive_features_public": True,
     }
+
+    #: The parts that parameters may be, by their shorthands.
+    _shorthands: ClassVar[dict[str, dict[str, type[Any]]]] = {}
+
+    #: Those of them that may be None.
+    _optional_parts: ClassVar[frozenset[str]] = frozenset()
+
+    def _parts(self) -> dict[str, Any]:
+        """The parts that parameters are, or stand for, with their own parameters checked."""
+        owner = type(self).__name__
+        return {
+            name: as_part(
+                getattr(self, name), kinds, parameter=name, owner=owner, optional=name in self._optional_parts
+            )
+            for name, kinds in self._shorthands.items()
+        }
+
+    def _check(self) -> None:
+        """Refuse parameters outside their range: all that is public and known before the rows are."""
+        self._validate_params()
+        check_numbers(self)
+        self._parts()
 
     def _read(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
@@ -28,7 +29,17 @@ from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, NoisyVotes, compose, gdp_epsilon, gdp_mu
 
-__all__ = ["VOTINGS", "AsksForVotes", "PATEPlan", "Questions", "check_learners", "count_teachers", "usual_teacher"]
+__all__ = [
+    "VOTINGS",
+    "PATEPlan",
+    "Questions",
+    "ask_teachers",
+    "check_learners",
+    "check_student",
+    "count_teachers",
+    "plan_votes",
+    "usual_teacher",
+]
 
 #: Parts that vote, by their shorthands.
 VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
@@ -141,119 +152,119 @@ class Questions:
         return None if self.public.groups is None else self.public.groups[self.queries]
 
 
-class AsksForVotes:
-    """The private half of an estimator whose teachers vote: ``_plan`` and ``_ask``."""
+# ---------------------------------------------------------------------- the plan: public numbers only
 
-    @property
-    def _votes_by_group(self) -> bool:
-        """Whether teachers learn from, and vote on, a row and its group. Public."""
-        return False
 
-    def _plan(self, data: TrainingData) -> PATEPlan:
-        """Decide from public numbers what is released beside the votes, and the votes: together at most ``epsilon``."""
-        owner: Any = self
-        voting, n_classes, own, counts = owner._parts()["voting"], len(data.classes), data.own_rows, None
-        sums, share = plan_sums(owner, data, voting)
-        n_teachers = count_teachers(self, len(data.X), n_classes, share)
-        forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, share)
-        if owner.n_teachers == "auto":
-            usual = replace(forecast, n_teachers=None)
-            counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
-        rows = None if own is None else self._plan_rows(data, own)
-        look = None if rows is None or counts is not None else self._plan_look(data, voting, forecast)
-        n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
-        most = voting.usual_queries if owner.max_queries is None else owner.max_queries
-        votes: VotePlan = voting.plan(
-            epsilon=owner.epsilon,
-            delta=owner.delta,
-            n_queries=n_public if most is None else min(n_public, most),
-            n_teachers=n_teachers,
-            n_classes=n_classes,
-            noise=owner.noise,
-            beside=_together(rows, counts, look, sums),
-        )
-        return PATEPlan(votes, rows, counts, look, sums, forecast)
+def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
+    """Decide from public numbers what is released beside the votes, and the votes: together at most ``epsilon``."""
+    voting, n_classes, own, counts = owner._parts()["voting"], len(data.classes), data.own_rows, None
+    sums, share = plan_sums(owner, data, voting)
+    n_teachers = count_teachers(owner, len(data.X), n_classes, share)
+    forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, share)
+    if owner.n_teachers == "auto":
+        usual = replace(forecast, n_teachers=None)
+        counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
+    rows = None if own is None else _plan_rows(owner, data, own)
+    look = None if rows is None or counts is not None else _plan_look(owner, data, voting, forecast)
+    n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
+    most = voting.usual_queries if owner.max_queries is None else owner.max_queries
+    votes: VotePlan = voting.plan(
+        epsilon=owner.epsilon,
+        delta=owner.delta,
+        n_queries=n_public if most is None else min(n_public, most),
+        n_teachers=n_teachers,
+        n_classes=n_classes,
+        noise=owner.noise,
+        beside=_together(rows, counts, look, sums),
+    )
+    return PATEPlan(votes, rows, counts, look, sums, forecast)
 
-    def _plan_rows(self, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
-        """The tables of the private rows from which rows to ask about are sampled."""
-        owner: Any = self
-        schema = getattr(owner, "schema", None)
-        rows = own.plan(
-            n_rows=len(data.X),
-            n_features=data.X.shape[1],
-            n_groups=1 if data.domain is None else len(data.domain),
-            n_classes=len(data.classes),
-            epsilon=owner.epsilon,
-            delta=owner.delta,
-            columns=None if schema is None else schema_columns(schema),
-        )
-        data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
-        return rows
 
-    def _plan_look(self, data: TrainingData, voting: Any, forecast: VoteForecast) -> ParityLook | None:
-        """A look at how fair the built-in student is on private rows, where it is held to parity on sampled ones."""
-        owner: Any = self
-        n_classes = len(data.classes)
-        if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or self._votes_by_group:
-            return None
-        share = data.share_for_votes * share_of_look(forecast)
-        return ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
+def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
+    """The tables of the private rows from which rows to ask about are sampled."""
+    schema = getattr(owner, "schema", None)
+    rows = own.plan(
+        n_rows=len(data.X),
+        n_features=data.X.shape[1],
+        n_groups=1 if data.domain is None else len(data.domain),
+        n_classes=len(data.classes),
+        epsilon=owner.epsilon,
+        delta=owner.delta,
+        columns=None if schema is None else schema_columns(schema),
+    )
+    data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
+    return rows
 
-    def _ask(
-        self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
-    ) -> tuple[Questions, ReleasedVotes]:
-        """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
-        owner: Any = self
-        asked = self._questions(data, plan, noise, rng)
-        votes = self._count_votes(data, asked, plan.votes.n_teachers, rng)
-        of_classes = [] if plan.counts is None else [self._count_classes(data)]
-        voting = owner._parts()["voting"]
-        released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
-        counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
-        return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
-    def _questions(self, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator) -> Questions:
-        """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
-        public, sampled, told, trust = data.public, None, None, plan.trust
-        if plan.rows is not None:
-            sampled = plan.rows.release(data.X, data.y, data.groups, noise, rng)
-            public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
-            told = sampled.shares_of_group if self._votes_by_group else sampled.shares
-        assert public is not None
-        if plan.sums is not None:
-            told, variance = plan.sums.told(data.X, data.y, public.X, noise)
-            trust = plan.trust_in(variance, *data.X.shape[::-1])
-        queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-        return Questions(public, queries, sampled, told, trust, self._votes_by_group)
+def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> ParityLook | None:
+    """A look at how fair the built-in student is on private rows, where it is held to parity on sampled ones."""
+    n_classes = len(data.classes)
+    if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or owner._votes_by_group:
+        return None
+    share = data.share_for_votes * share_of_look(forecast)
+    return ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
 
-    def _count_votes(
-        self, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
-        owner: Any = self
-        teacher, n_classes = usual_teacher(owner.teacher), len(data.classes)
-        X, rows, n_groups = data.X, asked.public.X[asked.queries], asked.public.n_groups
-        if asked.by_group:
-            assert data.groups is not None and asked.groups is not None
-            X, rows = with_groups(X, data.groups, n_groups), with_groups(rows, asked.groups, n_groups)
-        if data.source is not None:
-            return streamed_votes(
-                teacher, data.source, rows, schema=owner.schema, owner=type(self).__name__,
-                n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
-            )  # fmt: skip
-        parts = position_partition(len(data.X), n_teachers, random_state=rng)
-        teachers = fit_teachers(
-            teacher, X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
-            n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
+
+# ---------------------------------------------------------------------- inside the budget: questions, votes, release
+
+
+def ask_teachers(
+    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
+) -> tuple[Questions, ReleasedVotes]:
+    """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
+    asked = _questions(owner, data, plan, noise, rng)
+    votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
+    of_classes = [] if plan.counts is None else [_count_classes(owner, data)]
+    voting = owner._parts()["voting"]
+    released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
+    counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
+    return asked, replace(released, class_counts=counts, forecast=plan.forecast)
+
+
+def _questions(
+    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator
+) -> Questions:
+    """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
+    public, sampled, told, trust = data.public, None, None, plan.trust
+    if plan.rows is not None:
+        sampled = plan.rows.release(data.X, data.y, data.groups, noise, rng)
+        public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
+        told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
+    assert public is not None
+    if plan.sums is not None:
+        told, variance = plan.sums.told(data.X, data.y, public.X, noise)
+        trust = plan.trust_in(variance, *data.X.shape[::-1])
+    queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
+    return Questions(public, queries, sampled, told, trust, owner._votes_by_group)
+
+
+def _count_votes(
+    owner: Any, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
+    teacher, n_classes = usual_teacher(owner.teacher), len(data.classes)
+    X, rows, n_groups = data.X, asked.public.X[asked.queries], asked.public.n_groups
+    if asked.by_group:
+        assert data.groups is not None and asked.groups is not None
+        X, rows = with_groups(X, data.groups, n_groups), with_groups(rows, asked.groups, n_groups)
+    if data.source is not None:
+        return streamed_votes(
+            teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
+            n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
         )  # fmt: skip
-        return vote_histogram(teachers.predict(rows), n_classes)
+    parts = position_partition(len(data.X), n_teachers, random_state=rng)
+    teachers = fit_teachers(
+        teacher, X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
+        n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
+    )  # fmt: skip
+    return vote_histogram(teachers.predict(rows), n_classes)
 
-    def _count_classes(self, data: TrainingData) -> NDArray[np.int64]:
-        """How many private rows have each class. **Private**."""
-        if data.source is not None:
-            owner: Any = self
-            return streamed_class_counts(data.source, owner.schema, type(self).__name__)
-        return np.bincount(data.y, minlength=len(data.classes))
+
+def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:
+    """How many private rows have each class. **Private**."""
+    if data.source is not None:
+        return streamed_class_counts(data.source, owner.schema, type(owner).__name__)
+    return np.bincount(data.y, minlength=len(data.classes))
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
@@ -330,6 +341,14 @@ def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: flo
 def usual_teacher(teacher: Any) -> Any:
     """The teacher given, or the one that PATE trains where none is."""
     return LogisticTeachers(C=TEACHER_C) if teacher is None else teacher
+
+
+def check_student(student: Any) -> None:
+    """Refuse a student that cannot be cloned, or whose own parameters are outside their range."""
+    if student is not None:
+        clone(student)
+    if hasattr(student, "check_parameters"):
+        student.check_parameters()
 
 
 def check_learners(estimator: Any, data: TrainingData) -> None:

@@ -19,7 +19,7 @@ from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
-from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
+from skfairdp.pate._asking import VOTINGS, PATEPlan, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import (
     GATES,
@@ -28,7 +28,6 @@ from skfairdp.pate._learning import (
     Lessons,
     VoteGate,
     fit_student,
-    gate_labels,
     paid_votes,
     seeded,
     tell_answers,
@@ -47,7 +46,7 @@ __all__ = ["FairPATEClassifier"]
 
 
 @shared_docs
-class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
+class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
@@ -157,6 +156,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         "sensitive_columns": [str, Integral, list, tuple, None],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": GATES}
+    _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
 
         with self._spend(plan, data.reads) as noise:
-            asked, released = self._ask(data, plan, noise, public_generator(self.random_state), gate)
+            asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
             lessons = Lessons.of(asked, released, n_classes, self.disparity)
             if plan.look is not None and data.groups is not None:
                 denoiser = plan.look.taken(lessons.denoiser, data.X, data.groups, asked.public, noise)
@@ -266,6 +266,7 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         sensitive_features_public: Any = None,
     ) -> TrainingData:
         self._check()
+        check_student(self.student)
         if self._votes_by_group:
             self._refuse_chunks(X)
         data = read_any_training(
@@ -284,6 +285,9 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         if data.public is not None:
             self._warn_of_small_groups(data.public)
         return data
+
+    def _plan(self, data: TrainingData) -> PATEPlan:
+        return plan_votes(self, data)
 
     def _learn(self) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
@@ -372,12 +376,16 @@ class FairPATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         )  # fmt: skip
 
     def _labels(self, lessons: Lessons) -> NDArray[np.int64]:
-        """The label of each query that has passed the gate, where there is one."""
+        """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
             return labels
         assert lessons.groups is not None
-        return gate_labels(labels, lessons.groups, self._open_gate(lessons.public.domain, len(self.classes_)))
+        gate, answered = self._open_gate(lessons.public.domain, len(self.classes_)), labels != UNANSWERED
+        kept = labels.copy()
+        admitted = gate.run(lessons.groups[answered], labels[answered])
+        kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
+        return kept
 
     def _teach(self, lessons: Lessons, labels: NDArray[np.int64] | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""

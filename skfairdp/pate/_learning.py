@@ -13,12 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import as_part, check_numbers
+from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._teachers import as_classifiers
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness import FairnessGate
-from skfairdp.pate._asking import Questions
+from skfairdp.pate._asking import Questions, check_student
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.pate._soft_label_student import SoftLabelStudent
@@ -34,7 +33,6 @@ __all__ = [
     "Lessons",
     "VoteGate",
     "fit_student",
-    "gate_labels",
     "paid_votes",
     "seeded",
     "tell_answers",
@@ -266,15 +264,6 @@ def seeded(student: Any, random_state: RandomStateLike) -> Any:
     return student
 
 
-def gate_labels(labels: NDArray[np.int64], groups: NDArray[np.int64], gate: FairnessGate) -> NDArray[np.int64]:
-    """Withdraw the released labels that would break parity, in order. Post-processing of released labels."""
-    kept = labels.copy()
-    answered = labels != UNANSWERED
-    admitted = gate.run(groups[answered], labels[answered])
-    kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
-    return kept
-
-
 def tell_answers(estimator: Any, lessons: Lessons, labels: NDArray[np.int64]) -> None:
     """Set the attributes that say what was asked, what was released, and which labels came of it."""
     answered = labels != UNANSWERED
@@ -324,24 +313,6 @@ class LearnsFromVotes(BaseEstimator):
 
     #: The parts that a parameter may be, by their shorthands.
     _shorthands: ClassVar[dict[str, dict[str, Any]]]
-
-    def _parts(self) -> dict[str, Any]:
-        """The parts that parameters are, or stand for, with their own parameters checked."""
-        owner = type(self).__name__
-        return {
-            name: as_part(getattr(self, name), kinds, parameter=name, owner=owner, optional=name == "gate")
-            for name, kinds in self._shorthands.items()
-        }
-
-    def _check(self) -> None:
-        """Look at all that is public and known before the rows are: what cannot be cloned or fitted is refused here."""
-        self._validate_params()
-        check_numbers(self)
-        self._parts()
-        if self.student is not None:
-            clone(self.student)
-        if hasattr(self.student, "check_parameters"):
-            self.student.check_parameters()
 
     def _check_votes(self) -> None:
         """Refuse parameters that the released votes cannot answer for, before a refit."""
@@ -396,6 +367,7 @@ class LearnsFromVotes(BaseEstimator):
         other: Any = clone(self)
         other.set_params(**changes)
         other._check()
+        check_student(getattr(other, "student", None))
         parameters = other.get_params(deep=False)
         for name, value in vars(self).items():
             if name not in parameters:

@@ -11,7 +11,7 @@ from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
-from skfairdp.pate._asking import VOTINGS, AsksForVotes, check_learners
+from skfairdp.pate._asking import VOTINGS, PATEPlan, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._learning import LearnsFromVotes, Lessons, fit_student, paid_votes, tell_answers
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import no_worse
@@ -27,7 +27,7 @@ MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 
 
 @shared_docs
-class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
+class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
@@ -168,7 +168,7 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
         plan = self._plan(data)
 
         with self._spend(plan, data.reads) as noise:
-            asked, released = self._ask(data, plan, noise, public_generator(self.random_state))
+            asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state))
 
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
         self._lessons = Lessons.of(asked, released, len(data.classes))
@@ -177,9 +177,15 @@ class PATEClassifier(AsksForVotes, LearnsFromVotes, PrivateClassifier):
 
     def _read(self, X: Any, y: Any, *, X_public: Any = None) -> TrainingData:
         self._check()
+        check_student(self.student)
         data = read_any_training(self, X, y, X_public=X_public, public_rows="given or own")
         check_learners(self, data)
         return data
+
+    _votes_by_group = False  # its teachers read no groups
+
+    def _plan(self, data: TrainingData) -> PATEPlan:
+        return plan_votes(self, data)
 
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""

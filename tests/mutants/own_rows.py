@@ -8,8 +8,8 @@ import numpy as np
 from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData, SyntheticDataClassifier
 from skfairdp._tables import SyntheticRowsPlan, on_simplex
 from skfairdp._tables._matrix import MatrixColumn
-from skfairdp.pate import ConstrainedStudent
-from skfairdp.pate._asking import AsksForVotes, PATEPlan
+from skfairdp.pate import ConstrainedStudent, _asking
+from skfairdp.pate._asking import PATEPlan
 from skfairdp.pate._parity_look import ParityLook
 from skfairdp.privacy import GaussianMechanism, compose
 from tests.mutants.harness import mutant
@@ -88,26 +88,25 @@ def ranges_read_from_the_private_rows(patch):
 @mutant
 def tables_weighed_by_how_well_they_fit_the_private_labels(patch):
     """Planted: the weight of the tables is their accuracy on private rows. Right: noise, which is public."""
-    honest = AsksForVotes._ask
+    honest = _asking._questions
 
-    def ask(self, data, plan, noise, rng, gate=None):
-        asked, released = honest(self, data, plan, noise, rng, gate)
-        return replace(asked, trust=float(np.mean(data.y == 0))), released
+    def questions(owner, data, plan, noise, rng):
+        return replace(honest(owner, data, plan, noise, rng), trust=float(np.mean(data.y == 0)))
 
-    patch.setattr(AsksForVotes, "_ask", ask)
+    patch.setattr(_asking, "_questions", questions)
 
 
 @mutant
 def private_groups_teach_a_constrained_student(patch):
     """Planted: how likely a group is follows from private rows, "as there are more". Right: from those asked about."""
     seen = []
-    honest_ask, honest_fit = AsksForVotes._ask, ConstrainedStudent._fit_groups
+    honest_questions, honest_fit = _asking._questions, ConstrainedStudent._fit_groups
 
-    def ask(self, data, plan, noise, rng, gate=None):
+    def questions(owner, data, plan, noise, rng):
         seen.append((data.X, data.groups))
-        return honest_ask(self, data, plan, noise, rng, gate)
+        return honest_questions(owner, data, plan, noise, rng)
 
-    patch.setattr(AsksForVotes, "_ask", ask)
+    patch.setattr(_asking, "_questions", questions)
     patch.setattr(ConstrainedStudent, "_fit_groups", lambda self, X, groups, n: honest_fit(self, *seen[-1], n))
 
 
