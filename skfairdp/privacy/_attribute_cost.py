@@ -54,6 +54,11 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
     event : DpEvent
         No smaller at any δ.
 
+    Raises
+    ------
+    ValueError
+        The event is not well-formed, or holds a release whose cost is not proven under its relation.
+
     Notes
     -----
     Each part gets the event that dominates two steps of it, whatever was released before; compositions, worst cases
@@ -75,8 +80,8 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
     >>> attribute_event(GaussianDpEvent(6.0), "replace one record")
     GaussianDpEvent(noise_multiplier=6.0)
     """
-    check_event(event)
     relation = NeighboringRelation(neighboring_relation)
+    check_event(event, relation)
     if relation in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_ATTRIBUTE):
         return event
     return _twice(event)

@@ -264,7 +264,26 @@ _FOREIGN: dict[type[DpEvent], dict[str, Callable[[Any, Any, Any], None]]] = {
 }
 
 
-def check_event(event: DpEvent) -> None:
+_KEEPS_THE_RECORD = "replace one record", "replace one record by a null record", "replace one sensitive attribute"
+#: Releases whose cost is proven for some neighbours only, and what to state for others. Every other event bounds the
+#: neighbours that it is stated for.
+_PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
+    PoissonSampledDpEvent: (
+        ("add or remove one record", "replace one record by a null record"),
+        (
+            "Where both neighbours sample the record state ReplaceSampledGaussian, which costs more: "
+            "attribute_event(event, 'replace one record by a null record') writes it."
+        ),
+    ),
+    ReplaceSampledGaussian: (_KEEPS_THE_RECORD, "Where a record comes or goes state PoissonSampledDpEvent."),
+    RandomizedResponseDpEvent: (
+        _KEEPS_THE_RECORD,
+        "The number of answers shows the number of records: state a relation that keeps it.",
+    ),
+}
+
+
+def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None:
     """Refuse an event whose ε would be meaningless. Every door that takes an event calls this.
 
     It walks the whole tree: types that no accountant here knows (subclasses too, which may mean something else), NaN,
@@ -276,11 +295,14 @@ def check_event(event: DpEvent) -> None:
     ----------
     event : DpEvent
         The tree of releases.
+    neighboring_relation : NeighboringRelation or str, default=None
+        The neighbours that it is stated for: a release whose cost is not proven for those, such as a Poisson-sampled
+        one where a record is replaced, is refused as well, however deep it stands in the tree.
 
     Raises
     ------
     ValueError
-        It names the type and the field.
+        It names the type and the field, or the relations that a release is proven for.
 
     Examples
     --------
@@ -297,6 +319,12 @@ def check_event(event: DpEvent) -> None:
         kind = type(node)
         if not isinstance(node, DpEvent) or _EVENTS.get(kind.__name__) is not kind:
             raise ValueError(f"No accountant here has a proof for a release of type {kind.__name__}.")
+        proven, instead = _PROVEN_UNDER.get(kind, ((neighboring_relation,), ""))
+        if neighboring_relation is not None and neighboring_relation not in proven:
+            raise ValueError(
+                f"The cost of {kind.__name__} is proven for {', '.join(map(repr, proven))}, not for "
+                f"'{neighboring_relation}'. {instead}"
+            )
         if kind not in _FOREIGN:
             attr.validate(node)
         for name, validate in _FOREIGN.get(kind, {}).items():

@@ -322,8 +322,9 @@ class PrivacyLedger:
         LedgerError
             The file is damaged or cannot be written. Nothing may be released.
         ValueError
-            The event, the unit or the relation is not well-formed, the relation differs from the earlier entries', or
-            no accountant composes the events.
+            The event, the unit or the relation is not well-formed, the event holds a release whose cost is not proven
+            for these neighbours (a Poisson-sampled one where a record is replaced), the relation differs from the
+            earlier entries', or no accountant composes the events.
 
         Warns
         -----

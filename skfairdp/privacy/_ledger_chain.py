@@ -55,7 +55,7 @@ class LedgerEntry:
         if isinstance(self.releases, str) or not all(isinstance(release, str) for release in self.releases):
             raise ValueError(f"releases must be a sequence of str. Got {self.releases!r} instead.")
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
-        check_event(self.event)
+        check_event(self.event, relation)
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))

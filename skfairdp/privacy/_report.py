@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import compose
+from skfairdp.privacy._events import check_event, compose
 
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
@@ -219,6 +219,7 @@ class PrivacySpent:
 
     def __post_init__(self) -> None:
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
+        check_event(self.event, relation)
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
 
@@ -257,6 +258,11 @@ class PrivacySpent:
         -------
         spent : PrivacySpent
             The report.
+
+        Raises
+        ------
+        ValueError
+            The event is not well-formed, or holds a release whose cost is not proven for these neighbours.
         """
         mechanism_epsilon = epsilon_of(event, delta)
         return cls(

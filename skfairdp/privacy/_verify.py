@@ -29,7 +29,12 @@ _ONLY_UNDER = {
     "ReplaceSampledGaussian": (
         "replace one record", "replace one sensitive attribute", "replace one record by a null record",
     ),
+    # one answer more or less shows the record
+    "RandomizedResponseDpEvent": (
+        "replace one record", "replace one sensitive attribute", "replace one record by a null record",
+    ),
 }  # fmt: skip
+_LEDGERS = "skfairdp-ledger-1", "skfairdp-ledger-2"
 
 
 class UnreadableStatementError(ValueError):
@@ -141,10 +146,13 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
     unit = _PROTECTS[relation]
     checks = [Check("unit of protection", str(protects), unit, protects == unit)]
     checks.append(_sentences(document))
-    wrong = sorted(
-        name for name in _kinds(document["event"]) if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name]
-    )
-    return [*checks, Check("relation fits the releases", relation, ", ".join(wrong) or "yes", not wrong)]
+    return [*checks, _fits("relation fits the releases", document["event"], relation)]
+
+
+def _fits(figure: str, event: Any, relation: str) -> Check:
+    """Every release in the tree has a proof for these neighbours."""
+    wrong = sorted(name for name in _kinds(event) if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name])
+    return Check(figure, relation, ", ".join(wrong) or "yes", not wrong)
 
 
 def _sentences(document: Mapping[str, Any]) -> Check:
@@ -279,7 +287,7 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
         if entry["protects"] == "record" and attribute[1] in relations:
             twice = entry["neighboring_relation"] != "replace one record"
             events.setdefault(attribute, []).append(a_record_replaced(event) if twice else event)
-    checks = []
+    checks = _add_up(entries)
     if claimed is not None:
         same = claimed.keys() == events.keys()
         checks.append(Check("kinds of guarantee on the ledger", str(len(claimed)), str(len(events)), same))
@@ -292,14 +300,30 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
     return checks
 
 
+def _add_up(entries: Any) -> list[Check]:
+    """Each entry's releases have a proof for its neighbours, and the fits for records have one relation in common."""
+    checks = [
+        _fits(f"ledger: relation of fit {number} fits its releases", entry["event"], entry["neighboring_relation"])
+        for number, entry in enumerate(entries, 1)
+    ]
+    checks = [check for check in checks if not check.holds]  # of many fits only those that are refuted are listed
+    relations = sorted({entry["neighboring_relation"] for entry in entries if entry["protects"] == "record"})
+    if len(relations) > 1:
+        common = "add or remove one record" not in relations  # a record replaced by any other implies by a null one
+        checks.append(Check("ledger: relations add up", ", ".join(relations), "yes" if common else "no", common))
+    return checks
+
+
 def _ledger_file(text: str) -> list[Check]:
     if not text.endswith("\n"):
         raise ValueError("its last line is cut")
     header, *lines = text[:-1].split("\n")
-    budget = json.loads(header, parse_constant=_no_constant)
-    entries = [json.loads(line, parse_constant=_no_constant) for line in lines]
+    budget = json.loads(header, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+    entries = [json.loads(line, parse_constant=_no_constant, object_pairs_hook=_no_doubles) for line in lines]
+    if budget["format"] not in _LEDGERS:
+        raise ValueError(f"the format {str(budget['format'])[:40]!r} is of another version of skfairdp")
     checks = []
-    if "head" in budget:
+    if budget["format"] != _LEDGERS[0]:
         unbroken, last = _chained(header, lines)
         whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
         checks.append(Check("chain of entries", f"{budget['count']} entries", f"{len(lines)} entries", whole))

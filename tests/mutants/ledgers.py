@@ -25,6 +25,7 @@ from skfairdp.privacy import (
     _ledger_chain,
     _ledger_file,
     _recompute,
+    _verify,
     compose,
     epsilon_of,
     repeat,
@@ -286,3 +287,15 @@ def a_charge_is_held_against_its_own_total_only(patch):
 def verify_forgets_the_way_back_from_no_record(patch):
     """``verify`` takes events for a null record as they are, and accepts a total that is too small."""
     replace_everywhere(patch, _recompute.a_record_replaced, lambda event: event)
+
+
+@mutant
+def any_release_under_any_neighbours(patch):
+    """Found: a hand-stated Poisson-sampled event was charged for a replaced record, which costs more."""
+    patch.setattr(_events, "_PROVEN_UNDER", {})
+
+
+@mutant
+def verify_looks_at_the_relation_of_statements_only(patch):
+    """Found: a ledger's file with such an entry passed ``verify``."""
+    patch.setattr(_verify, "_add_up", lambda entries: [])

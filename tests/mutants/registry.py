@@ -65,6 +65,7 @@ ACCOUNTING = tests_in("privacy.test_accounting")
 EVENT_VALIDITY = tests_in("privacy.test_event_validity")
 ATTRIBUTE_COST = tests_in("privacy.test_attribute_cost")
 LEDGER = tests_in("privacy.test_ledger")
+RELATIONS = tests_in("privacy.test_relations")
 LEDGER_FAILURES = tests_in("privacy.test_ledger_failures")
 PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
@@ -755,6 +756,25 @@ NOTICED: dict[str, Noticed] = {
     ),
     "ledgers.a_null_record_counts_as_any_record": also(
         LEDGER("test_no_relation_implies_one_that_costs_more"),
+    ),
+    "ledgers.any_release_under_any_neighbours": also(
+        RELATIONS("test_the_refusal_names_the_event_to_state_instead_and_that_one_is_taken"),
+        *(
+            RELATIONS(
+                "test_every_door_refuses_what_is_not_proven_for_its_neighbours_and_takes_the_rest",
+                name="PoissonSampledDpEvent",
+                relation=REPLACED,
+                around=around,
+            )
+            for around in ("alone", "deep")
+        ),
+    ),
+    "ledgers.verify_looks_at_the_relation_of_statements_only": also(
+        RELATIONS(
+            "test_verify_refutes_a_ledger_of_unproven_neighbours_and_no_ledger_opens_it",
+            name="PoissonSampledDpEvent",
+            relation=REPLACED,
+        ),
     ),
     # ---- noise.py -----------------------------------------------------------------------------------------------
     "noise.ten_to_the_delta_in_the_noise_scale": trap(

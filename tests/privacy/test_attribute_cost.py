@@ -123,6 +123,8 @@ FITS = {
     "worst of two": Fit(WorstOf((GaussianDpEvent(9.0), LaplaceDpEvent(1.5))), *(laplace(m, 1.5) for m in (1, 0, -1))),
 }
 LOOSE = ("best of some",)
+SAMPLED_GUESTS = ("sampled", "always sampled")  # proven where the record comes or goes, see test_relations.py
+KEPT_RECORDS = ("sampled by distance", "answers")  # proven where it stays
 FITS["best of some"] = Fit(
     RepeatAndSelectDpEvent(GaussianDpEvent(1.5), 3.0, 1.0),
     *(best_of_geometric(gaussian(m, 1.5), 3.0) for m in (1, 0, -1)),
@@ -144,8 +146,10 @@ def test_the_event_of_an_attribute_bounds_it_and_that_of_a_null_record_does_not(
     assert delta_between(fit.one, fit.other, twice) <= DELTA * (1 + 1e-6)
     if name not in LOOSE:
         assert delta_between(fit.one, fit.other, alone) > DELTA * 1.05
-    assert attribute_event(fit.event, GUEST) == attribute_event(fit.event, NULL)
-    assert attribute_event(fit.event, REPLACED) == fit.event == attribute_event(fit.event, ATTRIBUTE)
+    if name not in KEPT_RECORDS:
+        assert attribute_event(fit.event, GUEST) == attribute_event(fit.event, NULL)
+    if name not in SAMPLED_GUESTS:
+        assert attribute_event(fit.event, REPLACED) == fit.event == attribute_event(fit.event, ATTRIBUTE)
 
 
 #: Twice the distance is what a change needs, whose bound would else be too small: by less than half for all of these.

@@ -39,7 +39,7 @@ from skfairdp.privacy import (
     repeat,
 )
 
-GUARANTEE = {"protects": "record", "neighboring_relation": "replace one record"}
+GUARANTEE = {"protects": "record", "neighboring_relation": "replace one record by a null record"}  # takes all events
 ORDERS = np.array([1.5, 8.0])
 
 
