@@ -22,7 +22,7 @@ from skfairdp._tables._columns import (
     quantile_starts,
     settled,
 )
-from skfairdp._tables._counting import code_type, counted_pairs
+from skfairdp._tables._counting import code_type, counted_pairs, made_on_all_cores
 from skfairdp._tables._dataframes import Table, as_container, as_entries, as_numbers, codes_of_entries, read_table
 from skfairdp._tables._declared import (
     Declarations,
@@ -71,6 +71,7 @@ __all__ = [
     "dtype_of",
     "fine_grid",
     "kind_of",
+    "made_on_all_cores",
     "merged_grid",
     "on_simplex",
     "quantile_starts",

@@ -1,13 +1,15 @@
 """Columns of a table as integer codes: what a value is counted as, and what a code is turned back into. All public."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
 from skfairdp._tables._declared import as_objects
 from skfairdp.privacy import GaussianMechanism, NoiseSource
@@ -57,6 +59,10 @@ class Column:
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         raise NotImplementedError
+
+    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.int64]]:
+        """What encodes values, some at a time, of so many in all."""
+        return self.encode
 
     def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
         raise NotImplementedError
@@ -115,8 +121,14 @@ class NumberColumn(Column):
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         """Bin of each value; values beyond the bounds count as the bound, and what is no number as missing."""
+        return self.encoding(len(values))(values)
+
+    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.int64]]:
+        return partial(self._encode, BinSearch(self.starts, n_rows))
+
+    def _encode(self, search: BinSearch, values: Any) -> NDArray[np.int64]:
         numbers = as_numbers(values)
-        bins = np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.n_values - 1)
+        bins = np.clip(search(numbers) - 1, 0, self.n_values - 1)
         missing = self.null_code if self.nullable else self.n_codes - 1
         return np.where(np.isnan(numbers), missing, bins)
 

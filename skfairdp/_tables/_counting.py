@@ -2,18 +2,21 @@
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["code_type", "counted_pairs"]
+__all__ = ["code_type", "counted_pairs", "made_on_all_cores"]
 
 Counts = NDArray[np.int64]
+Part = TypeVar("Part")
+Made = TypeVar("Made")
 
 _WORTH_THREADS = 2_000_000  # additions
+_WORTH_POOL = 4  # parts of some milliseconds each
 _MOST_CELLS = 2**22  # of the tables that are counted at a time
 _BLOCK = 65_536  # rows, whose codes of two columns stay in the cache
 
@@ -86,6 +89,15 @@ def _counted(
         return count(parts[0])
     with ThreadPoolExecutor(n_parts) as pool:
         return np.asarray(sum(pool.map(count, parts)))
+
+
+def made_on_all_cores(function: Callable[[Part], Made], parts: Sequence[Part]) -> Iterator[Made]:
+    """What a function makes of each of many parts, in their order. It must spend its time in numpy."""
+    if len(parts) < _WORTH_POOL:
+        yield from map(function, parts)
+        return
+    with ThreadPoolExecutor(_n_cores()) as pool:
+        yield from pool.map(function, parts)
 
 
 def _n_cores() -> int:

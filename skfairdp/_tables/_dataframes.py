@@ -21,6 +21,8 @@ from skfairdp.utils import private_error
 
 __all__ = ["Table", "as_container", "as_entries", "as_numbers", "codes_of_entries", "read_table"]
 
+_BLOCK = 8192  # rows
+
 
 @dataclass(frozen=True)
 class Table:
@@ -47,6 +49,22 @@ class Table:
         """Some of the columns, under the names they have."""
         columns = [self.columns[j] for j in positions]
         return Table([self.names[j] for j in positions], columns, self.n_rows, self.is_frame)
+
+    def blocks(self) -> list[tuple[slice, "Table"]]:
+        """The rows of a table of numbers, some at a time: a row of an array is fetched once for all its columns.
+
+        Anything else is one block, and is read as a whole.
+        """
+        dtypes = [values.dtype for values in self.columns]
+        if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
+            return [(slice(None), self)]
+        columns = [np.asarray(values) for values in self.columns]
+        rows = [range(self.n_rows)[start : start + _BLOCK] for start in range(0, max(self.n_rows, 1), _BLOCK)]
+        places = [slice(of.start, of.stop) for of in rows]
+        return [
+            (place, Table(self.names, [values[place] for values in columns], len(of), self.is_frame))
+            for place, of in zip(places, rows, strict=True)
+        ]
 
     def without(self, positions: Sequence[int]) -> "Table":
         """The other columns."""

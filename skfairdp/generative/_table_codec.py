@@ -25,6 +25,7 @@ from skfairdp._tables import (
     dtype_of,
     fine_grid,
     kind_of,
+    made_on_all_cores,
     quantile_starts,
     settled,
 )
@@ -126,10 +127,18 @@ class TableEncoder:
     def fine_counts(self, table: Table) -> list[NDArray[np.int64]]:
         """The fine histograms of the unsettled columns."""
         fine = [self.columns[j] for j in self.unsettled]
-        return [
-            np.bincount(column.encode(table.columns[j]), minlength=column.n_codes)[: column.n_values]
-            for j, column in zip(self.unsettled, fine, strict=True)
-        ]
+        encodings = [column.encoding(len(table)) for column in fine]
+
+        def count(block: tuple[slice, Table]) -> NDArray[np.int64]:
+            codes = [encode(values) for encode, values in zip(encodings, block[1].columns, strict=True)]
+            sizes = [column.n_codes for column in fine]
+            return np.concatenate([np.bincount(of, minlength=size) for of, size in zip(codes, sizes, strict=True)])
+
+        if not fine:
+            return []
+        total = np.asarray(sum(made_on_all_cores(count, table.of(self.unsettled).blocks())))
+        counts = np.split(total, np.cumsum([column.n_codes for column in fine])[:-1])
+        return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def settle(
         self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource
@@ -147,8 +156,15 @@ class TableEncoder:
     def encode(self, table: Table) -> NDArray[np.unsignedinteger[Any]]:
         """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
         codes = np.empty((len(table), len(self.columns)), dtype=code_type(max(self.n_codes, default=1)), order="F")
-        for j, column in enumerate(self.columns):
-            codes[:, j] = column.encode(table.columns[j])
+        encodings = [column.encoding(len(table)) for column in self.columns]
+
+        def fill(block: tuple[slice, Table]) -> None:
+            rows, some = block
+            for j, encode in enumerate(encodings):
+                codes[rows, j] = encode(some.columns[j])
+
+        for _ in made_on_all_cores(fill, table.blocks()):
+            pass
         return codes
 
     def decode(

@@ -1,16 +1,20 @@
 """Counts of pairs: the same integers however they are counted, and costs that are linear in groups and labels."""
 
 import itertools
+import os
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from skfairdp._tables import NumberColumn, fine_grid, read_table
+from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._counting import code_type, counted_pairs
 from skfairdp._tables._tree import TreeModel, joint_given_cells
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.generative._group_rates import fair_label_rates
+from skfairdp.generative._table_codec import TableEncoder
 
 
 def by_hand(values, n_codes, pairs):
@@ -51,6 +55,48 @@ def test_tables_that_do_not_fit_together_are_counted_one_after_the_other():
     values, pairs = rng.integers(0, n_codes, (500, 3)), [(0, 1), (0, 2), (1, 0)]
     for found, expected in zip(counted_pairs(values, n_codes, pairs), by_hand(values, n_codes, pairs), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def starts_of(rng):
+    """Starts of bins as they come: fine grids, whole numbers, quantiles, far from 1, close together."""
+    kind = rng.integers(6)
+    if kind < 3:
+        return fine_grid([None, (-4.0, 4.0), (17.0, 90.0)][kind], bool(rng.integers(2)))[0]
+    drawn = rng.standard_normal(rng.integers(1, 40)) * 10.0 ** int(rng.integers(-320, 300))
+    return np.unique(drawn if kind < 5 else 1 + drawn / np.abs(drawn).max() * 1e-6) + 0.0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bins_found_by_first_bytes_are_those_of_a_search_for_every_number(seed):
+    rng = np.random.default_rng(seed)
+    starts = starts_of(rng)
+    drawn = rng.standard_normal(300) * 10.0 ** rng.integers(-300, 300, 300)
+    near = [starts, np.nextafter(starts, np.inf), np.nextafter(starts, -np.inf), -starts]
+    odd = [0.0, -0.0, 5e-324, -5e-324, np.inf, -np.inf, 1.7e308, -1.7e308]
+    numbers = np.concatenate([*near, odd, drawn, rng.standard_normal(300) * np.abs(starts).max()])
+    expected = np.searchsorted(starts, numbers, side="right")
+    np.testing.assert_array_equal(BinSearch(starts, 10**6)(numbers), expected)
+    np.testing.assert_array_equal(BinSearch(starts, 1)(numbers), expected)
+    np.testing.assert_array_equal(BinSearch(starts, 10**6)(np.repeat(numbers, 2)[::2]), expected)  # every other one
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+@pytest.mark.parametrize("n_rows", [1, 5000, 40_000])
+def test_rows_in_blocks_on_all_cores_are_encoded_as_columns_as_a_whole(container, n_rows, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    rng = np.random.default_rng(n_rows)
+    X = rng.standard_normal((n_rows, 3)).round(1)
+    X[rng.random(X.shape) < 0.01] = np.nan
+    starts, high = fine_grid((-3.0, 3.0), integer=False)
+    columns = tuple(NumberColumn(None, np.dtype(float), nullable, starts, high) for nullable in (True, False, True))
+    encoder, table = TableEncoder(columns, None, (0, 2), 24), read_table(container(X))
+    whole = [
+        np.where(np.isnan(X[:, j]), column.n_values, np.clip(np.searchsorted(starts, X[:, j], "right") - 1, 0, None))
+        for j, column in enumerate(columns)
+    ]
+    np.testing.assert_array_equal(encoder.encode(table), np.column_stack(whole))
+    for j, found in zip((0, 2), encoder.fine_counts(table), strict=True):
+        np.testing.assert_array_equal(found, np.bincount(whole[j], minlength=len(starts) + 1)[: len(starts)])
 
 
 def test_no_rows_and_no_pairs_count_nothing():
