@@ -2,7 +2,8 @@
 
 from skfairdp._rows._folds import FoldRows, FoldRule, fold_sizes
 from skfairdp._rows._keyed import KeyedRows, row_hashes
-from skfairdp._rows._source import Chunk, RowSource, gathered, opened
+from skfairdp._rows._opened import gathered, opened
+from skfairdp._rows._source import Chunk, RowSource
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
 
 __all__ = [

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._chunks import FrameRows
-from skfairdp._rows._source import Chunk, RowSource, Split, opened
+from skfairdp._rows._source import Chunk, RowSource, Split
 
 __all__ = ["KeyedRows", "KeyedSource", "row_hashes"]
 
@@ -55,13 +54,14 @@ class KeyedSource(RowSource):
 
     Parameters
     ----------
-    keyed : KeyedRows
+    key : str
+        Column of public ids, one for each row.
+    source : RowSource
+        Of the rows.
     """
 
-    def __init__(self, keyed: KeyedRows) -> None:
-        source = opened(keyed.rows)
-        self.source = FrameRows(keyed.rows) if source is None else source
-        self.key = keyed.key
+    def __init__(self, key: str, source: RowSource) -> None:
+        self.key, self.source = key, source
         self.fewest_parts, self.spills = self.source.fewest_parts, self.source.spills
         self.knows_order = self.source.knows_order
         if self.key not in self.source.columns:

@@ -1,4 +1,4 @@
-"""What a source of rows is, and which one reads what a user gave. Sums over it are the same for every engine."""
+"""What a source of rows is. Sums over it are the same for every engine."""
 
 import os
 from abc import ABC, abstractmethod
@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from skfairdp._rows._spill import Spill
 from skfairdp.utils import progress_bar
 
-__all__ = ["Chunk", "RowSource", "Split", "gathered", "made_by_threads", "opened", "summed"]
+__all__ = ["Chunk", "RowSource", "Split", "made_by_threads", "summed"]
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
@@ -158,69 +157,3 @@ def summed(values: Iterable[Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
     for value in values:
         total = [add(total[0], value) if total else value]
     return total[0] if total else None
-
-
-def opened(X: Any) -> RowSource | None:
-    """The source that reads X; None for arrays, DataFrames and lists, which are in memory already.
-
-    Parameters
-    ----------
-    X : object
-        A :class:`RowSource`; :class:`KeyedRows`; a path of Parquet files or a ``pyarrow.dataset.Dataset``; a Polars
-        LazyFrame; a dask DataFrame; a Spark DataFrame; or a function without arguments that returns an iterable of
-        DataFrames, the same ones each time.
-    """
-    if isinstance(X, RowSource):
-        return X
-    if type(X).__name__ == "KeyedRows":
-        from skfairdp._rows._keyed import KeyedSource
-
-        return KeyedSource(X)
-    kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
-    if isinstance(X, str | Path) or (package == "pyarrow" and kind.endswith("Dataset")):
-        from skfairdp._rows._parquet import ParquetRows
-
-        return ParquetRows(X)
-    if package == "polars" and kind == "LazyFrame":
-        from skfairdp._rows._polars import LazyRows
-
-        return LazyRows(X)
-    if package in ("dask", "dask_expr") and kind == "DataFrame":
-        from skfairdp._rows._dask import DaskRows
-
-        return DaskRows(X)
-    if package == "pyspark" and kind == "DataFrame":
-        from skfairdp._rows._spark import SparkRows
-
-        return SparkRows(X)
-    if callable(X) and not isinstance(X, type):
-        from skfairdp._rows._chunks import ChunkRows
-
-        return ChunkRows(X)
-    return None
-
-
-def gathered(X: Any) -> str | None:
-    """How to make a DataFrame of what :func:`opened` opens; None for what is in memory already. Nothing is opened.
-
-    Parameters
-    ----------
-    X : object
-
-    Examples
-    --------
-    >>> from skfairdp._rows import gathered
-    >>> gathered("rows.parquet"), gathered([[1.0]])
-    ('pandas.read_parquet(X)', None)
-    """
-    kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
-    ways = {
-        "pandas.read_parquet(X)": isinstance(X, str | Path),
-        "X.to_table().to_pandas()": package == "pyarrow" and kind.endswith("Dataset"),
-        "X.collect()": package == "polars" and kind == "LazyFrame",
-        "X.compute()": package in ("dask", "dask_expr"),
-        "X.toPandas()": package == "pyspark",
-        "the rows without their keys": kind == "KeyedRows" or isinstance(X, RowSource),
-        "pandas.concat(X())": callable(X) and not isinstance(X, type),
-    }
-    return next((way for way, is_it in ways.items() if is_it), None)
