@@ -170,6 +170,7 @@ def as_net(
     max_epochs: float | None = 10,
     optimizer: Any = torch.optim.SGD,
     optimizer_options: Mapping[str, Any] | None = None,
+    auto: bool = False,
 ) -> Net:
     """Read the ``net`` parameter of an estimator.
 
@@ -182,6 +183,8 @@ def as_net(
         Class name of the estimator, for messages.
     lr, batch_size, max_epochs, optimizer, optimizer_options
         The good values of the estimator, for whatever says nothing of its own.
+    auto : bool, default=False
+        Whether the estimator takes "auto" as well, which it resolves by itself; for the message.
 
     Returns
     -------
@@ -218,9 +221,10 @@ def as_net(
     else:
         module = _SHORTHANDS.get(net, net) if isinstance(net, str) else net
     if isinstance(module, str) or not callable(module):
+        first = "'auto', " if auto else ""
         raise ValueError(
-            f"The 'net' parameter of {owner} must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module (class or "
-            f"instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
+            f"The 'net' parameter of {owner} must be {first}'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module "
+            f"(class or instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
         )
     numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
     _check_numbers(numbers, owner)

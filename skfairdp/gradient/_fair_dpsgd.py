@@ -17,6 +17,7 @@ from skfairdp.gradient._column_tables import KNOTS, ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
 from skfairdp.gradient._second_look import SecondLook
 from skfairdp.gradient._temperature import Temperature
+from skfairdp.gradient._usual_net import usual_net
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
 from skfairdp.schema import Schema, bytes_kept, number_places
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
@@ -50,7 +51,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     Numbers of a table that ``schema`` describes are scaled by where they lie, not by the bounds alone: three noisy
     tables, released within ε before the first step, say where. Bounds may be far too wide then, and columns skewed.
-    (Only with our own "mlp" and "additive".)
+    (Only with our own "mlp" and "additive", which "auto" chooses from.)
 
     At the end one noisy table, of how sure the network is of its answers and how often they are right, is released
     within ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not
@@ -67,9 +68,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
         ones. None: the penalty where there are public rows, else the signed loss.
-    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
+    net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
         The network and how it is trained. "mlp" has 64 tanh units, "additive" none: each column then adds a term of its
-        own, which :class:`~skfairdp.inspection.AdditiveTerms` reads. "cnn" has two convolutions, "resnet" two residual
+        own, which :class:`~skfairdp.inspection.AdditiveTerms` reads. "auto" is "mlp", but with ``lam=0`` and a
+        ``schema`` "additive" where noise drowns hidden units, by public numbers: the more parameters, the more noise.
+        (Not with a ``noise_multiplier``.) "cnn" has two convolutions, "resnet" two residual
         blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module maps float rows
         to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused. Of a skorch net
         ``module``, ``optimizer`` and their options, ``lr`` (usually ``2 / max_grad_norm``), ``batch_size`` (the
@@ -98,6 +101,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     net_ : skorch.NeuralNetClassifier
         The trained network, on the CPU, initialised: ``net_.predict_proba``, ``net_.save_params`` and ``net_.module_``
         work; its history is empty. Differentially private.
+    net_taken_ : {"mlp", "additive"}
+        Only with ``net="auto"``: which network that was. Public, as it follows from the plan.
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
@@ -135,7 +140,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "epsilon": [Interval(Real, 0, 1e9, closed="right")],
         "lam": [Interval(Real, 0, None, closed="left"), None],
         "parity": "no_validation",  # as_parity says what is wrong
-        "net": "no_validation",  # and as_net
+        "net": "no_validation",  # and as_net, which knows all but "auto"
         "public_n_rows": [Interval(Integral, 1, None, closed="left"), None],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
@@ -150,7 +155,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         delta: float = 1e-5,
         lam: float | None = None,
         parity: str | PublicPenalty | SignedLoss | None = None,
-        net: Any = "mlp",
+        net: Any = "auto",
         public_n_rows: int | None = None,
         average_last: float = 0.25,
         max_grad_norm: float | None = None,
@@ -237,6 +242,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                 module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
+        if plan.taken is not None:
+            self.net_taken_ = plan.taken
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
@@ -286,17 +293,16 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         check_free_disk(bytes_kept(self.schema, len(data.X)), owner, verbose=self.verbose)
 
     def _plan(self, data: TrainingData) -> DPSGDPlan:
-        from skfairdp._networks import DPStep, as_net
+        from skfairdp._networks import DPStep
 
-        owner, relation = type(self).__name__, relation_for(self._declared_rows)
+        relation = relation_for(self._declared_rows)
         parity = PublicPenalty() if self.lam == 0 else self._part(data.public is not None)
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
-        net = as_net(self.net, owner=owner, lr=2.0 / max_grad_norm, batch_size=512, max_epochs=20)
         duals = parity.plan(self.epsilon, self.delta, relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, parity.share_left)
+        net, tables, taken = self._net(data, max_grad_norm, n_rows, cost)
         looks, temperature = self._looks(data, net, n_rows, cost)
-        tables = self._tables(net, n_rows, cost)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -309,16 +315,41 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             relation=relation,
             nothing_left=self._nothing_left(parity),
         )
-        plan = DPSGDPlan(net, step, duals, looks, temperature, tables)
+        plan = DPSGDPlan(net, step, duals, looks, temperature, tables, taken)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
+        if taken is not None:
+            data.reads.note("network", "computed", taken)
         return plan
 
     def _part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""
         return as_parity(self.parity, type(self).__name__, has_public_rows=has_public_rows)
+
+    def _net(
+        self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: "_Cost"
+    ) -> tuple["Net", ColumnTables | None, str | None]:
+        """The network, what scales the numbers of a table for it, and which one "auto" took."""
+        from skfairdp._networks import as_net
+
+        settings: dict[str, Any] = {
+            "owner": type(self).__name__,
+            "lr": 2.0 / max_grad_norm,
+            "batch_size": 512,
+            "max_epochs": 20,
+        }
+        if not (isinstance(self.net, str) and self.net == "auto"):
+            net = as_net(self.net, auto=True, **settings)
+            return net, self._tables(net, n_rows, cost), None
+        net = as_net("mlp", **settings)
+        tables, taken = self._tables(net, n_rows, cost), "mlp"
+        # without a schema the terms of an additive network would be straight lines
+        if self.schema is not None and self.lam == 0 and self.noise_multiplier is None:
+            n_features = data.X.shape[1] + (0 if tables is None else KNOTS * len(tables.places))
+            taken = usual_net(n_rows, n_features, len(data.classes), epsilon=self.epsilon, delta=self.delta)
+        return net if taken == "mlp" else as_net(taken, **settings), tables, taken
 
     def _looks(
         self, data: TrainingData, net: "Net", n_rows: int, cost: "_Cost"

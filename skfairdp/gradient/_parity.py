@@ -42,6 +42,8 @@ class DPSGDPlan:
         How sure the network may be of its answers.
     tables : ColumnTables or None
         Where the numbers of each column lie.
+    taken : str or None
+        Which network ``net="auto"`` took.
     """
 
     net: "Net"
@@ -50,6 +52,7 @@ class DPSGDPlan:
     look: "SecondLook | None" = None
     temperature: "Temperature | None" = None
     tables: "ColumnTables | None" = None
+    taken: str | None = None
 
     @property
     def event(self) -> DpEvent:
@@ -64,7 +67,8 @@ class DPSGDPlan:
     @property
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
-        gradients = f"{self.step.steps} noisy clipped gradient sums"
+        network = "" if self.taken is None else f" of the network {self.taken!r}"
+        gradients = f"{self.step.steps} noisy clipped gradient sums{network}"
         rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
         looks = [one.releases for one in (self.tables, self.temperature, self.look) if one is not None]
         return (gradients, *rates, *chain.from_iterable(looks))

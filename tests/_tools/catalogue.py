@@ -687,6 +687,7 @@ def _raw_fits() -> list[Fit]:
         of("FairDPSGD-none", dpsgd(**signed), alone, NULL),
         of("FairDPSGD-plain", dpsgd(lam=0.0, **undeclared), alone, NULL),
         of("FairDPSGD-additive", dpsgd("additive", **signed), alone, NULL, probe=answers_and_log_odds),
+        of("FairDPSGD-auto", dpsgd("auto", lam=0.0, **undeclared), alone, NULL, probe=answers_and_log_odds),
         of("PFLD", pfld(**undeclared), alone, ATTRIBUTE, ("groups",)),
         of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
         of("SyntheticData", synthetic, alone, RECORD),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from skfairdp import FairDPSGDClassifier
 from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
@@ -225,6 +226,17 @@ def scales_by_the_range_of_the_rows(patch):
         return found
 
     patch.setattr(ColumnTables, "knots", stretched)
+
+
+@mutant
+def a_network_for_as_many_rows_as_there_are(patch):
+    """Which network it is would tell a private number of rows. Right: it follows from the declared one."""
+    honest = FairDPSGDClassifier._net
+    patch.setattr(
+        FairDPSGDClassifier,
+        "_net",
+        lambda self, data, norm, n_rows, cost: honest(self, data, norm, len(data.X), cost),
+    )
 
 
 @mutant

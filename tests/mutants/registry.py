@@ -42,6 +42,7 @@ IDP3_LABELS = tests_in("postprocessing.test_idp3_labels")
 RATE_GATE = tests_in("fairness.test_rate_gate")
 CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
+USUAL_NET = tests_in("gradient.test_usual_net")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 ACCURACY_PARITY = tests_in("lagrangian.test_accuracy_parity")
@@ -546,6 +547,9 @@ NOTICED: dict[str, Noticed] = {
         MUTANTS_REPLAY(
             "neighbours_look_the_same", entry="FairDPSGD-additive-raw", pair="huge numbers in the first row"
         ),
+    ),
+    "gradient.a_network_for_as_many_rows_as_there_are": also(
+        USUAL_NET("test_rows_that_are_declared_decide_and_not_those_that_there_are")
     ),
     "gradient.norms_of_rows_before_their_basis": also(
         COLUMN_TABLES("test_no_row_moves_a_sum_of_scaled_rows_past_the_bound", hidden=()),
