@@ -36,6 +36,7 @@ __all__ = [
     "unset_net",
 ]
 
+_AUTO = "'auto', "
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN, "resnet": ResNet}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
 _NEVER_RUN = ("callbacks", "train_split", "iterator_train", "dataset", "warm_start", "compile")
@@ -221,10 +222,9 @@ def as_net(
     else:
         module = _SHORTHANDS.get(net, net) if isinstance(net, str) else net
     if isinstance(module, str) or not callable(module):
-        first = "'auto', " if auto else ""
         raise ValueError(
-            f"The 'net' parameter of {owner} must be {first}'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module "
-            f"(class or instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
+            f"The 'net' parameter of {owner} must be {_AUTO if auto else ''}'mlp', 'additive', 'cnn', 'resnet', a "
+            f"torch.nn.Module (class or instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
         )
     numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
     _check_numbers(numbers, owner)

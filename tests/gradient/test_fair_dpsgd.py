@@ -543,7 +543,11 @@ REFUSED = {
     "batch norm": ({"module": nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))}, PUBLIC, "use GroupNorm"),
     "too wide": ({"module": nn.Linear(4, 3)}, PUBLIC, r"one logit for each of the 2 classes"),
     "too few features": ({"module": nn.Linear(3, 2)}, PUBLIC, r"rows of shape \(n_rows, 4\)"),
-    "no module": ({"module": NotAModule()}, PUBLIC, "must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module"),
+    "no module": (
+        {"module": NotAModule()},
+        PUBLIC,
+        "must be 'auto', 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module",
+    ),
     "nothing to train": ({"module": frozen()}, PUBLIC, "no trainable parameter"),
     "mixes rows": ({"module": MixesRows()}, PUBLIC, "depends on the other rows"),
     "mixes rows in training": ({"module": MixesRowsInTraining()}, PUBLIC, "depends on the other rows"),
