@@ -243,6 +243,11 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         predicted = np.asarray(self.predict(X))
         labels = read_labels(self, y, len(predicted), X)
         if getattr(self, "schema", None) is not None:  # labels that it does not list are None
+            if len(labels) and all(label is None for label in labels):
+                warn_caller(
+                    f"The schema of {owner} lists none of the labels that score was given, so each counts as an error. "
+                    "Compare their spelling; schema.misfits(table) counts such cells."
+                )
             labels, predicted = labels == predicted.astype(object), np.ones(len(predicted), dtype=bool)
         try:
             return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
@@ -251,7 +256,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         raise problem
 
 
-def as_part(value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner: str, optional: bool = False) -> Any:
+def as_part(
+    value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner: str, optional: bool = False, hint: str = ""
+) -> Any:
     """Return the part that a parameter is or names, with the part's own parameters checked.
 
     Parameters
@@ -264,6 +271,8 @@ def as_part(value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner
         Names of the parameter and of the class that has it, for the error message.
     optional : bool, default=False
         Whether None is allowed, which stands for no part.
+    hint : str, default=""
+        What the message ends with: what people mean who give something else.
 
     Returns
     -------
@@ -289,6 +298,7 @@ def as_part(value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner
         *others, last = [*known, "None"] if optional else known
         raise ValueError(
             f"The '{parameter}' parameter of {owner} must be {', '.join(others)} or {last}. Got {value!r} instead."
+            + hint
         )
     checked: Any = part
     checked._validate_params()

@@ -30,6 +30,7 @@ from skfairdp import (
     PrivacyLedger,
     PublicData,
     RandomizedResponseClassifier,
+    Schema,
     SFPATEClassifier,
 )
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
@@ -38,6 +39,7 @@ from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.pate import VoteGate
+from skfairdp.schema import Category, Number
 from tests._tools.catalogue import make_rows
 
 pytestmark = [
@@ -641,7 +643,67 @@ USE = [
     ),
 ]  # fmt: skip
 
-MISTAKES = [*PUBLIC_ROWS, *ROWS, *MASKED, *INDEXES, *SETTINGS, *USE]
+COLUMNS = dict.fromkeys(NAMES, Number(-4.0, 4.0))
+SCHEMA = Schema(
+    {**COLUMNS, "sex": Category([0, 1]), "label": Category(["no", "yes"])}, label="label", groups="sex"
+)  # fmt: skip
+TABLE = frame(R.X).assign(sex=R.groups, label=np.array(["no", "yes"])[R.y])
+
+
+def by_schema():
+    """A model of a raw table, which a dict or a Series of one row is handed to."""
+    return PATEClassifier(schema=SCHEMA, n_teachers=5, random_state=0).fit(TABLE, X_public=frame(R.X_public))
+
+
+RAW_TABLES = [
+    mistake(
+        "texts and dates without a schema",
+        lambda ledger: fit_pate(ledger, frame(R.X).assign(job=SECRET), public=frame(R.X_public)),
+        "X of PATEClassifier", "not numbers", r"schema=Schema\(...\) reads texts",
+    ),
+    mistake(
+        "an amount to predict",
+        lambda ledger: fit_pate(ledger, y=R.X[:, 1], classes=None),
+        "y of PATEClassifier", "Amounts are not classes", "cut them",
+    ),
+    mistake(
+        "a file where a schema belongs",
+        lambda ledger: pate(ledger, schema="schema.yaml", classes=None).fit(TABLE),
+        "'schema' parameter of PATEClassifier", "instance of Schema", "Got 'schema.yaml'", "Schema.load",
+    ),
+    mistake(
+        "the skeleton of a schema where a schema belongs",
+        lambda ledger: IDP3(schema=Schema.template(TABLE)).fit(TABLE),
+        "'schema' parameter of IDP3", "instance of Schema", "Schema.from_dict",
+    ),
+    mistake(
+        "one row in a dict",
+        lambda ledger: by_schema().predict(TABLE.iloc[0].to_dict()),
+        "X of PATEClassifier", "Got dict", r"pd.DataFrame\(\[row\]\)",
+    ),
+    mistake(
+        "one row in a Series",
+        lambda ledger: by_schema().predict(TABLE.iloc[0]),
+        "X of PATEClassifier", "Got Series", r"pd.DataFrame\(\[row\]\)",
+    ),
+    mistake(
+        "a dict where a schema reads a table",
+        lambda ledger: SCHEMA.read(TABLE.iloc[0].to_dict()),
+        "Schema reads a DataFrame", "Got dict", r"pd.DataFrame\(\[row\]\)",
+    ),
+    mistake(
+        "a constraint where its student belongs",
+        lambda ledger: fit_fair(ledger, student="equalized_odds"),
+        "'student' parameter of FairPATEClassifier", r"student=ConstrainedStudent\('equalized_odds'\)",
+    ),
+    mistake(
+        "a constraint where its loss belongs",
+        lambda ledger: sgd(ledger, parity="equalized_odds").fit(R.X, R.y, sensitive_features=R.groups),
+        "'parity' parameter of FairDPSGDClassifier", r"parity=SignedLoss\(constraints='equalized_odds'\)",
+    ),
+]  # fmt: skip
+
+MISTAKES = [*PUBLIC_ROWS, *ROWS, *MASKED, *INDEXES, *SETTINGS, *USE, *RAW_TABLES]
 
 
 @pytest.mark.parametrize("made", MISTAKES, ids=lambda made: made.name)
@@ -656,6 +718,15 @@ def test_a_mistake_is_named_refused_and_costs_nothing(made):
         assert re.search(pattern, said, re.DOTALL), (pattern, said)
     assert not re.search(r"31415|canary|\b239\b", said), said
     assert ledger.entries == ()
+
+
+def test_labels_that_are_spelled_otherwise_are_told_where_they_are_scored():
+    model = by_schema()
+    with pytest.warns(UserWarning, match=r"lists none of the labels.*schema.misfits"):
+        assert model.score(TABLE.assign(label="Yes")) == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 0.0 < model.score(TABLE.assign(label=[*TABLE["label"][:-1], "Yes"])) <= 1.0
 
 
 def test_thirty_mistakes_are_listed_once_each():

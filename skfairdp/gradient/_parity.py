@@ -321,6 +321,7 @@ class SignedLoss(BaseEstimator):
 
 
 _PARTS: dict[str, Any] = {"public_penalty": PublicPenalty, "signed_loss": SignedLoss}
+_HINT = " A constraint goes into the part: parity=SignedLoss(constraints='equalized_odds')."
 
 
 def as_parity(parity: Any, owner: str, *, has_public_rows: bool) -> PublicPenalty | SignedLoss:
@@ -333,5 +334,5 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool) -> PublicPenalt
     """
     if parity is None:
         parity = "public_penalty" if has_public_rows else "signed_loss"
-    part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner)
+    part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner, hint=_HINT)
     return part

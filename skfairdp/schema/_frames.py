@@ -85,7 +85,8 @@ def _opened(table: Any) -> Any:
     except TypeError:
         raise ValueError(
             "A Schema reads a DataFrame (pandas, polars, pyarrow or another one that narwhals knows). "
-            f"Got {type(table).__name__} instead. Make a DataFrame of it, with the column names of the Schema."
+            f"Got {type(table).__name__} instead. Make a DataFrame of it, with the column names of the Schema; of one "
+            "row in a dict or Series: pd.DataFrame([row])."
         ) from None
 
 

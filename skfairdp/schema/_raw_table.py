@@ -100,11 +100,14 @@ class RawTable:
         try:
             column_names(table)
         except ValueError:
-            table = None
-        if table is None:
+            no_table = True
+        else:
+            no_table = False
+        if no_table:
             raise ValueError(
                 f"{name} of {owner} must be a DataFrame with the columns of its schema (pandas, polars, pyarrow or "
-                "another one that narwhals knows). Make one of it, or leave 'schema' out."
+                f"another one that narwhals knows). Got {type(table).__name__} instead. Make one of it (of one row in "
+                "a dict or Series: pd.DataFrame([row])), or leave 'schema' out."
             )
         numbers = schema.numbers(table)
         read = cls(schema, owner, table, numbers, len(next(iter(numbers.values()))))

@@ -56,6 +56,7 @@ _FAILURES = 0.1  # of δ, for values that one record alone holds
 _KIND_SHARE, _COARSE_SHARE = 0.1, 0.3  # of the μ² of a column whose kind has to be found; of one of numbers
 _ROLES_SHARE = 0.5  # of the μ² of a schema, for the label and the groups together
 _BEYOND = 0.005  # of the rows may lie beyond either bound
+_LOST = 0.02  # of the rows may lie beyond a bound for all that noise hides; no tail is cut where it hides more
 _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as if it held rows
 _N_CELLS = 128  # of the fine table, or a few more
 
@@ -134,7 +135,7 @@ class ColumnRelease:
         held = noisy >= -coarse.sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
         if not held[:-1].any():
             return None
-        low, high = scale.range_of(np.flatnonzero(held[:-1]))
+        low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1] >= 2 * coarse.sigma))
 
         fine = self._gaussian(share * (1 - _COARSE_SHARE))
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
@@ -157,13 +158,30 @@ def _described(kind: str, low: float, high: float, missing: bool) -> Column:
     return Date(days[0], days[1], missing=missing)
 
 
+def _with_neighbors(held: NDArray[np.bool_], likely: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them.
+
+    Few cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows.
+    """
+    first, last = (int(cell) for cell in np.flatnonzero(held)[[0, -1]])
+    while first > 0 and likely[first - 1]:
+        first -= 1
+    while last < len(held) - 1 and likely[last + 1]:
+        last += 1
+    return np.array([first, last])
+
+
 def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tuple[int, int]:
-    """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone."""
+    """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone.
+
+    Noise in a sum grows with the number of its cells. Where it could hide more rows than may be lost, a tail ends.
+    """
+    noise = 3 * sigma * np.sqrt(np.arange(1, len(noisy) + 1))
+    longest = int(np.searchsorted(noise, _LOST * n_rows, side="right"))
 
     def passed(counts: NDArray[np.float64]) -> int:
-        noise = 3 * sigma * np.sqrt(np.arange(1, len(counts) + 1))
         enough = np.cumsum(counts) >= np.maximum(_BEYOND * n_rows, noise)
-        return int(np.argmax(enough)) if enough.any() else 0
+        return min(int(np.argmax(enough)) if enough.any() else 0, longest)
 
     first, last = passed(noisy), len(noisy) - 1 - passed(noisy[::-1])
     return (first, last) if first <= last else (0, len(noisy) - 1)

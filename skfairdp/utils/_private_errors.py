@@ -51,7 +51,8 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
     ),
     "not numbers": PrivateError(
         "{name} of {owner} has entries that are not numbers. The argument must be a table of numbers, or of strings "
-        "that each read as a number. Encode other columns with a transformer fitted on public rows, for example "
+        "that each read as a number. An estimator with schema=Schema(...) reads texts, dates and gaps as they are. "
+        "Encode other columns with a transformer fitted on public rows, for example "
         "PublicPreprocessor(make_tabular_encoder(), X_public).",
         "A cell that is no number has no place in a table of floats.",
     ),
@@ -65,7 +66,7 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
     ),
     "no labels": PrivateError(
         "Unknown label type: {name} of {owner} must be one column of class labels of one kind, such as strings or "
-        "ints.",
+        "ints. Amounts are not classes: cut them at public limits first.",
         "Labels that have no common order, or that are measurements, name no classes.",
     ),
     "no groups": PrivateError(

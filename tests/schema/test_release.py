@@ -28,7 +28,15 @@ from skfairdp.privacy import (
 )
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 from skfairdp.schema._columns import _as_days, _as_numbers
-from skfairdp.schema._release import _BEYOND, _kinds_of_cells, _plain_values, plan_release
+from skfairdp.schema._release import (
+    _BEYOND,
+    _LOST,
+    _kinds_of_cells,
+    _plain_values,
+    _with_neighbors,
+    _without_tails,
+    plan_release,
+)
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording, distance
 from tests._tools.sources import RecordingNoise, recording_noise
@@ -129,6 +137,34 @@ def test_more_noise_finds_less_and_the_middle_of_the_rows_stays_inside():
         assert ages.low <= 35 and ages.high >= 70
         found.append((ages.high - ages.low, len(columns)))
     assert found[-1][0] >= 72
+
+
+@pytest.mark.parametrize("sigma", [1.0, 10.0, 100.0, 1000.0])
+def test_noise_cuts_off_next_to_no_rows(sigma):
+    """Noise makes bounds wider, up to the whole range, and never so narrow that a third of the rows lie beyond."""
+    counts = np.random.default_rng(0).multinomial(3000, np.full(128, 1 / 128))
+    for seed in range(20):
+        noisy = counts + np.random.default_rng(seed).normal(0, sigma, 128)
+        first, last = _without_tails(noisy, 3000, sigma)
+        cut = 1 - counts[first : last + 1].sum() / 3000
+        assert cut <= 2 * (_BEYOND + 2 * _LOST)
+        assert (first, last) == (0, 127) or 3 * sigma <= _LOST * 3000
+
+
+def test_a_cell_beside_sure_ones_needs_less_to_be_believed():
+    sure, likely = np.zeros(9, dtype=bool), np.zeros(9, dtype=bool)
+    sure[[4, 5]], likely[[0, 2, 3, 4, 5, 6, 8]] = True, True
+    assert _with_neighbors(sure, likely).tolist() == [2, 6]
+    assert _with_neighbors(sure, sure).tolist() == [4, 5]
+    assert _with_neighbors(sure, np.ones(9, dtype=bool)).tolist() == [0, 8]
+
+
+def test_few_rows_keep_their_range_among_many_columns():
+    rows = pd.DataFrame({f"x{j}": np.random.default_rng(j).integers(18, 90, 3000) for j in range(10)})
+    with recording_noise(entropy=4):
+        columns = Schema.release(rows, epsilon=0.5, delta=1e-6, known=dict.fromkeys(rows, "whole")).columns
+    beyond = [((rows[name] < one.low) | (rows[name] > one.high)).mean() for name, one in columns.items()]
+    assert len(beyond) >= 8 and np.mean(beyond) < 0.1 and max(beyond) < 0.3
 
 
 def test_without_noise_the_bounds_hold_all_but_the_tails():
