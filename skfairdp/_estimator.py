@@ -26,7 +26,7 @@ from skfairdp.privacy import (
     StatesPrivacy,
     public_facts,
 )
-from skfairdp.schema import Schema
+from skfairdp.schema import A_SCHEMA
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -43,7 +43,7 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "classes": ["array-like", None],
     "groups": ["array-like", None],
     "sensitive_columns": [str, Integral, list, tuple, None],
-    "schema": [Schema, None],
+    "schema": [A_SCHEMA, None],
     "random_state": ["random_state"],
     "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
     "ledger": [HasMethods(["charge"]), None],

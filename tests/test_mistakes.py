@@ -669,12 +669,12 @@ RAW_TABLES = [
     mistake(
         "a file where a schema belongs",
         lambda ledger: pate(ledger, schema="schema.yaml", classes=None).fit(TABLE),
-        "'schema' parameter of PATEClassifier", "instance of Schema", "Got 'schema.yaml'", "Schema.load",
+        "'schema' parameter of PATEClassifier", "must be a Schema", "Got 'schema.yaml'", "Schema.load",
     ),
     mistake(
         "the skeleton of a schema where a schema belongs",
         lambda ledger: IDP3(schema=Schema.template(TABLE)).fit(TABLE),
-        "'schema' parameter of IDP3", "instance of Schema", "Schema.from_dict",
+        "'schema' parameter of IDP3", "must be a Schema", "Schema.from_dict",
     ),
     mistake(
         "one row in a dict",
@@ -694,7 +694,7 @@ RAW_TABLES = [
     mistake(
         "a constraint where its student belongs",
         lambda ledger: fit_fair(ledger, student="equalized_odds"),
-        "'student' parameter of FairPATEClassifier", r"student=ConstrainedStudent\('equalized_odds'\)",
+        "'student' parameter of FairPATEClassifier", r"such as ConstrainedStudent\('equalized_odds'\)",
     ),
     mistake(
         "a constraint where its loss belongs",

@@ -17,7 +17,7 @@ from skfairdp._inputs import read_private_groups, refuse_chunks
 from skfairdp._rows import Chunk, RowSource, opened
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
-from skfairdp.schema import RawTable, Schema, schema_of
+from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -107,7 +107,7 @@ class GroupRandomizer(SpendsPrivacy):
     _parameter_constraints: dict[str, Any] = {
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "groups": ["array-like", None],
-        "schema": [Schema, None],
+        "schema": [A_SCHEMA, None],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
     }

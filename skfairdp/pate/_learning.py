@@ -22,7 +22,7 @@ from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
-from skfairdp.utils import NamedEstimator, RandomStateLike, public_generator
+from skfairdp.utils import RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = [
@@ -311,10 +311,6 @@ class LearnsFromVotes(BaseEstimator):
         """Which parameters are post-processing of the votes; those of what they hold are as well."""
         raise NotImplementedError
 
-    _parameter_hints: ClassVar[dict[str, str]] = {
-        **NamedEstimator._parameter_hints,
-        "student": " For a constraint on rates: student=ConstrainedStudent('equalized_odds').",
-    }
     #: The parts that a parameter may be, by their shorthands.
     _shorthands: ClassVar[dict[str, dict[str, Any]]]
 

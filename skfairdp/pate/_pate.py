@@ -17,9 +17,9 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import no_worse
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.schema import Schema
+from skfairdp.schema import A_SCHEMA, Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils._sklearn import HasMethods, Having, Interval, StrOptions
 
 __all__ = ["PATEClassifier"]
 
@@ -94,12 +94,18 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "max_queries": [Interval(Integral, 1, None, closed="left"), None],
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "teacher": "no_validation",
-        "student": [HasMethods(["fit", "predict"]), None],
+        "student": [
+            Having(
+                ["fit", "predict"],
+                "an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),",
+            ),
+            None,
+        ],
         "public_data": [PublicData, SyntheticRows, None],
         "classes": ["array-like", None],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
-        "schema": [Schema, None],
+        "schema": [A_SCHEMA, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],

@@ -45,7 +45,7 @@ from skfairdp.postprocessing._wrapped import (
     without_group_columns,
 )
 from skfairdp.privacy import StatesPrivacy
-from skfairdp.schema import Schema, SchemaEncoder
+from skfairdp.schema import A_SCHEMA, Schema, SchemaEncoder
 from skfairdp.utils import (
     NamedEstimator,
     PublicData,
@@ -218,7 +218,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
-        "schema": [Schema, None],
+        "schema": [A_SCHEMA, None],
         "public_data": [PublicData, None],
     }
 

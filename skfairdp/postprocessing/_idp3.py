@@ -41,7 +41,7 @@ from skfairdp.postprocessing._wrapped import (
     takes_public_rows,
     without_group_columns,
 )
-from skfairdp.schema import Schema
+from skfairdp.schema import A_SCHEMA, Schema
 from skfairdp.utils import (
     NamedEstimator,
     PublicData,
@@ -221,7 +221,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "reject_label": "no_validation",
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
-        "schema": [Schema, None],
+        "schema": [A_SCHEMA, None],
     }
 
     def __init__(

@@ -14,7 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
-from skfairdp.schema import RawTable, Schema, schema_of
+from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
 from skfairdp.utils import (
     NamedEstimator,
     RandomStateLike,
@@ -134,7 +134,7 @@ class DemographicParityFilter(NamedEstimator):
         "classes": ["array-like", None],
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
-        "schema": [Schema, None],
+        "schema": [A_SCHEMA, None],
     }
 
     def __init__(

@@ -5,10 +5,11 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._encoder import NumberPlace, SchemaEncoder, feature_places, number_places
 from skfairdp.schema._kept_rows import KeptRows, bytes_kept, chosen_public_rows, kept_rows, number_rows
-from skfairdp.schema._raw_table import SAID_BY_SCHEMA, RawTable, schema_of
+from skfairdp.schema._raw_table import A_SCHEMA, SAID_BY_SCHEMA, RawTable, schema_of
 from skfairdp.schema._schema import Schema, SchemaRows
 
 __all__ = [
+    "A_SCHEMA",
     "SAID_BY_SCHEMA",
     "Boolean",
     "Category",

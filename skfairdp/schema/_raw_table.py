@@ -13,9 +13,12 @@ from skfairdp.schema._encoder import encoded_features
 from skfairdp.schema._frames import as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, values_of
 from skfairdp.utils import given_domain
+from skfairdp.utils._sklearn import Having
 
-__all__ = ["SAID_BY_SCHEMA", "RawTable", "schema_of"]
+__all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "schema_of"]
 
+#: What ``schema=`` may be.
+A_SCHEMA = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
 #: What a schema says, so that no parameter may say it once more.
 SAID_BY_SCHEMA = ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns")
 

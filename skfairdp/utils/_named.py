@@ -1,9 +1,8 @@
 """What all our estimators do beyond scikit-learn's: they take parameters by name, and their pickles carry a version."""
 
 import inspect
-import re
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
@@ -30,11 +29,6 @@ class NamedEstimator(BaseEstimator):
 without a name. Rows belong in fit.
     """
 
-    #: What the message about a parameter ends with, by its name.
-    _parameter_hints: ClassVar[dict[str, str]] = {
-        "schema": " Make one with Schema({...}), Schema.from_dict or Schema.load.",
-    }
-
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         if args:
             accepted = list(inspect.signature(cls.__init__).parameters.values())[1:]
@@ -46,16 +40,6 @@ without a name. Rows belong in fit.
                     f"{len(args) - len(unnamed)} argument(s) without a name. Rows belong in fit."
                 )
         return super().__new__(cls)
-
-    def _validate_params(self) -> None:
-        """As in scikit-learn, with public names in the message, and with what to do."""
-        try:
-            super()._validate_params()
-        except ValueError as error:
-            said = re.sub(r"'skfairdp(?:\.\w+)+\.(\w+)'", r"\1", str(error))
-            named = re.match(r"The '(\w+)' parameter", said)
-            hint = self._parameter_hints.get(named[1], "") if named else ""
-            raise type(error)(said + hint) from None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_skfairdp_version": _version()}

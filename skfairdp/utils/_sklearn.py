@@ -6,10 +6,29 @@ from sklearn import get_config
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "scored_without_metadata", "take_rows"]
+__all__ = ["HasMethods", "Having", "Interval", "StrOptions", "scored_without_metadata", "take_rows"]
 
 #: Scorers that ask a model for predictions of X and hand it nothing else, unless metadata is routed.
 _SCORERS = frozenset({"_PassthroughScorer", "_Scorer", "_MultimetricScorer"})
+
+
+class Having(HasMethods):
+    """An object with some methods, by words that say what to give.
+
+    Parameters
+    ----------
+    methods : list of str
+        What it must have.
+    words : str
+        What a message says that the parameter must be.
+    """
+
+    def __init__(self, methods: list[str], words: str) -> None:
+        super().__init__(methods)
+        self.words = words
+
+    def __str__(self) -> str:
+        return self.words
 
 
 def scored_without_metadata() -> bool:
