@@ -269,6 +269,55 @@ def arena(results: Results, data: str) -> Any:
     return figure
 
 
+def surface(results: Results) -> Any:
+    """Accuracy over ε and the gap that is allowed: one row a data set, one column a method of ours."""
+    points = pd.read_csv(RESULTS / "arena.csv")
+    points = points[(points["constraint"] == "demographic_parity") & points["failed"].isna()]
+    points = points[(points["rows"] == "none") & (points["sees"] == "blind") & points["method"].isin(SURFACES)]
+    sets = results["arena"]["sets"]
+    figure, axes = plt.subplots(
+        len(sets), len(SURFACES), figsize=(11, 1.75 * len(sets)), sharex=True, sharey=True, layout="constrained"
+    )
+    for row, (data, about) in zip(axes, sets.items(), strict=True):
+        mine = points[points["data"] == data]
+        shades = (about["most_frequent"], mine.loc[mine["demographic_parity"] <= GAPS[-1], "accuracy"].max())
+        for ax, method in zip(row, SURFACES, strict=True):
+            _heights(ax, mine[mine["method"] == method], sorted(mine["epsilon"].unique()), shades)
+        row[0].set_ylabel(_tables.TITLES[data].replace(", ", ",\n", 1).replace(" (", "\n(") + "\n\nε", fontsize=7)
+    for ax, label in zip(axes[0], SURFACES.values(), strict=True):
+        ax.set_title(label, fontsize=9)
+    for ax in axes[-1]:
+        ax.set_xlabel("gap at most", fontsize=8)
+    return figure
+
+
+def _heights(ax: Any, points: pd.DataFrame, epsilons: list[float], shades: tuple[float, float]) -> None:
+    """One method on one data set: the accuracy of its best setting within each gap, at each ε."""
+    heights = [
+        [points.loc[(points["epsilon"] == epsilon) & (points["demographic_parity"] <= gap), "accuracy"].max()
+         for gap in GAPS]
+        for epsilon in epsilons
+    ]  # fmt: skip
+    ax.imshow(heights, origin="lower", aspect="auto", cmap="viridis", vmin=shades[0], vmax=shades[1])
+    for i, levels in enumerate(heights):
+        for j, height in enumerate(levels):
+            bright = pd.notna(height) and height > sum(shades) / 2
+            text = "–" if pd.isna(height) else f"{height:.3f}".removeprefix("0")
+            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="k" if bright or text == "–" else "w")
+    ax.set_xticks(range(len(GAPS)), [f"{gap:g}".removeprefix("0") for gap in GAPS], fontsize=7)
+    ax.set_yticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons], fontsize=7)
+
+
+#: The levels of the gap in the surface.
+GAPS = (0.01, 0.02, 0.05, 0.1, 0.2)
+#: The methods in the surface; none of them reads public rows, or the group of a new row.
+SURFACES = {
+    "FairDP-SGD": "FairDP-SGD",
+    "FairPATE": "FairPATE",
+    "DP-SGD + PrivateThresholds": "DP-SGD,\nPrivateThresholds",
+    "our generator + ExponentiatedGradient": "generator,\nExponentiatedGradient",
+}
+
 #: Of the benchmark pages, and (``guide_``) of the guide.
 FIGURES: dict[str, Callable[[Results], Any]] = {
     "bench_private_models": private_models,
@@ -276,6 +325,7 @@ FIGURES: dict[str, Callable[[Results], Any]] = {
     "bench_synthetic": synthetic,
     "bench_audits": audits,
     "bench_speed": speed,
+    "bench_surface": surface,
     "guide_accounting": accounting,
     "guide_tuning": tuning,
     "guide_large_tables": large_tables,
