@@ -141,8 +141,8 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
     if by_key and source.key is None and not source.knows_places:
         raise ValueError(
-            f"{owner} needs public ids of rows that have no place, such as Spark's. Name their column: "
-            "KeyedRows(X, key=...)."
+            f"{owner} needs public ids of rows whose place is not public, such as Spark's, or of files in folders "
+            "that are named after values (sex=f). Name their column: KeyedRows(X, key=...)."
         )
     if not source.n_rows:
         raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")

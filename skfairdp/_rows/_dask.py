@@ -1,5 +1,6 @@
 """Rows of a dask DataFrame: dask runs one task for each partition, on its threads or on a cluster."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -50,24 +51,30 @@ class DaskRows(RowSource):
         count = dask.delayed(len, pure=False)
         return tuple(dask.compute(*[count(part) for part in self.frame.to_delayed()]))
 
-    def _partitions(self) -> list[tuple[int, Any]]:
-        """Those that have rows: a filter may leave some without."""
-        return [(j, part) for j, part in enumerate(self.frame.to_delayed()) if self._lengths[j]]
+    def _partitions(self) -> list[tuple[int, int, Any]]:
+        """Those that have rows, as a filter may leave some without: their rows, and how many are before them.
+
+        A row's place is its number over all partitions. Where a partition ends may follow what is in it: blocks of a
+        text file end after so many bytes, so that one longer record moves rows from one partition to the next.
+        """
+        before = itertools.accumulate(self._lengths, initial=0)
+        parts = zip(self._lengths, before, self.frame.to_delayed(), strict=False)
+        return [(length, start, part) for length, start, part in parts if length]
 
     def chunks(self) -> Iterator[Chunk]:
-        for j, part in self._partitions():
-            yield Chunk(as_pandas(part.compute()), (j, 0))
+        for _, start, part in self._partitions():
+            yield Chunk(as_pandas(part.compute()), (start,))
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         apply, once = dask.delayed(_applied, pure=False), _sent_once(function)
-        sums = [apply(once, part, j) for j, part in self._partitions()]
+        sums = [apply(once, part, start) for _, start, part in self._partitions()]
         with self._rows_shown(sums) as seen:
             return _summed(seen, add)
 
     def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
         """A few partitions at a time reach the driver."""
         apply = dask.delayed(_applied, pure=False)
-        tasks = ((self._lengths[j], apply(function, part, j)) for j, part in self._partitions())
+        tasks = ((length, apply(function, part, start)) for length, start, part in self._partitions())
         scheduler = get_scheduler()  # of this thread
         return self._shown(made_by_threads(tasks, lambda task: (task[0], task[1].compute(scheduler=scheduler))))
 
@@ -81,7 +88,7 @@ class DaskRows(RowSource):
     ) -> Sum | None:
         """One pass: workers hand each other encoded rows, and only sums reach the driver."""
         deal, dealing = dask.delayed(_dealt, pure=False, nout=n_parts), _sent_once(split)
-        with self._rows_shown([deal(dealing, n_parts, rows, j) for j, rows in self._partitions()]) as dealt:
+        with self._rows_shown([deal(dealing, n_parts, rows, start) for _, start, rows in self._partitions()]) as dealt:
             finish, using = dask.delayed(_used, pure=False), _sent_once(use)
             used = [finish(using, part, [of[part] for of in dealt]) for part in range(n_parts)]
             with _shown("parts of X", used, [1] * n_parts, self.verbose) as seen:
@@ -137,8 +144,8 @@ class _Held:
         return self.function(*arguments)
 
 
-def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, j: int) -> list[NDArray[Any]]:
-    rows, parts = split(Chunk(as_pandas(table), (j, 0)))
+def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, start: int) -> list[NDArray[Any]]:
+    rows, parts = split(Chunk(as_pandas(table), (start,)))
     order = np.argsort(parts, kind="stable")
     return np.split(rows[order], np.searchsorted(parts[order], np.arange(1, n_parts)))
 
@@ -147,8 +154,8 @@ def _used(use: Callable[[int, NDArray[Any]], Sum], part: int, dealt: list[NDArra
     return use(part, np.concatenate(dealt))
 
 
-def _applied(function: Callable[[Chunk], Sum], table: Any, j: int) -> Sum:
-    return function(Chunk(as_pandas(table), (j, 0)))
+def _applied(function: Callable[[Chunk], Sum], table: Any, start: int) -> Sum:
+    return function(Chunk(as_pandas(table), (start,)))
 
 
 def _joined(add: Callable[[Sum, Sum], Sum], sums: list[Sum]) -> Sum:

@@ -22,7 +22,8 @@ class KeyedRows:
     The ids are public and belong to the place of a record: a neighbouring table has the same ones. Do not name a column
     that says something about a person. Nothing is read from it but the hash.
 
-    Without it a row's place is its key: the file and the row number in it, or the row number over all chunks.
+    Without it a row's place is its key: the row number over all chunks or partitions; in Parquet files, the file and
+    the row number in it. Give a key where rows are sorted by what is in them: a record that differs moves others then.
 
     Parameters
     ----------

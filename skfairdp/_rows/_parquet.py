@@ -26,6 +26,9 @@ class ParquetRows(RowSource):
 
     def __init__(self, files: Any) -> None:
         self.files = str(files) if isinstance(files, Path) else files
+        # Folders named after values of a column: a record with another value lies in another file, and moves the rows
+        # behind it in both. Then a row's place is not public.
+        self.knows_places = not _follow_values(list(self._dataset.get_fragments()))
 
     @property
     def _dataset(self) -> Any:
@@ -77,6 +80,14 @@ class ParquetRows(RowSource):
 
         of_groups = self._shown(made_by_threads(self._tasks(), of_group))
         return summed((value for value in of_groups if value is not None), add)
+
+
+def _follow_values(fragments: list[Any]) -> bool:
+    """Whether files lie in folders that say what their rows have in a column, as ``sex=f`` beside ``sex=m`` does."""
+    folders = [set(Path(getattr(fragment, "path", "")).parts[:-1]) for fragment in fragments]
+    named = {part for parts in folders for part in parts if "=" in part}
+    declared = (pyarrow.dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments)
+    return any(part not in parts for part in named for parts in folders) or any(declared)
 
 
 def _noted(chunk: Chunk, lengths: list[int]) -> Chunk:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -51,8 +51,6 @@ class RowSource(ABC):
 
     #: Column of public ids, one for each row; None where there is none.
     key: str | None = None
-    #: Whether ``map_reduce`` says where a chunk is.
-    knows_places: ClassVar[bool] = True
     #: Whether rows come in the same order each time.
     knows_order: bool = True
     #: Into how many parts work by parts is cut at least, so that all workers have some.
@@ -71,6 +69,11 @@ class RowSource(ABC):
     @abstractmethod
     def n_rows(self) -> int:
         """Number of rows, which is public."""
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether ``map_reduce`` says where a chunk is, and that place follows no private cell."""
+        return True
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:

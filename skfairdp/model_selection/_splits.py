@@ -122,8 +122,8 @@ def make_source_splits(
         )
     if source.key is None and not source.knows_places:
         raise ValueError(
-            f"{owner} needs public ids of rows that have no place, such as Spark's. Name their column: "
-            f"KeyedRows(X, key=...), or {remedy}."
+            f"{owner} needs public ids of rows whose place is not public, such as Spark's, or of files in folders "
+            f"that are named after values (sex=f). Name their column: KeyedRows(X, key=...), or {remedy}."
         )
     if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
         raise ValueError(

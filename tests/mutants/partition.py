@@ -53,6 +53,29 @@ def folds_by_content(patch):
 
 
 @mutant
+def places_by_partition(patch):
+    """Found in this package: a row of dask had its partition and the row number in it for a place. Blocks of a text
+    file end after so many bytes, so that one longer record moved rows to other places. Right: the number over all."""
+    from skfairdp._rows._dask import DaskRows
+
+    honest = DaskRows._partitions
+
+    def by_partition(self):
+        return [(length, j * 2**32, part) for j, (length, _, part) in enumerate(honest(self))]
+
+    patch.setattr(DaskRows, "_partitions", by_partition)
+
+
+@mutant
+def folders_named_after_values(patch):
+    """Found in this package: files in folders such as ``sex=f`` dealt to teachers by file and row number, so that a
+    record with another value moves the rows behind it in both files. Right: such rows need a key."""
+    from skfairdp._rows import _parquet
+
+    patch.setattr(_parquet, "_follow_values", lambda fragments: False)
+
+
+@mutant
 def folds_that_are_scored_and_learned_from(patch):
     """Planted: the train part of a fold keeps all rows, those that score it among them. Right: the others alone."""
     honest = _Kept.__call__

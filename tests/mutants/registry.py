@@ -76,6 +76,7 @@ RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
 RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
+PLACES = tests_in("rows.test_places")
 STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
 STREAMED_FOLDS = tests_in("rows.test_streamed_folds")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
@@ -850,6 +851,13 @@ NOTICED: dict[str, Noticed] = {
     ),
     "partition.folds_that_are_scored_and_learned_from": also(
         STREAMED_FOLDS("test_a_fold_reads_its_rows_alone_and_all_folds_read_each_row_once"),
+    ),
+    "partition.places_by_partition": also(
+        PLACES("test_a_record_that_moves_the_ends_of_partitions_moves_no_row_to_another_teacher"),
+    ),
+    "partition.folders_named_after_values": also(
+        PLACES("test_files_in_folders_named_after_values_need_a_key", declared=False),
+        PLACES("test_files_in_folders_named_after_values_need_a_key", declared=True),
     ),
     "partition.groups_dealt_by_group": also(
         STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key=None),
