@@ -26,9 +26,6 @@ class ParquetRows(RowSource):
 
     def __init__(self, files: Any) -> None:
         self.files = str(files) if isinstance(files, Path) else files
-        # Folders named after values of a column: a record with another value lies in another file, and moves the rows
-        # behind it in both. Then a row's place is not public.
-        self.knows_places = not _follow_values(list(self._dataset.get_fragments()))
 
     @property
     def _dataset(self) -> Any:
@@ -39,6 +36,14 @@ class ParquetRows(RowSource):
     @property
     def columns(self) -> list[Any]:
         return list(self._dataset.schema.names)
+
+    @cached_property
+    def knows_places(self) -> bool:
+        """Not of files in folders that are named after values.
+
+        A record with another value lies in another file there, and moves the rows behind it in both.
+        """
+        return not _follow_values(list(self._dataset.get_fragments()))
 
     @cached_property
     def n_rows(self) -> int:
