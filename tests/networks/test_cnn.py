@@ -24,6 +24,19 @@ def cross_entropy(outputs, targets):
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
+def clipped_row_by_row(net, X, y, max_norm):
+    """The truth about a sum of clipped gradients, one row at a time; and how many rows were clipped."""
+    parameters = list(net.parameters())
+    sums, clipped = [torch.zeros_like(p) for p in parameters], 0
+    for x, target in zip(X, y, strict=True):
+        gradients = torch.autograd.grad(cross_entropy(net(x[None]), target[None]).sum(), parameters)
+        norm = torch.cat([g.flatten() for g in gradients]).norm()
+        clipped += int(norm > max_norm)
+        for total, g in zip(sums, gradients, strict=True):
+            total += g * min(1.0, max_norm / float(norm))
+    return sums, clipped
+
+
 def network(shape=(3, 8, 8), n_classes=4, *, seed=0, **settings):
     return build_cnn(shape, n_classes, torch.Generator().manual_seed(seed), **settings)
 
@@ -47,15 +60,7 @@ def test_fused_clipped_sum_equals_clipping_one_row_at_a_time(shape, channels, ma
         net[-1].weight.copy_(torch.randn(net[-1].weight.shape, generator=generator))
     X = torch.rand(6, int(np.prod(shape)), generator=generator)
     y = torch.arange(6) % 4
-    parameters = list(net.parameters())
-    expected = [torch.zeros_like(p) for p in parameters]
-    clipped = 0
-    for x, target in zip(X, y, strict=True):
-        gradients = torch.autograd.grad(cross_entropy(net(x[None]), target[None]).sum(), parameters)
-        norm = torch.cat([g.flatten() for g in gradients]).norm()
-        clipped += int(norm > max_norm)
-        for total, g in zip(expected, gradients, strict=True):
-            total += g * min(1.0, max_norm / float(norm))
+    expected, clipped = clipped_row_by_row(net, X, y, max_norm)
     assert clipped == (6 if max_norm < 1 else 0)
     assert fused_layers(net) is not None
     fused = clipped_gradient_sum(net, cross_entropy, X, y, max_norm, fused=True)

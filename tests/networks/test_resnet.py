@@ -11,7 +11,7 @@ from skfairdp._networks import ResNet, as_net, check_network, clipped_gradient_s
 from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.ensemble import ModuleTeachers
 from skfairdp.gradient import FairDPSGDClassifier, resnet
-from tests.networks.test_cnn import cross_entropy, one_thread, stripes  # noqa: F401
+from tests.networks.test_cnn import clipped_row_by_row, cross_entropy, one_thread, stripes  # noqa: F401
 
 SHAPES = [((3, 8, 8), (4, 8)), ((1, 7, 5), (3,)), ((3, 6, 6), (4, 6, 8))]
 
@@ -43,15 +43,7 @@ def test_fused_clipped_sum_equals_clipping_one_row_at_a_time(shape, channels, ma
     net = awake(network(shape, channels=channels))
     X = torch.rand(5, int(np.prod(shape)), generator=torch.Generator().manual_seed(2))
     y = torch.arange(5) % 3
-    parameters = list(net.parameters())
-    expected = [torch.zeros_like(p) for p in parameters]
-    clipped = 0
-    for x, target in zip(X, y, strict=True):
-        gradients = torch.autograd.grad(cross_entropy(net(x[None]), target[None]).sum(), parameters)
-        norm = torch.cat([g.flatten() for g in gradients]).norm()
-        clipped += int(norm > max_norm)
-        for total, g in zip(expected, gradients, strict=True):
-            total += g * min(1.0, max_norm / float(norm))
+    expected, clipped = clipped_row_by_row(net, X, y, max_norm)
     assert clipped == (5 if max_norm < 1 else 0)
     assert {name for name, _ in fused_layers(net)} >= {"2", "4.body.1", "4.body.4"}  # normalisation has a rule of ours
     fused = clipped_gradient_sum(net, cross_entropy, X, y, max_norm, fused=True)

@@ -8,6 +8,7 @@ from skfairdp._rows import opened
 from skfairdp._rows._chunks import FrameRows
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.schema import KeptRows, RawTable, kept_rows
+from tests._tools.engines import Doubled, Lost
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table
@@ -150,18 +151,6 @@ def test_what_cannot_be_read_in_chunks_is_refused_before_anything_is_spent(optio
     with pytest.raises(ValueError, match=text):
         model(ledger=ledger, **options).fit(chunked(table()), **fit)
     assert not ledger.entries
-
-
-class Doubled(FrameRows):
-    def each(self, function):
-        yield from super().each(function)
-        yield function(next(iter(self.chunks())))
-
-
-class Lost(FrameRows):
-    def each(self, function):
-        yield function(next(iter(self.chunks())))
-        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(("source", "error"), [(Doubled, RuntimeError), (Lost, KeyboardInterrupt)])

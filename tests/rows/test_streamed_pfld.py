@@ -11,9 +11,10 @@ from skfairdp.lagrangian import GroupModel, NoisyGradients, PFLDPlan, mlp
 from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups, group_coefficients
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RawTable, number_rows
+from tests._tools.engines import Doubled, Lost
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
-from tests.rows.test_streamed_dpsgd import Counted, Doubled, Lost
+from tests.rows.test_streamed_dpsgd import Counted
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table
 from tests.rows.test_streamed_sfpate import N, regrouped, rows
 

@@ -16,6 +16,7 @@ from skfairdp.pate import FairTeachers, GroupTeachers
 from skfairdp.pate import _fair_votes as room
 from skfairdp.schema import RawTable, chosen_public_rows
 from skfairdp.utils import child_seeds
+from tests._tools.engines import Retried
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table
@@ -255,15 +256,6 @@ def test_a_fit_in_chunks_is_planned_and_charged_as_one_in_memory():
     assert model.privacy_.event == in_memory.event and len(ledger.entries) == 1
     refitted = model.refit(fair_estimator=ParityLogisticRegression(max_rounds=1))
     assert refitted.privacy_ is model.privacy_ and len(ledger.entries) == 1
-
-
-class Retried(FrameRows):
-    """Every task runs twice, as after a failure: only what it returns the second time counts."""
-
-    def each(self, function):
-        for chunk in self.chunks():
-            function(chunk)
-            yield function(chunk)
 
 
 class Doubled(FrameRows):

@@ -13,6 +13,7 @@ from skfairdp._teachers import fit_teachers, streamed_votes, vote_histogram
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.schema import RawTable
 from skfairdp.utils import child_seeds
+from tests._tools.engines import Doubled, Lost, Retried
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, N, chunked, of_engine, released, table
@@ -158,23 +159,6 @@ def test_what_a_fit_shows_of_a_replayed_neighbour_is_the_same():
     assert repr(one) == repr(other) and one.privacy_ == other.privacy_
 
 
-class Retried(FrameRows):
-    """Every task runs twice, as after a failure: only what it returns the second time counts."""
-
-    def each(self, function):
-        for chunk in self.chunks():
-            function(chunk)
-            yield function(chunk)
-
-
-class Doubled(FrameRows):
-    """An engine that hands on what a retried task returns twice."""
-
-    def each(self, function):
-        yield from super().each(function)
-        yield function(next(iter(self.chunks())))
-
-
 def test_tasks_that_are_tried_again_count_once():
     assert_same(votes(Retried(table(), 170)), votes(FrameRows(table(), 400)))
 
@@ -184,14 +168,6 @@ def test_rows_that_are_counted_twice_are_noticed_before_anything_is_released():
     with recording_noise() as record, pytest.raises(RuntimeError, match="another number of rows"):
         fair_pate(ledger=ledger).fit(Doubled(table(), 500))
     assert not record.releases
-
-
-class Lost(FrameRows):
-    """A worker dies while rows are read."""
-
-    def each(self, function):
-        yield function(next(iter(self.chunks())))
-        raise KeyboardInterrupt
 
 
 def test_a_worker_that_dies_leaves_no_half_fit_and_nothing_released():

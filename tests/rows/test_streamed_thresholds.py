@@ -6,10 +6,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import PFLDClassifier, PrivacyLedger, SchemaEncoder
-from skfairdp._rows._chunks import FrameRows
 from skfairdp.lagrangian import mlp
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.postprocessing._bins import BinsPlan
+from tests._tools.engines import Doubled
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table
@@ -76,12 +76,6 @@ def test_what_a_fit_shows_of_a_replayed_neighbour_is_the_same():
 
 def test_a_fit_in_chunks_is_planned_and_charged_as_one_in_memory():
     assert made().planned_privacy(chunked(table())).event == made().planned_privacy(table()).event
-
-
-class Doubled(FrameRows):
-    def each(self, function):
-        yield from super().each(function)
-        yield function(next(iter(self.chunks())))
 
 
 def test_rows_that_are_counted_twice_are_noticed_before_anything_is_released_or_spent():
