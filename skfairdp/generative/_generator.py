@@ -245,24 +245,31 @@ class PFGuardGenerator(PrivateEstimator):
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, X_public=X_public)
-        plan = self._plan(data)
-        with self._spend(plan, data.reads) as noise:
-            self._release(data, plan, noise)
-        return self
+        plan, rng = self._plan(data), public_generator(self.random_state)
 
-    def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> None:
-        """Release everything that is sampled from."""
+        with self._spend(plan, data.reads) as noise:
+            released = self._release(data, plan, noise, rng)
+
+        return self._learn(data, released, rng)
+
+    def _release(
+        self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: np.random.Generator
+    ) -> tuple[Any, NDArray[np.float64], Model]:
+        """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
         encoder = data.encoder.settle(data.fine_counts, plan.bins, noise)
         observed = self._release_rates(data, plan, noise)
         rates = target_rates(observed, data.balance)
-        rng = public_generator(self.random_state)
-        model = plan.learn(data.encoded(encoder, observed, rates), noise, rng)
-        # Released values only from here on.
-        self.model_: Model = model
-        self.observed_rates_ = observed
-        self._codec, self._form, self._schema = encoder, data.form, self.schema
+        return encoder, observed, plan.learn(data.encoded(encoder, observed, rates), noise, rng)
+
+    def _learn(
+        self, data: GeneratorData, released: tuple[Any, NDArray[np.float64], Model], rng: np.random.Generator
+    ) -> "PFGuardGenerator":
+        """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
+        self._codec, self.observed_rates_, self.model_ = released
+        self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
+        return self
 
     def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: np.random.Generator) -> None:
         """Decide how often each group and label is drawn, from released values only."""

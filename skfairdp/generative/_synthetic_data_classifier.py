@@ -215,11 +215,11 @@ class SyntheticDataClassifier(PrivateClassifier):
         learner = self._learner()
         generator, problem = self._generator(), None
         data = generator._read(X, y, sensitive_features=sensitive_features)
-        plan = generator._plan(data)
+        plan, rng = generator._plan(data), public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.is_hopeless
         with generator._spend(plan, data.reads) as noise:
-            generator._release(data, plan, noise)
+            generator._learn(data, generator._release(data, plan, noise, rng), rng)
             self._adopt(generator, data)
             try:
                 self._learn(*learner)  # synthetic rows only

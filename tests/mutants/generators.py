@@ -395,14 +395,15 @@ def rates_from_exact_counts(patch):
 @mutant
 def exact_counts_kept_for_a_refit(patch):
     """Planted: a refit warns of small groups by the private counts, which the fit kept. Right: by released ones."""
-    honest = PFGuardGenerator._release
+    honest = PFGuardGenerator._learn
 
-    def release(self, data, plan, noise):
-        honest(self, data, plan, noise)
+    def learn(self, data, released, rng):
+        honest(self, data, released, rng)
         if self._noisy_counts is not None:
             self._noisy_counts = data.cell_counts.reshape(self.observed_rates_.shape), self._noisy_counts[1]
+        return self
 
-    patch.setattr(PFGuardGenerator, "_release", release)
+    patch.setattr(PFGuardGenerator, "_learn", learn)
 
 
 @mutant
@@ -420,15 +421,16 @@ def a_refit_that_fits_again(patch):
 @mutant
 def admissible_labels_by_exact_counts(patch):
     """Planted: labels given admissible columns by the private shares of groups and labels. Right: released ones."""
-    honest = PFGuardGenerator._release
+    honest = PFGuardGenerator._learn
 
-    def release(self, data, plan, noise):
-        honest(self, data, plan, noise)
+    def learn(self, data, released, rng):
+        honest(self, data, released, rng)
         if self._admissible is not None:
             exact = data.cell_counts.reshape(self.observed_rates_.shape) / data.cell_counts.sum()
             self._admissible = replace(self._admissible, observed=exact)
+        return self
 
-    patch.setattr(PFGuardGenerator, "_release", release)
+    patch.setattr(PFGuardGenerator, "_learn", learn)
 
 
 @mutant
