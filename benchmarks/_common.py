@@ -74,12 +74,12 @@ def save(arguments: argparse.Namespace, *, name: str | None = None, **payload: A
 
 
 def command_line() -> str:
-    """Return the command as anyone may type it, without the place of the output file."""
+    """Return the command as anyone may type it, without the places of the files that it writes."""
     words, skip = [], False
     for word in sys.argv[1:]:
-        if skip or word == "--out":
-            skip = word == "--out"
-        elif not word.startswith("--out="):
+        if skip or word in ("--out", "--points"):
+            skip = not skip
+        elif not word.startswith(("--out=", "--points=")):
             words.append(word)
     return shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
 

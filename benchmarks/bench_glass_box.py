@@ -7,9 +7,11 @@
 Ours have default parameters; DP-EBM gets the best of several settings, chosen on the test rows by the mean over seeds,
 once by accuracy and once by AUROC, which flatters it. It lives in an environment of its own (python -m venv peers;
 peers/bin/pip install interpret-core) and is left out without it. --tables names a folder of CSV files, each beside a
-schema of the same name (unseen_tables.py writes some).
+schema of the same name (unseen_tables.py writes some). With --points a call that was cut short goes on where it was.
+"Default" is net="auto": the figures of whichever of the two networks it takes, which follows from its plan.
 """
 
+import json
 import tempfile
 import warnings
 from argparse import Namespace
@@ -22,7 +24,7 @@ import _common as common
 import numpy as np
 from _arena_task import DELTA, Task, tasks
 
-EPSILONS = (0.5, 1.0, 3.0)
+EPSILONS = (0.25, 0.5, 1.0, 3.0)
 SETS = ("adult", "adult-race", "bank", "credit", "parkinsons")
 #: Learning rate and rounds of DP-EBM; the first is its default.
 EBM = ((0.01, 300), (1.0, 30), (1.0, 10))
@@ -35,12 +37,13 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     parser.add_argument("--peers-python", default=None, help="interpreter that has interpret-core")
     parser.add_argument("--tables", type=Path, help="folder of CSV files with schemas, in place of the data sets")
+    parser.add_argument("--points", type=Path, help="file for every task as it is done, and to go on from")
     arguments = parser.parse_args()
     if arguments.tables:
         arguments.name = f"{arguments.name}_{arguments.tables.name}"
     if arguments.quick:
         arguments.epsilons = arguments.epsilons[:1]
-    points = [point for data, task in tasks_of(arguments) for point in measured(data, task)]
+    points = [point for data, task in tasks_of(arguments) for point in kept(data, task, arguments.points)]
     rows = common.averaged(points, ("data", "epsilon", "method"), FIGURES, by_seed=FIGURES)
     cells = [beside(rows, data, epsilon) for data, epsilon in dict.fromkeys((r["data"], r["epsilon"]) for r in rows)]
     show(cells)
@@ -62,10 +65,28 @@ def tasks_of(arguments: Namespace) -> Iterator[tuple[str, Task]]:
             yield from ((name, task) for task in tasks(name, seed, arguments) if task.epsilon is not None)
 
 
+def kept(data: str, task: Task, file: Path | None) -> list[dict[str, Any]]:
+    """The points of one task: those of an earlier call on the same commit with the same peers, or measured now."""
+    revision = str(common.revision())
+    key = [revision, data, task.epsilon, task.seed, task.peers, task.quick]
+    again = file and file.exists() and not revision.endswith("+changes")
+    lines = file.read_text(encoding="utf-8").splitlines() if file and again else []
+    for one in map(json.loads, lines):
+        if one["key"] == key:
+            return list(one["points"])
+    points = list(measured(data, task))
+    if file:
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"key": key, "points": points}) + "\n")
+    return points
+
+
 def measured(data: str, task: Task) -> Iterator[dict[str, Any]]:
     """Fit everybody on the private rows, and measure them on the test rows."""
     stamp = {"data": data, "epsilon": task.epsilon, "seed": task.seed, "n_private": len(task.split.X)}
     found = [(method, *own(task, net)) for method, net in OURS.items()]
+    default = taken(task)
+    found += [("default", *rest) for method, *rest in found if OURS[method] == default]
     found += [(f"DP-EBM, rate {rate:g}, {rounds} rounds", task.epsilon, s) for rate, rounds, s in dp_ebm(task)]
     for method, epsilon, scores in found:
         figures = task.measured((scores > 0.5).astype(int), scores)
@@ -74,16 +95,30 @@ def measured(data: str, task: Task) -> Iterator[dict[str, Any]]:
 
 
 def own(task: Task, net: str) -> tuple[float, Any]:
-    """The ε and the scores of our own model without fairness, which reads raw rows."""
-    from skfairdp import FairDPSGDClassifier
-
-    rows = task.split.X.drop(columns=list(task.schema.groups))
+    """The ε and the scores of our own model, which reads raw rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where the most frequent class is all that comes out, figures say so
-        model = FairDPSGDClassifier(
-            epsilon=task.epsilon, delta=DELTA, lam=0, net=net, schema=task.schema, random_state=task.seed
-        ).fit(rows)
+        model = unfitted(task, net).fit(rows_of(task))
     return model.privacy_.epsilon, model.predict_proba(task.split.X_test)[:, 1]
+
+
+def taken(task: Task) -> str:
+    """Which network the default takes for these rows."""
+    model = unfitted(task, "auto")
+    return str(model._plan(model._read(rows_of(task), None)).taken)
+
+
+def unfitted(task: Task, net: str) -> Any:
+    """Our own model without fairness."""
+    from skfairdp import FairDPSGDClassifier
+
+    given = {"epsilon": task.epsilon, "delta": DELTA, "schema": task.schema, "random_state": task.seed}
+    return FairDPSGDClassifier(lam=0, net=net, **given)
+
+
+def rows_of(task: Task) -> Any:
+    """The private rows without their groups."""
+    return task.split.X.drop(columns=list(task.schema.groups))
 
 
 def dp_ebm(task: Task) -> Iterator[tuple[float, int, Any]]:
@@ -119,11 +154,11 @@ def beside(rows: list[dict[str, Any]], data: str, epsilon: float) -> dict[str, A
     for figure in FIGURES:
         settings = [method for method in here if method.startswith("DP-EBM")]
         best = max(settings, key=lambda method: here[method][figure]["mean"], default=None)
-        cell[figure] = {method: here[method][figure] for method in OURS}
+        cell[figure] = {method: here[method][figure] for method in (*OURS, "default")}
         if best is not None:
             theirs = np.array(here[best]["by_seed"][figure])
             cell[figure]["DP-EBM"] = here[best][figure] | {"setting": best}
-            for method in OURS:
+            for method in (*OURS, "default"):
                 ahead = np.array(here[method]["by_seed"][figure]) - theirs
                 cell[figure][f"{method} ahead by"] = common.summary(ahead.tolist())
     return cell
@@ -133,12 +168,12 @@ def show(cells: list[dict[str, Any]]) -> None:
     """Print every cell."""
     for figure in FIGURES:
         common.print_table(
-            ["data", "ε", f"{figure}: additive", "network", "DP-EBM", "additive ahead by"],
+            ["data", "ε", f"{figure}: additive", "network", "default", "DP-EBM", "default ahead by"],
             [
                 [cell["data"], f"{cell['epsilon']:g}"]
                 + [
                     common.plus_minus(cell[figure].get(name, {"mean": None}), 4)
-                    for name in ("additive", "network", "DP-EBM", "additive ahead by")
+                    for name in (*OURS, "default", "DP-EBM", "default ahead by")
                 ]
                 for cell in cells
             ],
