@@ -13,6 +13,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import (
     DpEvent,
@@ -20,6 +21,7 @@ from skfairdp.privacy import (
     NeighboringRelation,
     NoiseSource,
     PrivacyLedger,
+    compose,
     gdp_mu,
     relation_for,
 )
@@ -165,17 +167,20 @@ class ClippingPlan:
         For the sizes of the groups, where weights come from them.
     count_share : float
         Share of a step that pays for the counts of its batch.
+    look : SecondLook or None, default=None
+        Whether the network is better than the most frequent class, where it may well not be.
     """
 
     net: "Net"
     step: "DPStep"
     sizes: GaussianMechanism | None
     count_share: float
+    look: SecondLook | None = None
 
     @property
     def event(self) -> DpEvent:
-        """Gradients and sizes together."""
-        return self.step.event_with(None if self.sizes is None else self.sizes.event)
+        """Gradients, sizes and the second look together."""
+        return self.step.event_with(_beside(self.sizes, self.look))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -186,7 +191,8 @@ class ClippingPlan:
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
         counts = f"{self.step.steps} noisy counts of a batch" if self.sizes is None else "noisy sizes of the groups"
-        return counts, f"{self.step.steps} noisy clipped gradient sums"
+        looks = () if self.look is None else self.look.releases
+        return (counts, f"{self.step.steps} noisy clipped gradient sums", *looks)
 
 
 @shared_docs
@@ -198,6 +204,9 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     ``public_n_rows`` they differ by adding or removing one record. The sampling probability, the number of steps,
     classes, groups and all constructor parameters count as public. ``privacy_.epsilon`` is computed from the declared
     steps, and covers the counts that weights and bounds come from.
+
+    On small tables (by public numbers: rows, features, ε) the network has to show that it is ahead of the most frequent
+    class, as that of :class:`~skfairdp.FairDPSGDClassifier` has; else that class is predicted, with a UtilityWarning.
 
     None of the methods aims at parity of predictions; they are here to be compared with. (In the PFGuard paper, Table
     3, they replace the clipping inside GS-WGAN: ``GSWGANBackend(clipping=)``.)
@@ -335,6 +344,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             module = network.trained(
                 data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose
             )
+            if plan.look is not None:
+                module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
         self.net_ = fitted_net(plan.net, module, data.classes)
         self.classes_ = data.classes
@@ -343,6 +354,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             self.groups_ = data.domain
         if isinstance(method, Reweighting):
             self.group_weights_ = _weights_of(rule)
+        if plan.look is not None:
+            plan.look.warn_of_one_class(module, data.classes, owner)
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
@@ -360,19 +373,29 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             sigma = self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta)
             # a row more moves one of the sizes by one
             sizes = GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
+        n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
+        share = 1.0 if sizes is None else 1.0 - self.count_share
+        look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation, share)
+        look = look if look.is_needed and len(data.classes) > 1 else None
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
-            n_rows=len(data.X) if self._declared_rows is None else self._declared_rows,
+            n_rows=n_rows,
             batch_size=net.batch_size,
             epochs=net.max_epochs,
             max_grad_norm=self.max_grad_norm,
-            beside=None if sizes is None else sizes.event,
+            beside=_beside(sizes, look),
             relation=relation,
         )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
-        return ClippingPlan(net, step, sizes, self.count_share)
+        return ClippingPlan(net, step, sizes, self.count_share, look)
+
+
+def _beside(sizes: GaussianMechanism | None, look: SecondLook | None) -> DpEvent | None:
+    """What is released beside the gradients."""
+    events = [part.event for part in (sizes, look) if part is not None]
+    return compose(*events) if len(events) > 1 else events[0] if events else None
 
 
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:

@@ -15,7 +15,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._column_tables import KNOTS, ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
-from skfairdp.gradient._second_look import SecondLook
+from skfairdp._second_look import SecondLook
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.gradient._usual_net import usual_net
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
@@ -56,6 +56,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     At the end one noisy table, of how sure the network is of its answers and how often they are right, is released
     within ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not
     for a network of your own, nor with ``noise_multiplier``.)
+
+    On small tables (by public numbers: rows, features, ε) a noisy count, within ε as well, says by how many rows the
+    network is ahead of the most frequent class. Where it is not clearly ahead that class is predicted for everybody,
+    with a UtilityWarning. (Not with ``noise_multiplier``.)
 
     Parameters
     ----------
@@ -404,8 +408,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
         owner, module, rows = type(self).__name__, module_of(self.net_), None if data.public is None else data.public.X
         if plan.look is not None and is_constant(module):
-            code = predict_logits(module, np.zeros((1, data.X.shape[1]))).argmax()
-            warn_caller(plan.look.words(self.classes_[code], owner), UtilityWarning)
+            plan.look.warn_of_one_class(module, self.classes_, owner)
         elif rows is not None and len(rows) and len(self.classes_) > 1:
             codes = np.unique(predict_logits(module, rows).argmax(axis=1))
             if len(codes) == 1:

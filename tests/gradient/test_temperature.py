@@ -1,5 +1,7 @@
 """How sure a network may be: one table in ε changes no answer, and no fit is surer than it is right."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch import nn
 from skfairdp import FairDPSGDClassifier, PublicData
 from skfairdp._networks import MLP
 from skfairdp.datasets import make_biased_classification
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp
 from skfairdp.gradient._temperature import EDGES, ODDS, Temperature
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
@@ -78,14 +81,16 @@ def test_tables_of_noise_alone_leave_the_network_as_it_is():
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_the_table_and_all_else_together_cost_at_most_epsilon(epsilon):
     X, y, _ = make_biased_classification(1500, random_state=0)
-    model = FairDPSGDClassifier(epsilon=epsilon, lam=0.0, net=mlp((4,), max_epochs=2), classes=[0, 1], random_state=0)
+    net = mlp((4,), max_epochs=2)
+    model = FairDPSGDClassifier(epsilon=epsilon, lam=0.0, net=net, classes=[0, 1], random_state=0)
     plan = model._plan(model._read(X, y))
-    together = compose(plan.step.event, plan.temperature.event)
+    together = compose(plan.step.event, compose(plan.temperature.event, plan.look.event))
     assert plan.event == together and 0.99 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
-    with recording_noise(entropy=0) as record:
+    with recording_noise(entropy=0) as record, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
         model.fit(X, y)
-    assert record.of(GaussianMechanism)[-1].mechanism == plan.temperature.counts
-    assert len(record.of(GaussianMechanism)) == plan.step.steps + 1
+    table, counts, gain = (release.mechanism for release in record.of(GaussianMechanism)[plan.step.steps :])
+    assert (table, counts, gain) == (plan.temperature.counts, plan.look.counts, plan.look.gain)
 
 
 def test_given_its_release_the_network_does_not_hang_on_the_labels():

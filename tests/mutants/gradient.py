@@ -19,10 +19,11 @@ from skfairdp._networks import (
 )
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp.baselines import Reweighting, _fair_clipping
+from skfairdp.baselines import _fair_clipping
 from skfairdp.gradient import _column_tables, _fair_dpsgd
 from skfairdp.gradient._column_tables import ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, beside
-from skfairdp.gradient._second_look import SecondLook
+from skfairdp._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.lagrangian import _plan as _pfld_plan
@@ -127,6 +128,12 @@ def rates_of_the_groups_are_free(patch):
 def a_second_look_for_nothing(patch):
     """Whether the network is kept follows from private rows, and costs as much as any other release of them."""
     patch.setattr(SecondLook, "event", property(lambda self: self.counts.event))
+
+
+@mutant
+def a_second_look_at_a_fair_clipping_for_nothing(patch):
+    """The baselines look again as well, and leave out of their sum what that costs."""
+    patch.setattr(_fair_clipping, "_beside", lambda sizes, look: None if sizes is None else sizes.event)
 
 
 @mutant

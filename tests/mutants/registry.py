@@ -499,6 +499,9 @@ NOTICED: dict[str, Noticed] = {
         5,
         SECOND_LOOK("test_gradients_rates_and_second_look_together_cost_at_most_epsilon", options={}, epsilon=0.5),
     ),
+    "gradient.a_second_look_at_a_fair_clipping_for_nothing": trap(
+        5, SECOND_LOOK("test_fair_clippings_are_looked_at_within_their_epsilon", method="reweight")
+    ),
     "gradient.the_most_frequent_class_from_exact_counts": trap(
         45, SECOND_LOOK("test_given_the_releases_the_network_does_not_hang_on_the_rows")
     ),

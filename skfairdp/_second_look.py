@@ -8,15 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._forecast import gradient_noise, smallest
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
+from skfairdp.utils import warn_caller
 
 __all__ = ["SecondLook"]
 
-#: From here on gradients are too noisy to be trusted without a look.
+#: Noise from which on gradients often carry nothing, whatever the features say of the classes.
 DOUBTFUL = 0.06
+#: Noise from which on a look is taken. Where features say little a network ends below the most frequent class from .02
+#: on already, and below that it is no better without a word; from 4,000 rows on the look costs a hundredth of μ².
+LOOKED_AT = 0.0025
+#: With more to spend than this μ (ε = 4.4 at δ = 1e-5) a look is taken for ``DOUBTFUL`` alone: what is wrong with a
+#: network that learned from so few rows then is wrong without privacy too.
+MOST_MU = 1.0
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
-MOST_FOR_COUNTS, FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit that rates of groups leave
-EVIDENCE = 1.5  # standard deviations by which the network has to be ahead
+GAIN_NOISE = 0.01  # in the share of rows by which the network is ahead
+MOST_FOR_COUNTS, MOST_FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit that rates of groups leave
+#: Standard deviations by which the network has to be ahead: of one that is behind by L, ``L Φ(-1 - L/σ)`` is lost on
+#: average, .03 σ at the worst.
+EVIDENCE = 1.0
+ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ class SecondLook:
 
     Examples
     --------
-    >>> from skfairdp.gradient._second_look import SecondLook
+    >>> from skfairdp._second_look import SecondLook
     >>> from skfairdp.privacy import NeighboringRelation
     >>> look = SecondLook(150, 20, 0.5, 1e-5, NeighboringRelation.ZERO_OUT)
     >>> look.is_needed, look.enough_rows, look.enough_epsilon
@@ -59,25 +71,26 @@ class SecondLook:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the network may well end below the most frequent class."""
-        return self.noise > DOUBTFUL
+        """Whether the network may end below the most frequent class, or be no better without a word."""
+        return self.noise > (LOOKED_AT if gdp_mu(self.epsilon, self.delta) <= MOST_MU else DOUBTFUL)
 
     @property
     def counts(self) -> GaussianMechanism:
         """For the counts of the classes."""
-        wanted = 1 / (self.n_rows * COUNT_NOISE)
-        return self._of(min(wanted, math.sqrt(MOST_FOR_COUNTS) * self._mu))
+        return self._within(COUNT_NOISE, MOST_FOR_COUNTS)
 
     @property
     def gain(self) -> GaussianMechanism:
         """For the number of rows by which the network is ahead."""
-        return self._of(math.sqrt(FOR_GAIN) * self._mu)
+        return self._within(GAIN_NOISE, MOST_FOR_GAIN)
 
     @property
     def _mu(self) -> float:
         return math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
 
-    def _of(self, mu: float) -> GaussianMechanism:
+    def _within(self, noise: float, most: float) -> GaussianMechanism:
+        """As little noise in a share of the rows as is wanted, for at most so much of the cost."""
+        mu = min(1 / (self.n_rows * noise), math.sqrt(most) * self._mu)
         return GaussianMechanism(1 / mu, sensitivity=1.0, relation=self.relation)
 
     @property
@@ -91,21 +104,26 @@ class SecondLook:
         return "noisy counts of the classes", "by how many rows the network is ahead of the largest class"
 
     @property
+    def target(self) -> float:
+        """Noise that would do: half of it where the noise alone does not explain that nothing was learned."""
+        return DOUBTFUL if self.noise > DOUBTFUL else self.noise / 2
+
+    @property
     def enough_rows(self) -> int | None:
-        """Rows from which no look is needed, to two digits."""
+        """Rows by which the noise is down to the target, to two digits."""
 
         def enough(rows: float) -> bool:
-            return gradient_noise(int(rows), self.n_features, epsilon=self.epsilon, delta=self.delta) <= DOUBTFUL
+            return gradient_noise(int(rows), self.n_features, epsilon=self.epsilon, delta=self.delta) <= self.target
 
         found = smallest(enough, float(self.n_rows), 1e8)
         return None if found is None else int(found)
 
     @property
     def enough_epsilon(self) -> float | None:
-        """The ε from which no look is needed, to two digits."""
+        """The ε by which the noise is down to the target, to two digits."""
 
         def enough(epsilon: float) -> bool:
-            return gradient_noise(self.n_rows, self.n_features, epsilon=epsilon, delta=self.delta) <= DOUBTFUL
+            return gradient_noise(self.n_rows, self.n_features, epsilon=epsilon, delta=self.delta) <= self.target
 
         return smallest(enough, self.epsilon, 1e3)
 
@@ -127,20 +145,36 @@ class SecondLook:
 
         counts = self.counts.release(np.bincount(y, minlength=n_classes), noise)
         usual = int(counts.argmax())
-        # One by one: what a module answers for a row in a batch may hang on how many rows there are, by a rounding.
-        predicted = np.array([predict_logits(module, X[i : i + 1]).argmax() for i in range(len(X))], dtype=np.int64)
+        # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
+        size = ROWS_AT_ONCE if self.relation.number_is_public else 1
+        parts = [predict_logits(module, X[i : i + size]).argmax(axis=1) for i in range(0, len(X), size)]
+        predicted = np.concatenate([np.empty(0, dtype=np.int64), *parts])
         ahead = int(np.count_nonzero(predicted == y)) - int(np.count_nonzero(y == usual))
         if self.gain.release([float(ahead)], noise)[0] > EVIDENCE * self.gain.sigma:
             return module
         return constant_module(np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum())
 
+    def warn_of_one_class(self, module: Any, classes: NDArray[Any], owner: str) -> None:
+        """Say so where the most frequent class is all that comes out; ``module`` is what :meth:`taken` returned."""
+        from skfairdp._networks import is_constant, predict_logits
+
+        if is_constant(module):
+            code = predict_logits(module, np.zeros((1, self.n_features))).argmax()
+            warn_caller(self.words(classes[code], owner), UtilityWarning)
+
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
         ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
         ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
+        why = (
+            f"above {DOUBTFUL:g} they often carry nothing"
+            if self.noise > DOUBTFUL
+            else "features that say much of the classes would be heard"
+        )
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
             f"clearly better than that. {self.n_features} features, {self.n_rows:,} private rows and "
-            f"epsilon={self.epsilon:g} leave gradients with {self.noise:.2g} of noise, and above {DOUBTFUL:g} they "
-            f"often carry nothing. {(' or '.join(ways) or 'A larger delta')} would do."
+            f"epsilon={self.epsilon:g} leave gradients with {self.noise:.2g} of noise, and {why}. "
+            f"{(' or '.join(ways) or 'A larger delta')} would "
+            f"{'do' if self.noise > DOUBTFUL else 'halve it: try other features first'}."
         )
