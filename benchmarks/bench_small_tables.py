@@ -37,7 +37,7 @@ N_PUBLIC, N_TEST, N_FEATURES = 200, 4000, 8
 RATES = {2: (0.76, 0.24), 3: (0.55, 0.3, 0.15)}
 RARE = {2: (0.93, 0.07), 3: (0.85, 0.1, 0.05)}
 EVEN = {2: (0.6, 0.4), 3: (0.45, 0.35, 0.2)}
-#: Of each kind: what features say of the class, what the group does, the noise, rates of classes, and the smaller group.
+#: Of each kind: what features say of the class, what the group does, the noise, rates of classes, size of group 1.
 KINDS: dict[str, tuple[float, float, float, Any, float]] = {
     "logistic": (2.5, 0.5, 1.0, RATES, 0.5),
     "separable": (2.5, 0.5, 0.0, RATES, 0.5),
@@ -107,7 +107,7 @@ def point(key: tuple[Any, ...], seed: int) -> dict[str, Any]:
     method, kind, n_rows, n_classes, epsilon = key
     data = table(kind, n_rows + N_PUBLIC + N_TEST, n_classes, seed)
     cuts = slice(0, n_rows), slice(n_rows, n_rows + N_PUBLIC), slice(n_rows + N_PUBLIC, None)
-    private, public, (X, y, groups) = (tuple(values[cut] for values in data) for cut in cuts)
+    private, public, (X, y, _) = (tuple(values[cut] for values in data) for cut in cuts)
     given: dict[str, Any] = {"epsilon": epsilon, "classes": range(n_classes), "random_state": seed}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -116,7 +116,8 @@ def point(key: tuple[Any, ...], seed: int) -> dict[str, Any]:
     predicted = model.predict(X)
     usual = float(np.bincount(y).max() / len(y))
     return {
-        **dict(zip(KEYS, key, strict=True)), "seed": seed, "epsilon_certified": model.privacy_.epsilon, "accuracy": float(np.mean(predicted == y)), "most_frequent": usual,
+        **dict(zip(KEYS, key, strict=True)), "seed": seed, "epsilon_certified": model.privacy_.epsilon,
+        "accuracy": float(np.mean(predicted == y)), "most_frequent": usual,
         "gain": float(np.mean(predicted == y)) - usual,
         "warned": float(any(issubclass(w.category, UtilityWarning) for w in caught)),
     }  # fmt: skip

@@ -11,11 +11,11 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
+from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._column_tables import KNOTS, ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
-from skfairdp._second_look import SecondLook
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.gradient._usual_net import usual_net
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for

@@ -16,8 +16,8 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skfairdp._networks import DPStep, Net, Network
-    from skfairdp.gradient._column_tables import ColumnTables
     from skfairdp._second_look import SecondLook
+    from skfairdp.gradient._column_tables import ColumnTables
     from skfairdp.gradient._signed_loss import DualPlan
     from skfairdp.gradient._temperature import Temperature
 

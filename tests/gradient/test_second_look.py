@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._networks import constant_module, is_constant, module_of
+from skfairdp._second_look import DOUBTFUL, LOOKED_AT, SecondLook
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.gradient._parity import beside
-from skfairdp._second_look import DOUBTFUL, LOOKED_AT, SecondLook
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.sources import ZeroNoise, recording_noise

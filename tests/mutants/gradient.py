@@ -18,12 +18,11 @@ from skfairdp._networks import (
     scale_last_layer,
 )
 from skfairdp._networks._wide_sums import LayerRows
+from skfairdp._second_look import SecondLook
 from skfairdp.baselines import Reweighting, _fair_clipping
-from skfairdp.baselines import _fair_clipping
 from skfairdp.gradient import _column_tables, _fair_dpsgd
 from skfairdp.gradient._column_tables import ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, beside
-from skfairdp._second_look import SecondLook
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.lagrangian import _plan as _pfld_plan
