@@ -14,6 +14,7 @@ from skfairdp.utils import warn_caller
 
 __all__ = [
     "CLEAR",
+    "FREE_MU",
     "HOPELESS",
     "VoteForecast",
     "gradient_noise",
@@ -30,11 +31,15 @@ ROWS_PER_CLASS = 3
 MOST_TEACHERS = 1000
 # Of logistic tables with known rates (tests/test_forecast.py): half of it or half as much again is about as good.
 TEACHERS_PER_ROOT = 4.5
-#: Noise in the mean share of a class: below the first what is learned from votes needs no second look, above the second
-#: no look can tell it from luck. So few rows agree by chance, and all teachers with them: votes kept aside confirm what
-#: no other row does. Of made-up tables whose features say much, little or nothing, students above .07 were seldom ahead
-#: of the most frequent class, and behind it more often.
-CLEAR, HOPELESS = 0.04, 0.07
+#: Noise in the mean share of a class below which what is learned from votes needs no second look.
+CLEAR = 0.04
+#: Noise above which no look can tell it from luck. So few rows agree by chance, and all teachers with them: votes kept
+#: aside confirm what no other row does. Of made-up tables whose features say much, little or nothing, students above
+#: .07 were seldom ahead of the most frequent class, and behind it more often.
+HOPELESS = 0.07
+#: And with more to spend than ``FREE_MU`` (ε = 4.4 at δ = 1e-5): what few rows say by chance is learned without privacy
+#: too, and noise alone is what a student is looked at for.
+HOPELESS_AT_EASE, FREE_MU = 0.25, 1.0
 _mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for many rows at one ε
 
 
@@ -177,6 +182,11 @@ class VoteForecast:
             self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
         )
         return moved_by_one(self.n_values) / (self.mu * teachers)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no look at a student could tell what it learned from luck."""
+        return self.noise > (HOPELESS if _mu(self.epsilon, self.delta) <= FREE_MU else HOPELESS_AT_EASE)
 
     def enough_rows(self, noise: float) -> int | None:
         """Rows by which the noise is down to so much, to two digits; None where more rows do not help."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._forecast import gradient_noise, smallest
+from skfairdp._forecast import FREE_MU, gradient_noise, smallest
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.utils import warn_caller
@@ -18,10 +18,9 @@ __all__ = ["SecondLook"]
 DOUBTFUL = 0.06
 #: Noise from which on a look is taken. Where features say little a network ends below the most frequent class from .02
 #: on already, and below that it is no better without a word; from 4,000 rows on the look costs a hundredth of μ².
+#: With more to spend than ``FREE_MU`` it is ``DOUBTFUL`` alone: what few rows say by chance is learned without privacy
+#: too.
 LOOKED_AT = 0.0025
-#: With more to spend than this μ (ε = 4.4 at δ = 1e-5) a look is taken for ``DOUBTFUL`` alone: what is wrong with a
-#: network that learned from so few rows then is wrong without privacy too.
-MOST_MU = 1.0
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
 GAIN_NOISE = 0.01  # in the share of rows by which the network is ahead
 MOST_FOR_COUNTS, MOST_FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit that rates of groups leave
@@ -72,7 +71,7 @@ class SecondLook:
     @property
     def is_needed(self) -> bool:
         """Whether the network may end below the most frequent class, or be no better without a word."""
-        return self.noise > (LOOKED_AT if gdp_mu(self.epsilon, self.delta) <= MOST_MU else DOUBTFUL)
+        return self.noise > (LOOKED_AT if gdp_mu(self.epsilon, self.delta) <= FREE_MU else DOUBTFUL)
 
     @property
     def counts(self) -> GaussianMechanism:

@@ -375,8 +375,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             sizes = GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         share = 1.0 if sizes is None else 1.0 - self.count_share
-        look = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation, share)
-        look = look if look.is_needed and len(data.classes) > 1 else None
+        asked = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation, share)
+        look = asked if asked.is_needed and len(data.classes) > 1 else None
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
+from skfairdp._forecast import CLEAR, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._rows import check_free_disk
 from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
@@ -311,7 +311,7 @@ def plan_counts(
     wanted = (moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
     share = wanted
-    if counted.noise > HOPELESS:  # votes decide nothing
+    if counted.is_hopeless:  # votes decide nothing
         share = ALL_BUT
         if own is not None and unasked:
             own, forecast = SyntheticRows(budget_share=1 - ALL_BUT), replace(forecast, share=ALL_BUT)

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
+from skfairdp._forecast import CLEAR, VoteForecast
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
+from skfairdp.pate._asking import ALL_BUT
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import ConstantStudent, LabelGate, Lessons
 from skfairdp.pate._votes import UNANSWERED
@@ -29,7 +31,7 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
     """The student, or the most frequent class where the released votes do not show that the student beats it.
 
     All of it is post-processing of what was released, decided by public numbers. Where the noise in the mean share of
-    a class is below ``CLEAR`` the student stays, whatever it is; above ``HOPELESS`` it never does. Between, it is
+    a class is below ``CLEAR`` the student stays, whatever it is; where it is hopeless it never does. Between, it is
     trained again without one third of the queries at a time and compared with the constant on the votes left out, whose
     noise it has not seen.
 
@@ -58,7 +60,7 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
     noise = forecast.noise
     if noise > CLEAR:
         usual = usual_class(lessons)
-        if noise > HOPELESS or not _beats(usual, lessons, teach):
+        if forecast.is_hopeless or not _beats(usual, lessons, teach):
             student = ConstantStudent(lessons.n_classes, usual)
     predicted = np.unique(student.predict(lessons.X))
     if len(predicted) == 1:
@@ -108,6 +110,8 @@ def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> boo
 
 
 def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
+    if forecast.is_hopeless and forecast.share < 1 - ALL_BUT + 1e-9:  # nearly everything went to counts, as votes had
+        forecast = replace(forecast, share=min(1.0, forecast.share / (1 - ALL_BUT)))  # had too much noise before that
     target = min(CLEAR, forecast.noise / 2)
     rows, epsilon = forecast.enough_rows(target), forecast.enough_epsilon(target)
     ways = [f"about {rows:,} private rows"] if rows is not None else []

@@ -15,6 +15,7 @@ from skfairdp import PrivacyLedger, PublicData
 from skfairdp._networks import DPStep, ParityPenalty, check_network, clipped_gradient_sum
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import vectorizes
+from skfairdp._second_look import SecondLook
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.inspection import noise_scale_interval
@@ -448,9 +449,11 @@ def test_the_report_follows_from_the_declared_steps():
     spent = model.privacy_
     assert 0.99 * 2.0 <= spent.epsilon <= 2.0 and spent.epsilon == epsilon_of(spent.event, 1e-5)
     assert (spent.protects, spent.neighboring_relation) == ("record", NeighboringRelation.ZERO_OUT)
-    steps, answers = spent.event.events
+    steps, beside = spent.event.events
     assert steps.count == model.n_steps_ == 50 and steps.event.sampling_probability == 0.1
-    assert answers == Temperature(2.0, 1e-5, NeighboringRelation.ZERO_OUT).event
+    table = Temperature(2.0, 1e-5, NeighboringRelation.ZERO_OUT)
+    look = SecondLook(200, 4, 2.0, 1e-5, NeighboringRelation.ZERO_OUT)
+    assert list(beside.events) == [table.event, look.event] and look.is_needed
     assert spent.accountant == "pld" and not spent.data_dependent
     assert "number of private rows" in {fact.name for fact in spent.public}
     declared = dpsgd(epsilon=2.0, classes=[0, 1], max_epochs=5, batch_size=20, hidden=(3,), public_n_rows=200)

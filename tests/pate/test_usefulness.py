@@ -89,7 +89,7 @@ def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():
             assert left == forecast
         else:
             assert left.share < forecast.share and left.noise > forecast.noise
-            assert counts.sigma / forecast.n_rows <= COUNT_NOISE * 1.001 or left.noise > HOPELESS
+            assert counts.sigma / forecast.n_rows <= COUNT_NOISE * 1.001 or left.is_hopeless
     assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), SoftVoting(), "discrete_gaussian")[0] is None
     assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), GNMaxVoting(sigma=40.0), "gaussian")[0] is None
 
