@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from skfairdp._forecast import gradient_noise
-from skfairdp.gradient._second_look import DOUBTFUL
+from skfairdp._second_look import DOUBTFUL
 
 __all__ = ["usual_net"]
 
@@ -15,10 +15,10 @@ def usual_net(
     """Return "additive" where noise drowns hidden units, else "mlp".
 
     Every parameter carries noise of its own, of standard deviation ``C / (μ n)`` beside gradients of a norm of up to C,
-    so that P parameters together carry ``√P / (μ n)``. The bound is the one above which
-    :class:`~._second_look.SecondLook` doubts a linear rule. Beyond it hidden units cost more than they find: without
-    them a table of two classes has about a thirtieth of the parameters, and still a curve for each of its columns. This
-    is about accuracy: what drowns in noise has no gap between groups either, so parity is no reason for it.
+    so that P parameters together carry ``√P / (μ n)``. The bound is the one above which ``SecondLook`` doubts a linear
+    rule whatever its features say. Beyond it hidden units cost more than they find: without them a table of two classes
+    has about a thirtieth of the parameters, and still a curve for each of its columns. This is about accuracy: what
+    drowns in noise has no gap between groups either, so parity is no reason for it.
 
     Parameters
     ----------
