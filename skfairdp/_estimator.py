@@ -75,8 +75,11 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         check_is_fitted(self, "privacy_")
         return self.privacy_.epsilon
 
-    def _spend(self, plan: Plan, reads: PublicReads) -> Spending:
-        """The budget of this fit: ``with self._spend(plan, reads) as noise`` hands out the only noise there is."""
+    def _spend(self, plan: Plan, reads: PublicReads, *, holder: Any = None) -> Spending:
+        """The budget of this fit: ``with self._spend(plan, reads) as noise`` hands out the only noise there is.
+
+        ``holder`` is an estimator that is fitted inside the block as well.
+        """
         owner = type(self).__name__
         if self.noise_seed is not None and self.ledger is not None:
             raise ValueError(
@@ -102,6 +105,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             releases=plan.releases,
             public=public,
             report_to=partial(setattr, self, "privacy_"),
+            forgets=(self.__dict__, {} if holder is None else holder.__dict__),
         )
 
 

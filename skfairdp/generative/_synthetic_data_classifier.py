@@ -218,7 +218,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         plan, rng = generator._plan(data), public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.is_hopeless
-        with generator._spend(plan, data.reads) as noise:
+        with generator._spend(plan, data.reads, holder=self) as noise:
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
             self._adopt(generator, data)
             try:

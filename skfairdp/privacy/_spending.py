@@ -153,6 +153,7 @@ def _plain(value: Any) -> Any:
 
 
 _MOST_KINDS = 64
+_OF_THE_ROWS = ("n_features_in_", "feature_names_in_")  # what a fit has read when its budget opens
 
 
 class Spending:
@@ -181,6 +182,9 @@ class Spending:
         What the guarantee takes as public knowledge.
     report_to : callable or None, default=None
         Called with the :class:`PrivacySpent` at the end.
+    forgets : iterable of dict, default=()
+        ``vars`` of what is fitted. Fitted attributes of an earlier fit go once the budget is open, and those of this
+        one where the block fails or is interrupted: no report of one fit stands beside the model of another.
 
     Raises
     ------
@@ -215,10 +219,12 @@ class Spending:
         releases: Iterable[str] = (),
         public: Iterable[str] = (),
         report_to: Callable[[PrivacySpent], None] | None = None,
+        forgets: Iterable[dict[str, Any]] = (),
     ) -> None:
         self.event, self.delta, self.relation = event, delta, NeighboringRelation(relation)
         self.label, self.ledger, self.noise_seed = label, ledger, noise_seed
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
+        self.forgets = tuple(forgets)
         self._performed: dict[Any, int] = {}
         self._lock = threading.Lock()
         self._open = self._charged = False
@@ -230,6 +236,7 @@ class Spending:
         if self._process:
             raise RuntimeError("A Spending is entered once: what is released again costs again. Make another one.")
         self._charge(dry_run=True)
+        self._forget()
         self._open, self._process = True, os.getpid()
         return _noise.open_source(self.noise_seed).guarded_by(self._guard)
 
@@ -241,8 +248,16 @@ class Spending:
                 self.settle()
                 if self.report_to is not None:
                     self.report_to(self.report)
+            else:
+                self._forget()
         finally:
             self._open = False
+
+    def _forget(self) -> None:
+        for fitted in self.forgets:
+            for name in tuple(fitted):
+                if name.endswith("_") and not name.startswith("_") and name not in _OF_THE_ROWS:
+                    fitted.pop(name, None)
 
     def settle(self) -> None:
         """Charge, unless that has happened. A search calls it first: the noise of its fits is drawn elsewhere."""

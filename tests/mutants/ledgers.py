@@ -18,6 +18,7 @@ from skfairdp.privacy import (
     PrivacyLedger,
     RandomizedResponseDpEvent,
     ReplaceSampledGaussian,
+    Spending,
     _accountants,
     _attribute_cost,
     _events,
@@ -299,3 +300,9 @@ def any_release_under_any_neighbours(patch):
 def verify_looks_at_the_relation_of_statements_only(patch):
     """Found: a ledger's file with such an entry passed ``verify``."""
     patch.setattr(_verify, "_add_up", lambda entries: [])
+
+
+@mutant
+def a_second_fit_keeps_what_the_first_one_learned(patch):
+    """Found: interrupted, it leaves its report beside the model of the first, which may have cost a hundred times."""
+    patch.setattr(Spending, "_forget", lambda self: None)

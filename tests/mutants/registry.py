@@ -67,6 +67,7 @@ EVENT_VALIDITY = tests_in("privacy.test_event_validity")
 ATTRIBUTE_COST = tests_in("privacy.test_attribute_cost")
 LEDGER = tests_in("privacy.test_ledger")
 RELATIONS = tests_in("privacy.test_relations")
+INTERRUPTED = tests_in("test_interrupted_fits")
 LEDGER_FAILURES = tests_in("privacy.test_ledger_failures")
 PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
@@ -783,6 +784,10 @@ NOTICED: dict[str, Noticed] = {
             name="PoissonSampledDpEvent",
             relation=REPLACED,
         ),
+    ),
+    "ledgers.a_second_fit_keeps_what_the_first_one_learned": also(
+        INTERRUPTED("test_no_model_of_one_fit_stands_beside_the_report_of_another", name="pate"),
+        INTERRUPTED("test_a_fit_that_fails_inside_its_budget_leaves_no_model", name="synthetic"),
     ),
     # ---- noise.py -----------------------------------------------------------------------------------------------
     "noise.ten_to_the_delta_in_the_noise_scale": trap(
