@@ -180,6 +180,10 @@ def _fit_block(
     first = np.cumsum(sizes) - sizes
     # A regression's padded size depends on its own part only, and so does everything computed from it.
     padded = -(-sizes // _PADDING) * _PADDING
+    # Used again by every batch: an allocator that hands memory back at once, as dask sets up its workers to do, makes
+    # the system clear as many pages as are asked for.
+    largest = int(padded[owner].max(initial=0)) * (X.shape[1] + 1)
+    X, room = np.ascontiguousarray(X), np.empty((2, max(batch_entries, largest)))
     # Threads would not pay for matrices this small, and their number would change the last bits.
     with threadpool_limits(limits=1, user_api="blas"):
         for size in np.unique(padded[owner]):
@@ -189,30 +193,33 @@ def _fit_block(
                 teacher = owner[at]
                 real = np.arange(size) < sizes[teacher][:, None]
                 index = np.where(real, first[teacher][:, None] + np.arange(size), first[teacher][:, None])
-                rows = np.where(real[:, :, None], X[index], 0.0).astype(np.float64, copy=False)
+                rows = room[0, : real.size * X.shape[1]].reshape(*real.shape, X.shape[1])
+                np.take(X, index, axis=0, out=rows, mode="clip")  # any other mode copies once more
+                rows[~real] = 0.0
                 labels = (y[index] == target[at][:, None]) & real
-                coef[at], intercept[at] = _newton(rows, labels.astype(float), real, *settings)
+                coef[at], intercept[at] = _newton(rows, labels.astype(float), real, room[::-1], *settings)
     return owner, target, coef, intercept
 
 
 def _newton(
-    X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], C: float, max_iter: int, tol: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], room: NDArray[np.float64], C: float,
+    max_iter: int, tol: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
     """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both.
 
-    ``fit_softmax`` solves one regression at a time; here all of them take each step as one array.
+    ``fit_softmax`` solves one regression at a time; here all of them take each step as one array. ``room`` is two lines
+    of at least m n (d + 1) numbers to write to; X may be in the second.
     """
     m, n, d = X.shape
     basis = None
     if n < d:
         basis, triangle = np.linalg.qr(X.transpose(0, 2, 1))
         X = triangle.transpose(0, 2, 1)
-    A = np.concatenate([X, real[:, :, None]], axis=2)
-    penalty = np.full(A.shape[2], 1 / C)
-    penalty[-1] = 0.0
-    beta = np.zeros((m, A.shape[2]))
-    diagonal = np.arange(A.shape[2])
-    n_real = real.sum(axis=1)
+    width = X.shape[2] + 1
+    A, spare = room[0, : m * n * width].reshape(m, n, width), room[1]
+    A[:, :, :-1], A[:, :, -1] = X, real
+    penalty, diagonal = np.append(np.full(width - 1, 1 / C), 0.0), np.arange(width)
+    beta, n_real = np.zeros((m, width)), real.sum(axis=1)
     active, eta = np.arange(m), np.zeros((m, n))
     value = _objective(eta, y, beta, penalty)
     # Separable parts with a huge C send scores far out: what overflows there is only a step, which is then refused.
@@ -222,11 +229,13 @@ def _newton(
             gradient = np.matmul((p - y[active])[:, None, :], A)[:, 0] + penalty * beta[active]
             going = np.abs(gradient).max(axis=1) > tol * n_real[active]
             if not going.all():
-                active, eta, value, A = active[going], eta[going], value[going], A[going]
+                active, eta, value = active[going], eta[going], value[going]
                 p, gradient = p[going], gradient[going]
+                left = spare[: p.size * width].reshape(*p.shape, width)
+                A, spare = np.compress(going, A, axis=0, out=left), A.reshape(-1)
             if not active.size:
                 break
-            weighted = A * np.sqrt(p * (1 - p))[:, :, None]
+            weighted = np.multiply(A, np.sqrt(p * (1 - p))[:, :, None], out=spare[: A.size].reshape(A.shape))
             hessian = np.matmul(weighted.transpose(0, 2, 1), weighted)
             hessian[:, diagonal, diagonal] += penalty
             step = _solve(hessian, gradient)

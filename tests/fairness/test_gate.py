@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from skfairdp.fairness import FairnessGate, _gate, disparities, largest_disparity
 from skfairdp.fairness import _gate_stream as _stream
+from skfairdp.fairness._gate_blocks import _rows_that_fit
 
 GAPS = ["others", "overall", "between"]
 GATES = ["excess", "local"]
@@ -245,6 +246,62 @@ def test_run_equals_row_by_row_admissible_on_a_long_stream(gap, gate):
     for engine in ENGINES:
         fast = FairnessGate(4, 4, gamma=0.04, min_count=30, disparity=gap, gate=gate)
         np.testing.assert_array_equal(fast.run(groups, labels, engine=engine), expected)
+
+
+def one_row_after_the_other(gate, groups, labels):
+    """The gate's arithmetic over the whole stream, without blocks."""
+    mask = bytearray(len(groups))
+    _stream.run(*gate._rule, gate.min_count, *gate._state, groups.tolist(), labels.tolist(), mask)
+    return np.frombuffer(mask, dtype=bool)
+
+
+def drifting(seed, n_rows):
+    """A stream whose groups are of any size and have rates that come apart, meet and come apart again."""
+    rng = np.random.default_rng(seed)
+    n_groups, n_classes = rng.integers(1, 6), rng.integers(1, 6)
+    groups = rng.choice(n_groups, size=n_rows, p=rng.dirichlet(np.full(n_groups, rng.choice([0.3, 5.0]))))
+    common = rng.dirichlet(np.full(n_classes, 5.0))
+    apart = rng.dirichlet(np.full(n_classes, 5.0), size=n_groups) - common
+    share = rng.choice([0.0, 0.1, 0.5, 1.0], size=4)[np.arange(n_rows) * 4 // n_rows]
+    rates = common + share[:, None] * apart[groups]
+    labels = (rng.random(n_rows)[:, None] > rates.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    options = {"gamma": rng.choice([0.02, 0.05, 0.1, 0.3]), "min_count": int(rng.choice([0, 5, 50]))}
+    if rng.integers(2):
+        options["counts"] = rng.multinomial(20_000, common, size=n_groups)
+    return (n_groups, n_classes), groups, labels, options
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rows_counted_at_once_are_decided_as_one_after_the_other(seed):
+    shape, groups, labels, options = drifting(seed, 8500)
+    rules = {"disparity": GAPS[seed % 3], "gate": GATES[seed // 3 % 2]}
+    plain, fast = (FairnessGate(*shape, **options, **rules) for _ in range(2))
+    expected = one_row_after_the_other(plain, groups, labels)
+    np.testing.assert_array_equal(fast.run(groups, labels, engine="python"), expected)
+    np.testing.assert_array_equal(fast.counts, plain.counts)
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_no_order_of_rows_that_are_counted_at_once_reaches_gamma_on_the_way(gap):
+    """The worst order there is: all rows of a group one after the other, all of one class."""
+    start = np.array([[52_000, 48_000], [500, 500], [9_900, 10_100]])
+    for z, k in np.ndindex(3, 2):
+        most = _rows_that_fit(gap, 0.05, start, np.full(40_000, z))
+        gate = FairnessGate(3, 2, gamma=0.05, disparity=gap, counts=start)
+        assert most == 0 or one_row_after_the_other(gate, np.full(most, z), np.full(most, k)).all()
+        gate = FairnessGate(3, 2, gamma=0.05, disparity=gap, counts=start)
+        refused = 40_000 - one_row_after_the_other(gate, np.full(40_000, z), np.full(40_000, k)).sum()
+        assert refused > 0 or most == 40_000
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_many_rows_are_counted_at_once_where_rates_are_fair_and_none_where_one_is_at_gamma(gap):
+    groups = np.random.default_rng(0).integers(5, size=16_384)
+    fair = np.full((5, 4), 25_000)
+    assert _rows_that_fit(gap, 0.05, fair, groups) >= 8192
+    assert _rows_that_fit(gap, 0.05, fair // 1000, groups) == 0  # one answer moves a rate too far
+    fair[0] += [7000, -7000, 0, 0]
+    assert _rows_that_fit(gap, 0.05, fair, groups) == 0
 
 
 @settings(max_examples=50, **REPEATABLE)

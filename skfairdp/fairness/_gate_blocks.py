@@ -1,0 +1,93 @@
+"""The gate in plain Python, quicker: runs of answers that cannot come near γ are counted at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.fairness import _gate_stream as _stream
+from skfairdp.fairness._gaps import GAPS, disparities, tally
+
+__all__ = ["run_in_blocks"]
+
+_LEAST = 512  # rows that are worth a look at all cells
+_MOST = 2**20  # rows at a time, whatever the gate allows
+_ROW_BY_ROW = (1024, 2**16)  # before the next look, an eighth of what was answered in between
+_ROUNDING = 1e-9  # far above that of any Γ, and of what is added to one
+_CODES = dict(zip(GAPS, (_stream.OTHERS, _stream.OVERALL, _stream.BETWEEN), strict=True))
+
+Counts = NDArray[np.int64]
+
+
+def run_in_blocks(
+    disparity: str, local: bool, gamma: float, min_count: int, counts: Counts, groups: Counts, labels: Counts
+) -> NDArray[np.bool_]:
+    """Decide a stream in order as ``_gate_stream.run`` does, and add the answers to the counts.
+
+    **Why a run of rows may be counted at once.** Let r_z be the answers of group z before the run and n_z its rows in
+    it. If all rows are answered, the rate of any class in group z moves by at most 1/(r_z + 1) + ... + 1/(r_z + n_z) <=
+    log(1 + n_z / r_z) until any row of the run; so does the rate of what a group is compared with. If no Γ plus the
+    sum of the two reaches γ, then every row, asked in its turn, finds E = 0 and leaves all Γ below γ: it is admitted.
+
+    Parameters
+    ----------
+    disparity : {"others", "overall", "between"}
+    local : bool
+    gamma : float
+    min_count : int
+    counts : ndarray of int64 of shape (n_groups, n_classes)
+        Changed in place.
+    groups, labels : ndarray of int64 of shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,)
+    """
+    rule = _CODES[disparity], local, gamma, min_count
+    mask = np.zeros(len(groups), dtype=bool)
+    start, sure = 0, 0
+    while start < len(groups):
+        sure = _rows_that_fit(disparity, gamma, counts, groups[start : start + 2 * max(sure, _LEAST)])
+        some = slice(start, start + (sure or int(np.clip(counts.sum() // 8, *_ROW_BY_ROW))))
+        if sure:
+            mask[some] = True
+            counts += tally(groups[some], labels[some], (counts.shape[0], counts.shape[1]))
+        else:
+            mask[some] = _row_by_row(rule, counts, groups[some], labels[some])
+        start = some.stop
+    return mask
+
+
+def _rows_that_fit(disparity: str, gamma: float, counts: Counts, groups: Counts) -> int:
+    """How many of the next rows are admitted, whatever their labels are; 0 instead of a few."""
+    room = gamma - _ROUNDING - disparities(counts, disparity).max(axis=1)
+    n_rows = min(len(groups), _MOST) if room.min() > 0 else 0
+    while n_rows >= _LEAST:
+        more = np.bincount(groups[:n_rows], minlength=len(counts))
+        if (_largest_move(disparity, counts.sum(axis=1), more) < room).all():
+            return n_rows
+        n_rows //= 2
+    return 0
+
+
+def _largest_move(disparity: str, sizes: Counts, more: Counts) -> NDArray[np.float64]:
+    """How far a Γ of each group can move while so many more answers are counted."""
+    own = _move_of_rate(sizes, more)
+    if disparity == "others":
+        return own + _move_of_rate(sizes.sum() - sizes, more.sum() - more)
+    if disparity == "overall":
+        return own + _move_of_rate(sizes.sum(keepdims=True), more.sum(keepdims=True))
+    return own + float(own.max())
+
+
+def _move_of_rate(sizes: Counts, more: Counts) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(more > 0, np.log1p(more / sizes), 0.0)
+
+
+def _row_by_row(
+    rule: tuple[int, bool, float, int], counts: Counts, groups: Counts, labels: Counts
+) -> NDArray[np.bool_]:
+    state = counts.ravel().tolist(), counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
+    mask = bytearray(len(groups))
+    _stream.run(*rule, *state, groups.tolist(), labels.tolist(), mask)
+    counts[:] = np.array(state[0], dtype=np.int64).reshape(counts.shape)
+    return np.frombuffer(mask, dtype=bool)
