@@ -14,14 +14,16 @@ __all__ = ["parity_bound", "rate_bounds", "violation_bounds"]
 Array = NDArray[np.float64]
 
 _DRAWS = 2000
+_REACH = 3.0  # standard deviations
 
 
 def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: float = 0.0) -> Array:
     """Upper confidence bounds on the violation of every inequality in the population.
 
-    Each holds by itself with the given probability. **So does the largest of them as a bound on the largest
-    violation**: it is at least the bound of the one inequality that is broken most in the population, whichever that
-    is. No correction for their number is needed, and none is made.
+    Each holds by itself with at least the given probability, also for rates of 0 and 1 and for groups of a few rows or
+    none. **So does the largest of them as a bound on the largest violation**: it is at least the bound of the one
+    inequality that is broken most in the population, whichever that is. No correction for their number is needed, and
+    none is made.
 
     Parameters
     ----------
@@ -36,17 +38,17 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
     -------
     ndarray of shape (n_inequalities,)
     """
-    draws = _draws(constraints, counts, noise)
-    sizes = np.asarray(counts, dtype=np.float64).sum(2)
-    # rates of whole rows move in steps, and a bound for what lies between two of them takes half a step more
-    rows = sizes @ constraints.cells[:, : sizes.shape[1]].T
-    half_step = 0.5 / np.maximum(np.vstack([rows, rows.sum(0)]), 1.0) * (noise == 0)
+    lower, upper = _laws(constraints, counts, noise)
     found = np.empty(constraints.n_inequalities)
-    for j, coefficients in enumerate(constraints.coefficients):
-        groups, rates = np.nonzero(coefficients)
-        left = coefficients[groups, rates] @ draws[groups, rates]
-        step = half_step[groups, rates].min()
-        found[j] = np.quantile(left, level) + step - constraints.bounds[j]
+    for j, slopes in enumerate(constraints.coefficients):
+        terms = np.nonzero(slopes)
+        factors = slopes[terms][:, None]
+        largest = np.where(factors > 0, upper[terms], lower[terms])
+        # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
+        moved = np.square(factors * np.clip(largest, 0.0, 1.0).std(axis=1, keepdims=True))
+        room = _REACH * np.sqrt(np.maximum(moved.sum() - moved, 0.0)) / np.abs(factors)
+        left = (factors * np.clip(largest, -room, 1 + room)).sum(axis=0)
+        found[j] = min(np.quantile(left, level), np.maximum(factors, 0.0).sum()) - constraints.bounds[j]
     return found
 
 
@@ -93,18 +95,18 @@ def rate_bounds(
     -------
     lower, upper : ndarray of shape (n_groups + 1, n_rates)
     """
-    draws = _draws(constraints, counts, noise)
-    tail = (1 - level) / (2 * draws[..., 0].size)  # Bonferroni: that all hold at once
-    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=2)
-    return lower, upper
+    lower, upper = (np.clip(rates, 0.0, 1.0) for rates in _laws(constraints, counts, noise))
+    tail = (1 - level) / (2 * lower[..., 0].size)  # Bonferroni: that all hold at once
+    return np.quantile(lower, tail, axis=2), np.quantile(upper, 1 - tail, axis=2)
 
 
-def _draws(constraints: RateConstraints, counts: Any, noise: float) -> Array:
-    """Rates that the counts speak for, (n_groups + 1, n_rates, draws): Jeffreys' law of each, after that of the noise.
+def _laws(constraints: RateConstraints, counts: Any, noise: float) -> tuple[Array, Array]:
+    """Rates that the counts speak for, from below and from above, each (n_groups + 1, n_rates, draws).
 
-    Bounds from Jeffreys' law miss a rate about as often as they say, on either side; those that never miss it more
-    often (Clopper and Pearson) miss it far less often where rows are few. Counts may lie below 0 behind noise: only
-    what is made of them is cut to [0, 1], as to cut before would pull small rates up.
+    ``Beta(hits, misses + 1)`` lies below a rate and ``Beta(hits + 1, misses)`` above it as often as a bound of Clopper
+    and Pearson does, at every level. A bound on a difference draws one rate from each (Fay, Proschan & Brittain 2015).
+    With no hits the lower one is 0, with no misses the upper one is 1: of a group without rows nothing is certified.
+    Behind noise, hits and misses are drawn first; where that takes a rate beyond [0, 1], it is left there.
     """
     counts = np.asarray(counts, dtype=np.float64)
     events, cells = constraints.events[:, : counts.shape[1]], constraints.cells[:, : counts.shape[1]]
@@ -114,13 +116,16 @@ def _draws(constraints: RateConstraints, counts: Any, noise: float) -> Array:
     if noise > 0:
         hits = hits - noise * np.sqrt(events.sum((1, 2)))[:, None] * ndtri(of_noise)
         misses = misses - noise * np.sqrt((cells[..., None] - events).sum((1, 2)))[:, None] * ndtri(of_rest)
-    positive, rest = np.maximum(hits, 0.0), np.maximum(misses, 0.0)
-    size, found = hits + misses, positive + rest
-    sampled = betaincinv(positive + 0.5, rest + 0.5, of_rate) - positive / np.maximum(found, 1.0)
-    rates = np.clip(np.where(size >= 1, hits / np.maximum(size, 1.0) + sampled, of_rate < 0.5), 0.0, 1.0)
+    positive, rest, size = np.maximum(hits, 0.0), np.maximum(misses, 0.0), hits + misses
+    lower = np.where(positive > 0, betaincinv(np.where(positive > 0, positive, 1.0), rest + 1, of_rate), 0.0)
+    upper = np.where(rest > 0, betaincinv(positive + 1, np.where(rest > 0, rest, 1.0), of_rate), 1.0)
+    uncut = hits / np.maximum(size, 1.0)
+    found = positive + rest
     shares = np.maximum(found + np.sqrt(found) * ndtri(of_size), 1e-9)
-    overall = (rates * shares).sum(0) / shares.sum(0)
-    return np.concatenate([rates, overall[None]])
+    shares /= shares.sum(0)
+    each = np.where(uncut < 0, uncut, lower), np.where(uncut > 1, uncut, upper)
+    low, high = (np.concatenate([rates, (rates * shares).sum(0)[None]]) for rates in each)
+    return low, high
 
 
 @cache

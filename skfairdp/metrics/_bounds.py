@@ -66,10 +66,11 @@ def gap_bound(
 
     Notes
     -----
-    Each difference has an upper bound from Jeffreys' law of its rates, and the largest is returned. That needs no
-    correction for many groups: it is at least the bound of the one difference that is the largest in the population.
-    Where one difference is clearly the largest, the gap stays below the bound in about 95 of 100 samples, in one or two
-    fewer or more where rows are few, as rates of few rows move in steps; at parity, in nearly all.
+    Each difference has an upper bound from the laws behind Clopper and Pearson's bounds of its rates (Fay, Proschan &
+    Brittain 2015), and the largest is returned. That needs no correction for many groups: it is at least the bound of
+    the one difference that is the largest in the population. Where one difference is clearly the largest, the gap stays
+    below the bound in about 95 of 100 samples, in more where rows are few; at parity, in nearly all. Rates of 0 and 1
+    are no exception, and of a group without rows nothing is certified.
 
     Examples
     --------

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from skfairdp.fairness import (
     RateBound,
@@ -64,7 +65,36 @@ def test_the_gap_stays_below_its_bound_in_95_of_100_samples(name, repeats):
     sizes, rates, noise = DIFFERENT[name]
     parity = of(RateParity("selection_rate", 0.0))
     found = coverage(parity, abs(rates[0][0] - rates[1][0]), tables(sizes, rates, noise, repeats=repeats), noise)
-    assert abs(found - 0.95) <= off(repeats), found
+    assert 0.95 - off(repeats) <= found <= 0.97 + off(repeats), found
+
+
+#: Sizes and rates of two groups, noise: a rate at its end, a group of two rows, one that is not there.
+AT_THE_ENDS = {
+    "all of a small group, half of a large one": ([[10], [1000]], [[1.0], [0.5]], 0.0),
+    "two rows": ([[2], [1000]], [[1.0], [0.1]], 0.0),
+    "opposite ends": ([[10], [1000]], [[0.0], [1.0]], 0.0),
+    "no rows": ([[0], [1000]], [[1.0], [0.1]], 0.0),
+    "one end behind noise": ([[100], [1000]], [[1.0], [0.5]], 10.0),
+    "opposite ends behind noise": ([[10], [1000]], [[0.0], [1.0]], 10.0),
+    "no rows behind noise": ([[0], [100]], [[0.0], [1.0]], 10.0),
+}
+
+
+@pytest.mark.parametrize("repeats", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", AT_THE_ENDS)
+def test_the_bound_holds_for_rates_of_zero_and_one_and_for_groups_of_few_rows_or_none(name, repeats):
+    sizes, rates, noise = AT_THE_ENDS[name]
+    parity = of(RateParity("selection_rate", 0.0))
+    found = coverage(parity, abs(rates[0][0] - rates[1][0]), tables(sizes, rates, noise, repeats=repeats), noise)
+    assert found >= 0.95 - off(repeats), found
+
+
+def test_a_bound_without_noise_is_at_least_that_of_clopper_and_pearson():
+    upper = RateConstraints(read_rate_constraints(RateBound("error_rate", upper=0.0, groups=[0]), "Test"), [0], [0, 1])
+    for wrong in (0, 3, 12):
+        counts = [[[12 - wrong, wrong], [0, 0]]]
+        exact = beta.ppf(0.95, wrong + 1, 12 - wrong) if wrong < 12 else 1.0
+        assert violation_bounds(upper, counts).max() == pytest.approx(exact, abs=2e-3)
 
 
 @repeated
@@ -74,7 +104,7 @@ def test_near_parity_the_bound_holds_more_often_as_its_construction_says(repeats
     normal = math.erfc(1.6448536 / math.sqrt(2)) / 2
     missed = normal - math.erfc((2 * 0.04 / error - 1.6448536) / math.sqrt(2)) / 2
     found = coverage(of(RateParity("selection_rate", 0.0)), 0.04, tables(sizes, rates, repeats=repeats))
-    assert abs(found - (1 - max(missed, 0.0))) <= off(repeats)
+    assert abs(found - (1 - max(missed, 0.0))) <= off(repeats) + 0.01
 
 
 @repeated
@@ -106,7 +136,7 @@ def test_a_bound_on_the_errors_of_all_rows_reads_their_groups_in_their_shares(re
     wrong = np.array([[0.1, 0.8], [0.3, 0.6]])  # of being predicted 1
     errors = (sizes[:, 0] * wrong[:, 0] + sizes[:, 1] * (1 - wrong[:, 1])).sum() / sizes.sum()
     found = coverage(overall, errors - 0.2, tables(sizes, wrong, repeats=repeats, random=True))
-    assert abs(found - 0.95) <= off(repeats), found
+    assert 0.95 - off(repeats) <= found <= 0.98 + off(repeats), found
 
 
 def test_less_noise_and_more_rows_bring_the_bound_to_the_gap():
