@@ -13,6 +13,7 @@ from skfairdp.fairness._rates import (
     RateParity,
     read_rate_constraints,
 )
+from skfairdp.fairness._reached import LeftOver, last_quarter
 
 __all__ = [
     "GAPS",
@@ -22,12 +23,14 @@ __all__ = [
     "ConstraintColumn",
     "FairnessConstraints",
     "FairnessGate",
+    "LeftOver",
     "RateBound",
     "RateConstraints",
     "RateGate",
     "RateParity",
     "disparities",
     "largest_disparity",
+    "last_quarter",
     "parity_bound",
     "rate_bounds",
     "read_constraints",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks import PrivateRows, outputs_where_it_can
-from skfairdp.fairness import RateConstraints
+from skfairdp.fairness import LeftOver, RateConstraints, last_quarter
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
 __all__ = ["DualPlan", "RateLagrangian", "largest_price"]
@@ -216,7 +216,7 @@ class RateLagrangian:
         self.multipliers = np.zeros(constraints.n_inequalities)
         self.weights = torch.zeros(self.shape)
         self._times = frozenset[int]() if plan is None else plan.times(steps)
-        self._sizes: list[NDArray[np.float64]] = []
+        self._released: list[NDArray[np.float64]] = []
 
     def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
         """Before step ``t``: release the rates if it is time, and move the multipliers."""
@@ -226,11 +226,23 @@ class RateLagrangian:
             noisy = self.plan.release(module, rows.X, cells, n_groups * n_labels, source, present=rows.present)
             self.move(noisy.numpy())
 
+    def left_over(self) -> LeftOver | None:
+        """By how much the constraints are broken in the end, by the rates that were released; None where none were."""
+        if self.plan is None or not self._released:
+            return None
+        last = last_quarter(len(self._released))
+        return LeftOver.of_rates(self.constraints, self._released[-last:], self._released[:-last], self.plan.noise)
+
+    @property
+    def is_at_its_bound(self) -> bool:
+        """Whether a multiplier would have gone on."""
+        return bool((self.multipliers >= self.bound).any())
+
     def move(self, counts: NDArray[np.float64]) -> None:
         """Move the multipliers by what a release says; post-processing."""
         counts = counts.reshape(self.shape)
-        self._sizes.append(counts.sum(2))
-        sizes = np.mean(self._sizes, axis=0)  # of the same rows every time
+        self._released.append(counts)
+        sizes = np.mean([table.sum(2) for table in self._released], axis=0)  # of the same rows every time
         # noise may leave a small cell with nothing, or less
         sizes = np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
         violations = self.constraints.violations(counts, sizes)

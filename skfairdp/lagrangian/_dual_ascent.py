@@ -11,10 +11,12 @@ from torch import Tensor
 
 from skfairdp.fairness import FairnessConstraints
 
-__all__ = ["DualAscent", "LagrangianTraining", "LastIterates", "dual_schedule", "followed_scores"]
+__all__ = ["ERROR_STEP", "DualAscent", "LagrangianTraining", "LastIterates", "dual_schedule", "followed_scores"]
 
 # Of multipliers, whose violations lie between -1 and 1: first steps of one notion, and of several.
 _LONG_STEP, _SHORT_STEP = 10.0, 1.0
+#: How much dearer an error gets, in nats, for a surplus of errors of 1: as fast as multipliers grow at first.
+ERROR_STEP = 10.0
 _WALK = 0.5  # standard deviation that noise may give a multiplier
 _LEAST_STEPS = 2000
 

@@ -14,8 +14,16 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.utils import NamedEstimator, RandomStateLike, child_seeds, group_membership, public_generator
+from skfairdp.lagrangian._perceptron import FairPerceptron, left_over, standard_scale
+from skfairdp.utils import (
+    NamedEstimator,
+    RandomStateLike,
+    as_groups,
+    child_seeds,
+    group_domain,
+    group_membership,
+    public_generator,
+)
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -46,7 +54,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of scores, by its first
         ``moments`` moments, so that parity holds at any threshold), or several of them at once. None: no constraint.
         Moments of fairlearn without bounds mean the same: ``DemographicParity()``, ``EqualizedOdds()``,
-        ``ErrorRateParity()``.
+        ``ErrorRateParity()``. Same errors are not bought with more of them than the most frequent class makes.
     moments : int, default=2
         Moments that generalized demographic parity compares.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
@@ -78,6 +86,9 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         ``module_`` work.
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints) or None
         The last multipliers; a cell is a true class where a constraint compares within classes.
+    violation_ : float or None
+        The largest difference between two groups that the constraints want to be 0, on the rows and groups that it was
+        given; None without constraints.
     {classes_, n_features_in_, feature_names_in_}
 
     Raises
@@ -88,7 +99,8 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
     Warns
     -----
     FairnessWarning
-        Only one group was given, so that the constraint says nothing.
+        Only one group was given, so that the constraint says nothing; or a constraint was not reached: ``violation_``
+        is above .05, by two standard deviations of the noise that weights outside of [0, 1] have.
 
     Examples
     --------
@@ -187,7 +199,30 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
             module = perceptron.unscaled(center, scale).as_module()
         self.net_ = fitted_net(net, module, classes)
         self.classes_ = classes
+        self.violation_: float | None = None
+        if membership is not None:
+            known = None if group_weights is not None else sensitive_features
+            self._tell_what_is_left(features, codes, membership, known)
         return self
+
+    def _tell_what_is_left(self, features: Array, codes: NDArray[np.int64], membership: Array, known: Any) -> None:
+        """Say so where the groups it was given show a constraint that was not reached."""
+        from skfairdp._networks import predict_logits
+
+        names = list(range(membership.shape[1]))
+        if known is not None:
+            names = group_domain(as_groups(known, len(features), owner=type(self).__name__)).tolist()
+        constraints = self._constraints(codes, len(self.classes_))
+        probabilities = softmax(predict_logits(self.net_.module_, features), axis=1)
+        left = left_over(constraints, probabilities, self.violations, membership, names, self.classes_.tolist())
+        self.violation_ = 0.0 if left is None else left.violation
+        if left is not None and self.lam_max > 0:
+            left.warn(
+                type(self).__name__,
+                "on the rows and groups that it was given",
+                f"Raise 'lam_max' ({self.lam_max:g}) or 'max_epochs' of 'net', or take another constraint: features, "
+                "or the price of errors, may not allow this one.",
+            )
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._dual_ascent import LagrangianTraining, LastIterates, followed_scores
+from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
 __all__ = ["NoisyGradient", "OneNetwork"]
 
 Array = NDArray[np.float64]
-
-#: How much dearer an error gets, in nats, for a surplus of errors of 1: as fast as multipliers grow at first.
-ERROR_STEP = 10.0
 
 
 class NoisyGradient(Protocol):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
@@ -14,8 +15,8 @@ from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.lagrangian._plan import PFLDPlan
+from skfairdp.fairness import FairnessConstraints, LeftOver, read_constraints
+from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
@@ -102,9 +103,21 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         constraint that compares all rows uses the first cell only. Differentially private.
     noisy_counts_ : ndarray of shape (n_groups, n_cells)
         Sizes of the groups, within each class if a constraint needs that, as released.
+    violation_, violation_noise_ : float
+        The largest difference between two groups that the constraints want to be 0, by the mean of the noisy violations
+        that were released in the last quarter of the training, and the standard deviation of the noise in it (infinite
+        where groups are too small beside the noise). Released already: it costs nothing.
     {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
+
+    Warns
+    -----
+    FairnessWarning
+        A constraint was not reached: by the released violations a difference is left of .05 and two standard deviations
+        of their noise more. Noise alone says so in one fit of twenty at most.
+    UtilityWarning
+        It is right less often than the most frequent class, by its labels, which are public.
 
     See Also
     --------
@@ -215,6 +228,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
+            asked = ViolationsAsked(plan, constraints, groups, noise, self.dual_steps)
             module, multipliers = train_lagrangian(
                 network,
                 rows,
@@ -222,7 +236,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 constraints,
                 constraints.sizes(counts),
                 self._training(net),
-                violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, noise),
+                violations=asked,
                 **primal.release(groups, noise),
                 dual_noise=plan.largest_dual_noise(constraints.n_constraints),
                 make_optimizer=net.make_optimizer,
@@ -235,7 +249,25 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
         warn_if_no_better(predicted, data.y, type(self).__name__)
+        self._tell_what_is_left(asked.left_over(counts, domain, data.classes))
         return self
+
+    def _tell_what_is_left(self, left: LeftOver | None) -> None:
+        """Say so where the violations that were released show a constraint that was not reached."""
+        self.violation_ = 0.0 if left is None else left.violation
+        self.violation_noise_ = 0.0 if left is None else left.violation_noise
+        if left is None or self.lam_max == 0:  # then none was asked for
+            return
+        at_bound = bool((np.abs(self.multipliers_) >= self.lam_max).any())
+        ways = [f"raise 'lam_max' ({self.lam_max:g}), which a multiplier has met, or "] if at_bound else []
+        by = "by the noisy violations of the last quarter of its training"
+        if self.epsilon is None:
+            by = by.replace("noisy ", "")
+        elif not at_bound:
+            ways = [f"raise 'epsilon' ({self.epsilon:g}) or 'max_epochs' of 'net', or "]
+        ways.append("take another constraint: features, or the price of errors, may not allow this one.")
+        advice = "".join(ways)
+        left.warn(type(self).__name__, by, advice[:1].upper() + advice[1:])
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
         self._validate_params()

@@ -7,10 +7,12 @@ neighbours, who differ in the group of one row.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.fairness import FairnessConstraints, LeftOver, last_quarter
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
@@ -25,7 +27,7 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["PFLDPlan"]
+__all__ = ["PFLDPlan", "ViolationsAsked"]
 
 Array = NDArray[np.float64]
 _RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
@@ -246,23 +248,18 @@ class PFLDPlan:
         -------
         ndarray of shape (n_groups, n_cells, n_constraints)
         """
-        n, k = values.shape
-        violations = np.zeros((n, n_cells, k))
-        rows = np.arange(n)
-        bounds = np.zeros(k)
-        for c in range(k):
-            sizes = np.bincount(cells[:, c], minlength=n_cells)
-            means = np.bincount(cells[:, c], weights=values[:, c], minlength=n_cells) / np.maximum(sizes, 1)
-            centred = values[:, c] - means[cells[:, c]]
-            bounds[c] = np.abs(centred).max(initial=0.0)
-            if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
-                violations[rows, cells[:, c], c] = centred / bounds[c]
-        flat = _exactly_summable(violations.reshape(n, -1))
+        k = values.shape[1]
+        flat, bounds = _centred(values, cells, n_cells)
         moved = self._moved * _longest_row(flat)
         released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), moved, source)
         used = np.zeros((n_cells, k), dtype=bool)
         used[cells, np.arange(k)] = True
         return released.reshape(-1, n_cells, k) * bounds * used
+
+    def noise_of_violations(self, values: Array, cells: NDArray[np.int64], n_cells: int) -> Array:
+        """Standard deviation of the noise on each sum that :meth:`release_violations` releases, by constraint."""
+        flat, bounds = _centred(values, cells, n_cells)
+        return self.dual_noise(flat) * bounds
 
     def _release(
         self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
@@ -278,6 +275,80 @@ class PFLDPlan:
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups
+
+
+class ViolationsAsked:
+    """The violations of a fit as multipliers ask for them, released one after the other, and what the last ones say.
+
+    Parameters
+    ----------
+    plan : PFLDPlan
+    constraints : FairnessConstraints
+        Of the rows.
+    groups : ndarray of int of shape (n_rows,)
+        Private.
+    source : NoiseSource
+    n_asked : int
+        How often they are going to be asked for.
+    """
+
+    def __init__(
+        self,
+        plan: PFLDPlan,
+        constraints: FairnessConstraints,
+        groups: NDArray[np.int64],
+        source: NoiseSource,
+        n_asked: int,
+    ) -> None:
+        self._plan, self._constraints, self._groups, self._source = plan, constraints, groups, source
+        self._skipped, self._n_asked = n_asked - last_quarter(n_asked), 0
+        self._sums: list[Array] = []
+        self._variances: list[Array] = []
+
+    def __call__(self, scores: Array) -> Array:
+        """Release the sums for these scores h."""
+        cells, n_cells = self._constraints.cells, self._constraints.n_cells
+        released = self._plan.release_violations(scores, cells, n_cells, self._groups, self._source)
+        self._n_asked += 1
+        if self._n_asked > self._skipped:
+            self._sums.append(released)
+            self._variances.append(self._plan.noise_of_violations(scores, cells, n_cells) ** 2)
+        return released
+
+    def left_over(self, counts: Array, groups: Any, classes: Any) -> LeftOver | None:
+        """What the releases of the last quarter say; None where nothing was asked. Post-processing.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_groups, n_cells)
+            Released sizes.
+        groups, classes : sequence
+            The names they go by.
+        """
+        if not self._sums or len(groups) < 2:
+            return None
+        constraints = self._constraints
+        noise = np.sqrt(np.sum(self._variances, axis=0)) / len(self._variances)
+        cells_of_a_size = np.array([1 if column.by_class else constraints.n_cells for column in constraints.columns])
+        size_noise = self._plan.count_noise * np.sqrt(cells_of_a_size)
+        sizes, sums = constraints.sizes(counts), np.mean(self._sums, axis=0)
+        return LeftOver.of_sums(constraints, sums, sizes, noise, size_noise, groups, classes)
+
+
+def _centred(values: Array, cells: NDArray[np.int64], n_cells: int) -> tuple[Array, Array]:
+    """What each row says beyond the mean of its cell, (n_rows, n_cells · n_constraints), over its maximum."""
+    n, k = values.shape
+    violations = np.zeros((n, n_cells, k))
+    rows = np.arange(n)
+    bounds = np.zeros(k)
+    for c in range(k):
+        sizes = np.bincount(cells[:, c], minlength=n_cells)
+        means = np.bincount(cells[:, c], weights=values[:, c], minlength=n_cells) / np.maximum(sizes, 1)
+        centred = values[:, c] - means[cells[:, c]]
+        bounds[c] = np.abs(centred).max(initial=0.0)
+        if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
+            violations[rows, cells[:, c], c] = centred / bounds[c]
+    return _exactly_summable(violations.reshape(n, -1)), bounds
 
 
 def _exactly_summable(values: Array) -> Array:

@@ -1,6 +1,7 @@
 """The primal steps of a stack of networks, each with multipliers of its own: by hand, as one tensor program."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from skfairdp._networks import StackedMLP, batch_stream
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._dual_ascent import LagrangianTraining, LastIterates, followed_scores
+from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
 __all__ = ["Stack", "StackedParity"]
 
@@ -59,6 +60,20 @@ class StackedParity:
         self.index = self.network[:, None] * constraints.n_cells + self.constraints.cells
         self.n_segments = len(sizes) * constraints.n_cells
         self.counts, self.group_sizes = self._sizes()
+        self.of_errors = [c for c, column in enumerate(constraints.columns) if column.of_class is None]
+
+    @cached_property
+    def most_errors(self) -> Tensor:
+        """The share of errors of who answers the most frequent class of a network's rows, (n_networks,)."""
+        n_classes, codes = self.constraints.n_classes, self.network * self.constraints.n_classes + self.constraints.y
+        of_classes = torch.bincount(codes, minlength=self.n_networks * n_classes).view(-1, n_classes)
+        return 1.0 - of_classes.amax(1) / self.rows_of.clamp(min=1)
+
+    def errors(self, scores: Tensor) -> Tensor:
+        """The share of errors of each network by the scores h, (n_networks,)."""
+        total = torch.zeros(self.n_networks, dtype=torch.float64, device=scores.device)
+        total.index_add_(0, self.network, scores[:, self.of_errors[0]].to(torch.float64))
+        return total / self.rows_of.clamp(min=1)
 
     def _sums(self, values: Tensor, c: int) -> Tensor:
         """Sums over each network's cells of constraint c, shape (n_segments, ...)."""
@@ -138,6 +153,9 @@ class Stack:
         self.origin = self.vector.clone()
         self.params, self.gradients = self._views(self.vector), self._views(self.vector.grad)
         self.pulls: Tensor | None = None  # weight of each row's h in the loss
+        # what an error costs each network beyond the share of errors that its most frequent class makes
+        priced = parity is not None and bool(parity.of_errors)
+        self.prices = torch.zeros(len(sizes), dtype=torch.float64, device=device) if priced else None
         options = {"fused": True, **training.optimizer_options}
         self.optimizer = torch.optim.Adam([self.vector], lr=training.lr, **options)
         epochs = training.passes(int(sizes.max()))
@@ -158,12 +176,19 @@ class Stack:
         """The scores h of all rows that multipliers follow, each row's from its own network."""
         assert self.parity is not None
         proba = self._probabilities()
-        return followed_scores(self.parity.constraints, proba, proba.argmax(1), self.training.violations)
+        h = followed_scores(self.parity.constraints, proba, proba.argmax(1), self.training.violations)
+        if self.prices is not None:
+            surplus = self.parity.errors(h) - self.parity.most_errors
+            self.prices = (self.prices + ERROR_STEP * surplus).clamp(min=0.0)
+        return h
 
     def pull(self, multipliers: Tensor) -> None:
         """Let primal steps follow these multipliers."""
         assert self.parity is not None
-        self.pulls = self.parity.row_weights(multipliers).to(self.rows.dtype)
+        weights = self.parity.row_weights(multipliers)
+        if self.prices is not None:
+            weights[:, self.parity.of_errors] += self.prices[self.parity.network][:, None]
+        self.pulls = weights.to(self.rows.dtype)
 
     # ------------------------------------------------------------------ primal
 

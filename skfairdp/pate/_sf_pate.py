@@ -70,7 +70,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     constraints : str, fairlearn moment, list of them or None, default=None
         Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
         predictions within each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same
-        distribution of scores, for parity at any threshold), or several of them at once. A ``fair_estimator`` brings
+        distribution of scores, for parity at any threshold), or several of them at once. Same errors are not bought
+        with more of them than the most frequent class makes. A ``fair_estimator`` brings
         its own, so only one of the two may be given.
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
@@ -124,7 +125,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     FairnessWarning
         By public numbers, before anything is spent: the votes are too noisy to hold any constraint, or fair teachers
         have too few rows each, or winners are released on too few rows; the message says how many rows, or which ε,
-        would do. Or by the released votes a group has too few rows to speak of, or too much noise in its rates.
+        would do. Or by the released votes a group has too few rows to speak of, or too much noise in its rates; or the
+        network of the fair student did not reach its constraint, and the message says which. (What fair teachers do to
+        private groups is in no release: of the "teacher" variant that cannot be told.)
     UtilityWarning
         It is right less often than the most frequent class, by its labels, which are public.
 

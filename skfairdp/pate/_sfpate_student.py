@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.lagrangian import Perceptron, as_perceptron
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian import FairPerceptron, Perceptron, as_perceptron, left_over
 from skfairdp.pate._fair_votes import AttributeRows, features_and_labels
 from skfairdp.pate._learning import ConstantStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
@@ -47,6 +48,8 @@ class Released:
     center, scale : ndarray of shape (n_features,)
     doubted : bool, default=False
         Whether it was said beforehand that the votes cannot hold a constraint.
+    groups, classes : tuple
+        The names of groups and classes.
     """
 
     X: Array
@@ -60,6 +63,8 @@ class Released:
     center: Array
     scale: Array
     doubted: bool = False
+    groups: tuple[Any, ...] = ()
+    classes: tuple[Any, ...] = ()
 
     @classmethod
     def of(
@@ -74,7 +79,7 @@ class Released:
         """All that a student may learn from: everything but the groups."""
         return cls(
             rows.X, rows.codes, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
-            rows.center, rows.scale, doubted,
+            rows.center, rows.scale, doubted, tuple(rows.domain.tolist()), tuple(rows.classes.tolist()),
         )  # fmt: skip
 
     def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
@@ -100,10 +105,13 @@ class NetworkStudent:
         For features as they are given to ``fit``.
     classes_ : ndarray of int
         Class codes.
+    violation_ : float or None, default=None
+        The largest difference between two groups that its constraints want to be 0, by released votes.
     """
 
     network: Perceptron
     classes_: NDArray[np.int64]
+    violation_: float | None = None
 
     def predict_proba(self, X: Array) -> Array:
         return self.network.predict_proba(X)
@@ -187,7 +195,29 @@ def _network(
         unconstrained = replace(perceptron, notions=())
         start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
     network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=weight)
-    return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes))
+    violation = None if membership is None else _left(released, perceptron, network, X, targets, membership)
+    return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes), violation)
+
+
+def _left(
+    released: Released, fair: FairPerceptron, network: Perceptron, X: Array, y: NDArray[np.int64], membership: Array
+) -> float:
+    """What the student leaves of its constraints by released votes; say so where that is much."""
+    constraints = FairnessConstraints(fair.notions, y, released.n_classes, fair.moments)
+    noise = 0.0 if released.shares is None else released.noise_std * len(X) / math.sqrt(max(1, len(released.queries)))
+    left = left_over(
+        constraints, network.predict_proba(X), fair.settings["violations"], membership, released.groups,
+        released.classes, noise,
+    )  # fmt: skip
+    if left is None:
+        return 0.0
+    left.warn(
+        "SFPATEClassifier",
+        "by its released votes",
+        "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon': "
+        "refit(constraints=...) is free.",
+    )
+    return left.violation
 
 
 def _unscale(released: Released, X: Array) -> Array:

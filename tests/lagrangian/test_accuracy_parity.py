@@ -1,10 +1,22 @@
 """Equal accuracy is not bought with more errors than the most frequent class makes."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from skfairdp import PFLDClassifier
-from skfairdp.lagrangian import NoisyGradients, mlp
+from skfairdp import PFLDClassifier, SFPATEClassifier
+from skfairdp._networks import StackedMLP
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian import (
+    LagrangianClassifier,
+    LagrangianTraining,
+    NoisyGradients,
+    StackedParity,
+    mlp,
+    train_stacked_lagrangian,
+)
 
 
 def table(n=3000, seed=0):
@@ -53,3 +65,40 @@ def test_where_no_more_errors_are_made_nothing_is_priced():
     ).fit(X, y, sensitive_features=groups)  # fmt: skip
     right = model.predict(X) == y
     assert abs(right[groups == 0].mean() - right[groups == 1].mean()) < 0.1 and right.mean() > 0.7
+
+
+def test_a_perceptron_of_its_own_does_not_buy_it_with_errors_either():
+    X, y, groups = table()
+    model = LagrangianClassifier(constraints="accuracy_parity", net=mlp((8,), max_epochs=25, lr=0.01), random_state=0)
+    assert model.fit(X, y, sensitive_features=groups).score(X, y) > max(y.mean(), 1 - y.mean()) - 0.06
+
+
+SFPATE = {
+    "student": (12_000, {"variant": "student", "epsilon": 4.0}),
+    "teacher": (6000, {"variant": "teacher", "epsilon": 20.0, "n_teachers": 8}),
+}
+
+
+@pytest.mark.parametrize(("n_rows", "settings"), SFPATE.values(), ids=SFPATE)
+def test_neither_kind_of_sfpate_buys_it_with_errors(n_rows, settings):
+    X, y, groups = table(n_rows)
+    model = SFPATEClassifier(constraints="accuracy_parity", groups=[0, 1], random_state=0, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)  # noise in the rates of the small group
+        model.fit(X, y, sensitive_features=groups)
+    assert model.score(X, y) > max(y.mean(), 1 - y.mean())
+
+
+def test_each_network_of_a_stack_has_a_price_of_its_own():
+    """Beside a network that makes many errors another comes out as if it were alone, bit for bit."""
+    X, y, groups = table(800)
+    training = LagrangianTraining(epochs=12, batch_size=32, lr=0.02, dual_steps=10)
+
+    def trained(labels):
+        parity = StackedParity(FairnessConstraints(["accuracy_parity"], labels, 2), np.eye(2)[groups], [400, 400])
+        net, sizes = StackedMLP(3, (4,), 2), np.array([400, 400])
+        return train_stacked_lagrangian(net, X, labels, sizes, [0, 1], training, parity=parity)[0]
+
+    coins = np.where(np.arange(800) < 400, y, np.random.default_rng(0).integers(2, size=800))
+    for one, other in zip(trained(y), trained(coins), strict=True):
+        assert np.array_equal(one[0], other[0]) and not np.array_equal(one[1], other[1])

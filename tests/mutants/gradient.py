@@ -23,7 +23,7 @@ from skfairdp.baselines import Reweighting, _fair_clipping
 from skfairdp.gradient import _column_tables, _fair_dpsgd
 from skfairdp.gradient._column_tables import ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, beside
-from skfairdp.gradient._signed_loss import DualPlan
+from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
@@ -98,6 +98,21 @@ def multipliers_follow_the_exact_rates(patch):
         return self.exact(module, X, groups, n_groups, **where)
 
     patch.setattr(DualPlan, "release", exact)
+
+
+@mutant
+def a_warning_from_the_exact_rates(patch):
+    """Found: whether a constraint was reached is told by exact counts. Right: by the noisy ones that were released."""
+    update = RateLagrangian.update
+
+    def exact(self, t, module, rows, source):
+        update(self, t, module, rows, source)
+        if t in self._times:
+            n_groups, n_labels, _ = self.shape
+            cells = rows.targets[:, 1] * n_labels + self._labels(rows.targets)
+            self._released[-1] = self.plan.exact(module, rows.X, cells, n_groups * n_labels).numpy().reshape(self.shape)
+
+    patch.setattr(RateLagrangian, "update", exact)
 
 
 @mutant

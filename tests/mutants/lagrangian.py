@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from skfairdp.lagrangian import ConstraintGradient, PFLDPlan
+from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
+from skfairdp.lagrangian._plan import ViolationsAsked
 from skfairdp.lagrangian._primal import _EstimatedGroups
 from skfairdp.schema import RawTable
 from tests._tools.sources import ChosenNoise
@@ -16,6 +17,30 @@ from tests.mutants.harness import mutant
 def errors_of_accuracy_parity_have_no_price(patch):
     """Found: equal accuracy is bought with errors for everybody. Right: with no more than a constant makes."""
     patch.setattr(OneNetwork, "_priced", lambda self, h: h)
+
+
+@mutant
+def errors_in_a_stack_have_no_price(patch):
+    """Found: teachers and students of SF-PATE buy equal accuracy with errors. Right: priced, as in one network."""
+    patch.setattr(_stack, "ERROR_STEP", 0.0)
+
+
+@mutant
+def a_warning_from_the_exact_violations(patch):
+    """Found: whether a constraint was reached is told by exact sums over private groups.
+
+    Right: by the noisy ones that multipliers have followed.
+    """
+    asked = ViolationsAsked.__call__
+
+    def exact(self, scores):
+        released, plan = asked(self, scores), replace(self._plan, sigma_count=0.0, sigma_primal=0.0, sigma_dual=0.0)
+        if self._sums:
+            cells, n_cells = self._constraints.cells, self._constraints.n_cells
+            self._sums[-1] = plan.release_violations(scores, cells, n_cells, self._groups, self._source)
+        return released
+
+    patch.setattr(ViolationsAsked, "__call__", exact)
 
 
 @mutant

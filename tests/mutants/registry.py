@@ -28,6 +28,7 @@ FAIR_CLIPPING = tests_in("baselines.test_fair_clipping")
 RANDOMIZED_RESPONSE = tests_in("baselines.test_randomized_response")
 FAIR_BATCHES = tests_in("generative.test_fair_batches")
 ADMISSIBLE = tests_in("generative.test_admissible")
+REACHED = tests_in("fairness.test_reached")
 GROUP_RATES = tests_in("generative.test_group_rates")
 GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
@@ -98,6 +99,8 @@ REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
+SAID_OF = {name: Named("tests.fairness.test_reached.PRIVATE", name) for name in ("PF-LD", "signed loss")}
+BOUGHT = {"n_rows": 12_000, "settings": Named("tests.lagrangian.test_accuracy_parity.SFPATE", "student", 1)}
 NOTHING_GIVEN = Named("tests.lagrangian.test_accuracy_parity.PARTS", "all rows")
 GATED_ODDS = Named("tests.fairness.test_rate_gate.ASKED", "equalized odds")
 AWARE = Named("tests.postprocessing.test_calibrator_constraints.AWARE")
@@ -490,6 +493,9 @@ NOTICED: dict[str, Noticed] = {
     "gradient.multipliers_follow_the_exact_rates": trap(
         29, SIGNED_LOSS("test_the_noise_of_the_rates_has_the_accounted_scale")
     ),
+    "gradient.a_warning_from_the_exact_rates": also(
+        REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["signed loss"])
+    ),
     "gradient.a_row_counted_for_two_constraints": also(
         SIGNED_LOSS(
             "test_removing_any_record_moves_the_rates_by_at_most_the_sensitivity_of_one", notion="equalized_odds"
@@ -616,6 +622,13 @@ NOTICED: dict[str, Noticed] = {
     "lagrangian.errors_of_accuracy_parity_have_no_price": also(
         ACCURACY_PARITY("test_equal_accuracy_is_not_bought_with_errors_for_everybody", epsilon=2.0),
         ACCURACY_PARITY("test_noisy_gradients_do_not_buy_it_with_errors_either", part=NOTHING_GIVEN),
+    ),
+    "lagrangian.errors_in_a_stack_have_no_price": also(
+        ACCURACY_PARITY("test_a_perceptron_of_its_own_does_not_buy_it_with_errors_either"),
+        ACCURACY_PARITY("test_neither_kind_of_sfpate_buys_it_with_errors", **BOUGHT),
+    ),
+    "lagrangian.a_warning_from_the_exact_violations": also(
+        REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["PF-LD"])
     ),
     "lagrangian.loss_and_constraint_share_a_batch": trap(
         28, CONSTRAINT_GRADIENT("test_a_poisson_sample_of_everything_estimates_the_full_gradient")
