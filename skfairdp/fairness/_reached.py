@@ -1,5 +1,6 @@
 """Whether a fit has reached its constraints: what is left of each, by released numbers, and how sure that is."""
 
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from scipy.special import ndtri
 
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
-from skfairdp.fairness._rates import RateConstraints
+from skfairdp.fairness._rates import RateConstraints, read_rate_constraints
 from skfairdp.utils import warn_caller
 
 __all__ = ["LeftOver", "last_quarter"]
@@ -168,6 +169,34 @@ class LeftOver:
                 variance[:, cell, c], of_sizes[:, cell, c] = centred**2 @ unsure[here], unsure[here].sum(0)
         of_sums, of_sizes = np.sqrt(variance + noise**2), np.sqrt(of_sizes + noise**2)
         return cls.of_sums(constraints, sums, np.maximum(sizes, 1e-9), of_sums, of_sizes, groups, classes)
+
+    @classmethod
+    def of_reduction(
+        cls, learner: Any, X: Any, y: NDArray[np.int64], groups: NDArray[np.int64], names: Any, classes: Any
+    ) -> "LeftOver | None":
+        """What a fitted reduction of fairlearn leaves of its own constraint, on rows that nobody has to protect.
+
+        Parameters
+        ----------
+        learner : object
+            None is returned for whatever is no reduction, or has a constraint that is none on rates.
+        X : array-like of shape (n_rows, n_features)
+        y, groups : ndarray of int of shape (n_rows,)
+            Codes.
+        names, classes : sequence
+            What groups and classes are called.
+        """
+        if type(learner).__module__.partition(".")[0] != "fairlearn" or not hasattr(learner, "constraints"):
+            return None
+        try:
+            asked = read_rate_constraints(learner.constraints, type(learner).__name__)
+        except ValueError:
+            return None
+        drawn = {"random_state": 0} if "random_state" in inspect.signature(learner.predict).parameters else {}
+        predicted = np.asarray(learner.predict(X, **drawn)).astype(np.int64)
+        constraints = RateConstraints(asked, list(names), list(classes))
+        broken_by = constraints.violations(constraints.tally(groups, y, predicted))
+        return cls(constraints.inequalities, broken_by, np.zeros(len(broken_by)))
 
     @property
     def worst(self) -> int | None:

@@ -23,13 +23,22 @@ from skfairdp._tables import GeneratorBackend, MarginalsBackend
 from skfairdp._teachers import check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
+from skfairdp.fairness import LeftOver
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, read_container
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import Plan, PrivacyLedger
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
-from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
+from skfairdp.utils import (
+    PublicData,
+    RandomStateLike,
+    as_groups,
+    encode_labels,
+    group_domain,
+    public_generator,
+    warn_caller,
+)
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["SyntheticDataClassifier"]
@@ -115,6 +124,9 @@ class SyntheticDataClassifier(PrivateClassifier):
     -----
     UtilityWarning
         One class is predicted for every row.
+    FairnessWarning
+        The learner is a reduction of fairlearn, and breaks its own constraint by more than .05 on the synthetic rows
+        that it was trained on.
 
     Examples
     --------
@@ -306,7 +318,17 @@ class SyntheticDataClassifier(PrivateClassifier):
             learner, given = constant, {}
         self.estimator_ = learner.fit(features, codes, **given)
         self._constant, self._shown = constant, features[:_SHOWN]
+        self._left = self._left_over(features, codes, groups[0]) if takes_groups else None
         return self
+
+    def _left_over(self, features: NDArray[np.float64], codes: NDArray[np.int64], groups: Any) -> LeftOver | None:
+        """What a reduction of fairlearn leaves of its constraint on the synthetic rows it was trained on."""
+        values = as_groups(groups, len(codes), owner=type(self).__name__)
+        names = group_domain(values)
+        given = encode_labels(
+            values, names, owner=type(self).__name__, name="sensitive_features", parameter="sensitive_columns"
+        )
+        return LeftOver.of_reduction(self.estimator_, features, codes, given, names.tolist(), self.classes_.tolist())
 
     def _rows_ahead(self, X: Any, codes: NDArray[np.int64]) -> int:
         """Private: by how many rows the learner is ahead of the most frequent class, each row judged by itself."""
@@ -323,7 +345,13 @@ class SyntheticDataClassifier(PrivateClassifier):
         answered = np.unique(self._codes(self._shown))
         if len(answered) == 1 and len(self.classes_) > 1:
             warn_caller(self._forecast.words(self.classes_[answered[0]], type(self).__name__), UtilityWarning)
-        del self._constant, self._shown
+        elif self._left is not None and not self._is_behind:
+            self._left.warn(
+                type(self).__name__,
+                "on the synthetic rows that its learner was trained on",
+                "Give its fairlearn reduction more iterations, a larger bound, or another learner: refit is free.",
+            )
+        del self._constant, self._shown, self._left
         return self
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:

@@ -88,6 +88,22 @@ def test_a_constraint_of_fairlearn_holds_on_real_rows(table):
     assert held < 0.5 * free
 
 
+def test_a_reduction_that_did_not_reach_its_constraint_is_told(table):
+    from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+
+    def told(**settings):
+        fair = ExponentiatedGradient(LogisticRegression(), DemographicParity(), **settings)
+        model = SyntheticDataClassifier(fair, epsilon=2.0, n_samples=4000, **PUBLIC)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(table[0], table[1], sensitive_features=table[2])
+        return [str(one.message) for one in caught if "did not reach its constraint" in str(one.message)]
+
+    stopped = told(max_iter=1)  # the learner without the constraint
+    assert len(stopped) == 1 and "on the synthetic rows" in stopped[0]
+    assert not told()
+
+
 def test_strings_missing_values_and_the_group_as_a_column_are_read(table):
     X, y, groups = table
     raw = X.iloc[:, :2].assign(job=np.where(X.iloc[:, 2] > 0, "clerk", None), sex=np.where(groups == 1, "m", "f"))
