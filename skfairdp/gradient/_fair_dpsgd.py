@@ -70,7 +70,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         Weight λ ≥ 0 of the parity term: of the penalty, or the largest multiplier of the signed loss, in nats of loss
         per violation of 1. 0 is plain DP-SGD, bit for bit, and reads neither public rows nor groups. None is 1 for
         the penalty, and for the signed loss ``log(n_classes) / 0.01``, which no gap above 0.01 is worth, or less where
-        rates have more noise than that.
+        rates have more noise than that: those of small groups.
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
         ones. None: the penalty where there are public rows, else the signed loss.

@@ -213,7 +213,7 @@ class SignedLoss(BaseEstimator):
         How often the rates of the groups are released, evenly over the training.
     dual_step : float, default=None
         How far a weight moves for a difference of rates of 1. None is 0.5, or as much less as keeps what the noise of
-        all releases together moves it by at 0.25.
+        all releases together moves it by at 0.25: less for a group of few rows, by released sizes.
     budget_share : float, default=0.1
         Share of the budget (of μ²) for those releases; in (0, 1). The gradients, and what is released beside them,
         share the rest.
@@ -303,20 +303,13 @@ class SignedLoss(BaseEstimator):
         -------
         {returns_parity_terms}
         """
-        from skfairdp.gradient._signed_loss import RateLagrangian, largest_price
+        from skfairdp.gradient._signed_loss import RateLagrangian
 
         assert data.groups is not None and data.domain is not None
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         constraints = RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
         assert plan.duals is not None
-        noise = plan.duals.rate_noise(plan.step.declared_rows, constraints)
-        loss = RateLagrangian(
-            constraints,
-            bound=largest_price(len(data.classes), noise) if lam is None else lam,
-            dual_step=plan.duals.step(noise) if self.dual_step is None else self.dual_step,
-            plan=plan.duals,
-            steps=plan.step.steps,
-        )
+        loss = RateLagrangian(constraints, bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps)
         return {"groups": data.groups, "loss": loss}
 
 

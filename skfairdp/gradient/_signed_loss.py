@@ -10,10 +10,11 @@ ones: the proxy Lagrangian of Cotter et al. 2019. Tables of batches, instead of 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks import PrivateRows, outputs_where_it_can
@@ -28,27 +29,27 @@ USUAL_SLACK = 0.01
 USUAL_STEP, MOST_BY_NOISE = 0.5, 0.25
 
 
-def largest_price(n_classes: int, rate_noise: float) -> float:
-    """Return the largest multiplier that a constraint can need, in nats of loss per violation of 1.
+def largest_price(n_classes: int, noise: ArrayLike) -> Any:
+    """Return the largest multipliers that constraints can need, in nats of loss per violation of 1.
 
     Who answers with equal probabilities meets every parity of rates and loses ``log K``. So the model that makes loss
     plus B times violation smallest, with the multiplier at its bound B, violates by at most ``log K / B``. (This is
-    the bound B = 1/ε of Agarwal et al. 2018 for an error of at most 1.) To ask for less than the noise of the rates
-    lets anybody see would follow the noise.
+    the bound B = 1/ε of Agarwal et al. 2018 for an error of at most 1.) To ask for less than the noise lets anybody see
+    would follow the noise; where a group is too small to be seen at all, the noise is infinite and the price 0.
 
     Parameters
     ----------
     n_classes : int
-    rate_noise : float
-        See :meth:`DualPlan.rate_noise`.
+    noise : array-like of shape (n_inequalities,)
+        Standard deviations of the violations, by all releases together.
 
     Examples
     --------
     >>> from skfairdp.gradient._signed_loss import largest_price
-    >>> round(largest_price(2, 0.001), 1), round(largest_price(2, 0.05), 1)
-    (69.3, 13.9)
+    >>> largest_price(2, [0.001, 0.05, float("inf")]).round(1).tolist()
+    [69.3, 13.9, 0.0]
     """
-    return math.log(max(n_classes, 2)) / max(USUAL_SLACK, rate_noise)
+    return math.log(max(n_classes, 2)) / np.maximum(USUAL_SLACK, noise)
 
 
 @dataclass(frozen=True)
@@ -108,21 +109,15 @@ class DualPlan:
         """The steps before which to release: evenly spread, none at the start, at most ``releases`` of them."""
         return frozenset(r * steps // (self.releases + 1) for r in range(1, self.releases + 1)) - {0}
 
-    def rate_noise(self, n_rows: int, constraints: RateConstraints) -> float:
-        """Noise of the difference of two rates by all releases together, where groups and classes are alike in size.
+    def longest_step(self, noise: ArrayLike) -> Any:
+        """How far multipliers move for a violation of 1: no further than the noise allows, and nowhere by noise alone.
 
         Parameters
         ----------
-        n_rows : int
-            Public number of rows.
-        constraints : RateConstraints
+        noise : array-like of shape (n_inequalities,)
+            Standard deviations of the violations, by all releases together.
         """
-        n_cells = len(constraints.groups) * (len(constraints.classes) if constraints.needs_labels else 1)
-        return math.sqrt(2 / self.releases) * self.noise * n_cells / n_rows
-
-    def step(self, rate_noise: float) -> float:
-        """How far a multiplier moves for a violation of 1: no further than the noise allows."""
-        return min(USUAL_STEP, MOST_BY_NOISE / (self.releases * rate_noise))
+        return np.minimum(USUAL_STEP, MOST_BY_NOISE / (self.releases * np.asarray(noise)))
 
     @torch.no_grad()
     def release(
@@ -175,17 +170,19 @@ class RateLagrangian:
     The loss of a row of group a and class y is ``cross-entropy + Σ_k w[a, y, k] p_k``, with the weights of
     :meth:`skfairdp.fairness.RateConstraints.row_weights`: summed over all rows, n times ``Σ_j λ_j (left-hand side)_j``
     of the inequalities. Each multiplier λ_j follows the noisy violation of its inequality by the predictions, in
-    [0, bound]. No row ever gains by a wrong prediction as such, so that parity of errors is not bought with errors.
+    [0, bound]. What noise lets anybody see of an inequality hangs on how large its groups are, which the releases say:
+    an inequality of a small group moves less, and has a lower bound. No row ever gains by a wrong prediction as such,
+    so that parity of errors is not bought with errors.
 
     Parameters
     ----------
     constraints : RateConstraints
-    bound : float
-        Largest multiplier.
-    dual_step : float
-        How far a multiplier moves for a violation of 1.
+    bound : float, default=None
+        Largest multiplier. None follows the noise of each inequality, see :func:`largest_price`.
+    dual_step : float, default=None
+        How far a multiplier moves for a violation of 1. None follows the noise, see :meth:`DualPlan.longest_step`.
     plan : DualPlan or None, default=None
-        What is released of the private rows, and how often.
+        What is released of the private rows, and how often. Without one, bound and step have to be given.
     steps : int, default=0
         Length of the training, over which the releases are spread.
 
@@ -205,8 +202,8 @@ class RateLagrangian:
         self,
         constraints: RateConstraints,
         *,
-        bound: float,
-        dual_step: float,
+        bound: float | None = None,
+        dual_step: float | None = None,
         plan: DualPlan | None = None,
         steps: int = 0,
     ) -> None:
@@ -215,6 +212,7 @@ class RateLagrangian:
         self.shape = (n_groups, n_classes if constraints.needs_labels else 1, n_classes)
         self.multipliers = np.zeros(constraints.n_inequalities)
         self.weights = torch.zeros(self.shape)
+        self._most: Any = bound  # that a multiplier may be, by the releases so far
         self._times = frozenset[int]() if plan is None else plan.times(steps)
         self._released: list[NDArray[np.float64]] = []
 
@@ -236,7 +234,7 @@ class RateLagrangian:
     @property
     def is_at_its_bound(self) -> bool:
         """Whether a multiplier would have gone on."""
-        return bool((self.multipliers >= self.bound).any())
+        return bool(((self.multipliers > 0) & (self.multipliers >= self._most)).any())
 
     def move(self, counts: NDArray[np.float64]) -> None:
         """Move the multipliers by what a release says; post-processing."""
@@ -246,9 +244,19 @@ class RateLagrangian:
         # noise may leave a small cell with nothing, or less
         sizes = np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
         violations = self.constraints.violations(counts, sizes)
-        self.multipliers = np.clip(self.multipliers + self.dual_step * violations, 0.0, self.bound)
+        self._most, step = self._reach()
+        self.multipliers = np.clip(self.multipliers + step * violations, 0.0, self._most)
         weights = self.constraints.row_weights(self.multipliers, sizes, forgive=1.0)
         self.weights = torch.from_numpy(weights).to(self.weights)
+
+    def _reach(self) -> tuple[Any, Any]:
+        """How large multipliers may be, and how far they move for a violation of 1, by what noise lets anybody see."""
+        if self.plan is None or (self.bound is not None and self.dual_step is not None):
+            return self.bound, self.dual_step
+        left = LeftOver.of_rates(self.constraints, self._released, [], self.plan.noise)
+        noise = left.noise * math.sqrt(len(self._released) / self.plan.releases)  # that all will leave together
+        bound = largest_price(len(self.constraints.classes), noise) if self.bound is None else self.bound
+        return bound, self.plan.longest_step(noise) if self.dual_step is None else self.dual_step
 
     def _labels(self, targets: Tensor) -> Tensor:
         """The class of each row where the constraints look at it, else 0."""

@@ -318,13 +318,37 @@ def test_defaults_close_the_gap_where_the_noise_of_the_rates_allows(name):
     assert before > 0.09 and after < 0.06, (before, after)
 
 
-def test_the_usual_price_falls_and_the_usual_step_shortens_where_rates_are_noisier():
-    constraints = RateConstraints(read_rate_constraints("equalized_odds", "Test"), [0, 1, 2], [0, 1])
-    few, many = (DualPlan(40, 50.0).rate_noise(n, constraints) for n in (500, 50_000))
-    assert few == pytest.approx(np.sqrt(2 / 40) * 50 * 6 / 500) and many == pytest.approx(few / 100)
-    assert largest_price(2, many) == np.log(2) / 0.01 and largest_price(3, few) == np.log(3) / few
+def test_the_usual_price_and_step_of_an_inequality_follow_the_noise_of_its_groups():
+    constraints = RateConstraints(read_rate_constraints("demographic_parity", "Test"), ["a", "b", "few"], [0, 1])
+    plan = DualPlan(releases=4, noise=20.0)
+    loss = RateLagrangian(constraints, plan=plan)
+    loss.move(np.array([[9000.0, 1000.0], [1000.0, 9000.0], [150.0, 150.0]]))
+    between_large = [j for j, words in enumerate(constraints.inequalities) if "few" not in words]
+    large = np.isin(np.arange(len(loss.multipliers)), between_large)
+    bound, step = loss._reach()
+    assert (step[large] == 0.5).all() and (bound[large] == pytest.approx(np.log(2) / 0.01))
+    # the rate of 300 rows, half of them selected: each half has a noise of 20, and so has the size
+    noise = 20 * np.sqrt(2 * 0.5**2) / 300 / np.sqrt(4)
+    assert bound[~large] == pytest.approx(np.log(2) / noise, rel=0.02)
+    assert step[~large] == pytest.approx(np.minimum(0.5, 0.25 / (4 * noise)), rel=0.02)
+    assert loss.multipliers[large].max() == pytest.approx(0.5 * (0.8 - 0.01), rel=0.01)
+
+
+def test_a_group_that_noise_hides_moves_no_multiplier_and_groups_that_are_seen_still_do():
+    constraints = RateConstraints(read_rate_constraints("demographic_parity", "Test"), ["a", "b", "hidden"], [0, 1])
+    loss = RateLagrangian(constraints, plan=DualPlan(releases=4, noise=20.0))
+    for noise in (-30.0, 30.0, 15.0):
+        loss.move(np.array([[9000.0, 1000.0], [1000.0, 9000.0], [10.0 + noise, 10.0 - noise]]))
+    hidden = np.array(["hidden" in words for words in constraints.inequalities])
+    assert (loss.multipliers[hidden] == 0).all() and loss.multipliers[~hidden].max() > 1.0
+    assert not loss.is_at_its_bound
+    assert not loss.weights[2].any(), "rows of the hidden group pull at nothing"
+
+
+def test_noisier_violations_have_a_lower_price_and_a_shorter_step():
     plan = DualPlan(40, 50.0)
-    assert plan.step(many) == 0.5 and plan.step(few) * 40 * few == pytest.approx(0.25)
+    assert largest_price(2, [0.001]) == [np.log(2) / 0.01] and largest_price(3, [0.1]) == [np.log(3) / 0.1]
+    assert plan.longest_step([0.001]) == [0.5] and plan.longest_step([0.1]) * 40 * 0.1 == pytest.approx(0.25)
 
 
 def test_noise_alone_does_not_make_a_model_unfair_or_wrong():
