@@ -259,3 +259,12 @@ def test_a_gzip_that_is_none_is_named_in_the_demo_as_well(tmp_path, monkeypatch,
     assert cli.main(["demo", "--data", "adult", "--out", str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
     assert str(tmp_path / "adult.csv.gz") in err and err.count("\n") == 1
+
+
+def test_the_template_takes_codes_with_leading_zeros_for_names(tmp_path):
+    text = "place,age,income,sex\n" + "007,7,low,f\n100,8,high,m\n" * 3
+    (tmp_path / "people.csv").write_text(text)
+    done = run("schema", tmp_path / "people.csv", *ROLES, "--out", tmp_path / "schema.json")
+    assert done.returncode == 0, done.stderr
+    columns = json.loads((tmp_path / "schema.json").read_text())["columns"]
+    assert (columns["place"]["kind"], columns["age"]["kind"]) == ("category", "number")

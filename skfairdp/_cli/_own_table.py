@@ -87,6 +87,16 @@ def _statement(found: Any, folder: Path, released: bool) -> list[str]:
     return ["schema.yaml", "privacy.json"]
 
 
+def _with_codes_as_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    """Columns with cells like 007 are names, whose zeros pandas drops."""
+    texts = read_table(name, types=False)
+    for column in table.select_dtypes("number").columns:
+        cells = texts[column].astype(object).dropna().astype(str)
+        if cells.str.match(r"\s*[-+]?0\d").any():
+            table[column] = texts[column].astype(object)
+    return table
+
+
 def run_schema(arguments: argparse.Namespace) -> int:
     """Write the template of a schema."""
     import json
@@ -96,7 +106,7 @@ def run_schema(arguments: argparse.Namespace) -> int:
     out = None if arguments.out is None else Path(arguments.out).expanduser()
     if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
         raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
-    table = read_table(arguments.table, types=True)
+    table = _with_codes_as_texts(read_table(arguments.table, types=True), arguments.table)
     roles = [*([arguments.label] if arguments.label else []), *arguments.group]
     check_columns(table, roles, arguments.table)
     if arguments.label in arguments.group:

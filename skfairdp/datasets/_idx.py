@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def _array(path: Path, homepage: str) -> NDArray[Any]:
     axes = 3 if "idx3" in path.name else 1
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be unpacked ({type(error).__name__}). Get it again from {homepage}.") from None
     start = 4 + 4 * axes
     shape = np.frombuffer(content[4:start].ljust(4 * axes, b"\0"), dtype=">u4").astype(np.int64)

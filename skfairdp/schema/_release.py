@@ -262,7 +262,9 @@ def _kind_of_text(cell: str) -> int:
         return _BOOLEAN
     try:
         float(text)
-        return -1 if "_" not in text else _TEXT
+        digits = text.lstrip("+-")
+        code = digits[:1] == "0" and digits[1:2].isdigit()  # 007 is a name: of a place, a firm, a form
+        return _TEXT if code or "_" in text else -1
     except ValueError:
         pass
     return _MISSING if not text else _TEXT if np.isnan(_as_days(np.array([text], dtype=object))[0]) else _DAY

@@ -503,3 +503,10 @@ def test_every_mechanism_was_made_for_the_relation_that_is_certified():
         quiet_release(TABLE)
     assert {type(release.mechanism) for release in record.releases} == {GaussianMechanism, CommonValues}
     assert {str(release.mechanism.relation) for release in record.releases} == {"replace one record"}
+
+
+def test_codes_with_leading_zeros_stay_names():
+    rows = pd.DataFrame({"place": ["007", "012", "0950"] * 400, "age": ["7", "12", "0.5"] * 400, "none": ["0"] * 1200})
+    columns = Schema.release(rows, epsilon=50.0).columns
+    assert columns["place"] == Category(("007", "012", "0950"), missing=False)
+    assert isinstance(columns["age"], Number) and isinstance(columns["none"], Number)
