@@ -17,6 +17,9 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import KeyedRows, PrivacyLedger
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_generator import generator, table
+from tests.rows.test_streamed_pfld import model as multipliers
+from tests.rows.test_streamed_pfld import trained
+from tests.rows.test_streamed_sfpate import rows as rows_of_groups
 from tests.rows.test_streamed_teachers import fair_pate, votes
 
 pytestmark = [
@@ -122,14 +125,15 @@ class Deadly(DecisionTreeClassifier):
         return super().fit(X, y)
 
 
-def deadly_partition(j, folder, driver, reads):
-    """The rows of a partition; a worker that reads one for the last time allowed dies, again and again."""
+def deadly_partition(j, folder, driver, reads, whole=table, deaths=99):
+    """The rows of a partition; a worker that reads one for the last time allowed dies, so often."""
     seen = Path(folder) / f"{j}"
     with seen.open("a") as file:
         file.write(".")
-    if os.getpid() != driver and seen.stat().st_size > reads:
+    if os.getpid() != driver and reads < seen.stat().st_size <= reads + deaths:
         os.kill(os.getpid(), signal.SIGKILL)
-    return table().iloc[j::3]
+    rows = whole()
+    return rows.iloc[np.array_split(np.arange(len(rows)), 3)[j]]
 
 
 @pytest.fixture
@@ -188,3 +192,31 @@ def test_workers_that_die_after_the_first_noise_leave_the_ledger_charged_and_no_
         model.fit(frame)
     assert record.releases and len(ledger.entries) == 1
     assert not hasattr(model, "model_") and not hasattr(model, "rates_")
+
+
+def rows_that_kill(n_partitions, folder, deaths):
+    """Rows of PF-LD, which are counted and then read once; a worker that reads them the second time dies, so often."""
+    import dask.dataframe as frames
+
+    return frames.from_map(
+        deadly_partition, range(n_partitions), folder=str(folder), driver=os.getpid(), reads=1, whole=rows_of_groups,
+        deaths=deaths, meta=rows_of_groups().iloc[:0],
+    )  # fmt: skip
+
+
+@pytest.mark.dask
+def test_a_worker_that_is_killed_while_multipliers_read_is_replaced_and_rows_are_read_once(cluster, tmp_path):
+    ledger, frame = PrivacyLedger(epsilon=9.0, delta=1e-3), rows_that_kill(1, tmp_path, deaths=1)
+    kept = deadly_partition(0, tmp_path.parent, os.getpid(), 0, rows_of_groups)
+    for one, other in zip(trained(frame, ledger=ledger), trained(kept), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (tmp_path / "0").stat().st_size == 3 and len(ledger.entries) == 1
+
+
+@pytest.mark.dask
+def test_workers_that_all_die_while_multipliers_read_end_the_fit_before_anything_is_spent(cluster, tmp_path):
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-3)
+    model = multipliers(ledger=ledger)
+    with recording_noise() as record, pytest.raises(cluster.KilledWorker):
+        model.fit(rows_that_kill(3, tmp_path, deaths=99))
+    assert not record.releases and not ledger.entries and not hasattr(model, "net_")

@@ -18,6 +18,8 @@ from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame, started_spark
 from tests.rows.test_streamed_decisions import filtered, skewed
 from tests.rows.test_streamed_dpsgd import trained
+from tests.rows.test_streamed_folds import assert_same as assert_same_search
+from tests.rows.test_streamed_folds import searched
 from tests.rows.test_streamed_generator import N, generator, table
 from tests.rows.test_streamed_teachers import fair_pate, votes
 from tests.rows.test_streamed_thresholds import tables
@@ -76,6 +78,16 @@ def test_spark_itself_gives_the_votes_of_the_frame_in_any_order_of_rows(spark):
     expected = votes(KeyedRows(table(), key="id"))
     mixed = spark.createDataFrame(table().sample(frac=1, random_state=0)).repartition(5)
     assert_same(votes(KeyedRows(mixed, key="id")), expected)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_spark_itself_gives_the_scores_and_the_winner_of_the_frame_on_private_folds(spark):
+    found = []
+    for X in (table(), spark.createDataFrame(table()).repartition(3)):
+        with recording_noise(0):
+            found.append(searched(KeyedRows(X, key="id")))
+    assert_same_search(*found)
 
 
 @pytest.mark.spark
