@@ -81,9 +81,10 @@ def frontier_of_table(
     **Guarantee.** The table is split by position, which is public. A record of the larger part is protected by the
     composition of the schema's release, where one is needed, and of one release for each ε and method; what a method
     learns for several bounds on the gap follows from its one release. A record of the smaller part is protected by
-    noisy tables of predictions, at the largest ε in all. Nothing else of either part is let out: the figures in the
-    frame are noisy as well. All of it is one guarantee, ``privacy``: with "dpsgd" for a record replaced by a null
-    record, which is what that method protects and what the others protect too; else for a replaced record.
+    noisy tables of predictions, which cost about what the models cost together. Nothing else of either part is let out:
+    the figures in the frame are noisy as well. All of it is one guarantee, ``privacy``: with "dpsgd" for a record
+    replaced by a null record, which is what that method protects and what the others protect too; else for a replaced
+    record.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def frontier_of_table(
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
     n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
-    figures = _Figures(schema, max(epsilons), delta, n_models)
+    figures = _Figures(schema, _mu_of_figures(epsilons, delta, paid, methods), delta, n_models)
     truth = figures.codes(held)
     rows: list[dict[str, Any]] = []
     spent = [one.event for one in paid]
@@ -174,6 +175,20 @@ def _relation(methods: Sequence[str]) -> NeighboringRelation:
 def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[float, float]:
     """What the schema has left of ε and δ for a release."""
     return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
+
+
+def _mu_of_figures(
+    epsilons: Sequence[float], delta: float, paid: Sequence[PrivacySpent], methods: Sequence[str]
+) -> float:
+    """What the figures of all models may cost: as much as the models do together.
+
+    A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
+    are had for nothing until they cost what the models cost: at least the largest ε, and the sum of squares of those
+    methods whose noise is Gaussian through and through. (FairDPSGDClassifier costs something on top, by another curve.)
+    """
+    squares = [gdp_mu(*_left(epsilon, delta, paid)) ** 2 for epsilon in epsilons]
+    together = math.sqrt(sum(squares) * sum(method != "dpsgd" for method in methods))
+    return max(gdp_mu(max(epsilons), delta) * (1 - 1e-9), together * (1 - 1e-3))
 
 
 def _schema_of(
@@ -313,17 +328,25 @@ class _Figures:
     """Noisy tables of group, class and prediction, one for each model, on rows that no model has seen.
 
     A replaced record leaves one cell of each table and enters another: a table moves by √2.
+
+    Parameters
+    ----------
+    schema : Schema
+    mu : float
+        Of all tables together, in Gaussian differential privacy.
+    delta : float
+    n_tables : int
     """
 
     schema: Schema
-    epsilon: float
+    mu: float
     delta: float
     n_tables: int
 
     @property
     def mechanism(self) -> GaussianMechanism:
         """Of one table."""
-        mu = gdp_mu(self.epsilon, self.delta) / math.sqrt(self.n_tables) * (1 - 1e-9)
+        mu = self.mu / math.sqrt(self.n_tables)
         return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=_RELATION)
 
     @property

@@ -17,6 +17,7 @@ from skfairdp.privacy import (
     RareDisclosure,
     compose,
     epsilon_of,
+    gdp_mu,
     verify_file,
 )
 from skfairdp.schema import Category, Number, Schema
@@ -217,7 +218,7 @@ class Rule:
 
 def test_accuracies_lie_within_the_error_that_is_stated():
     """In 95 of 100 tables of new people, with noise of their own."""
-    figures = _Figures(SCHEMA, 1.0, 1e-5, 1)
+    figures = _Figures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1)
     true, inside, errors = (Rule().predict(everybody := people(200_000, 1)) == everybody["rich"]).mean(), [], []
     for seed in range(200):
         held = people(300, seed + 2)
@@ -227,6 +228,20 @@ def test_accuracies_lie_within_the_error_that_is_stated():
         errors.append(found["accuracy_error"])
     assert abs(np.mean(inside) - 0.95) <= 2.6 * 0.0154  # standard errors of a share of 200
     assert np.mean(errors) < 0.1
+
+
+def test_figures_take_what_the_models_cost_together_and_add_nothing_to_the_total():
+    """A record is learned from or measured on: as many models as there are pay for exacter figures."""
+    one, many = (
+        frontier_of_table(TABLE, label="rich", groups="sex", schema=SCHEMA, epsilons=epsilons, gaps=[None],
+                          methods=["synthetic"])
+        for epsilons in ([2.0], [2.0, 2.0, 2.0, 2.0])
+    )  # fmt: skip
+    assert one.privacy.epsilon <= 2.0 + 1e-6
+    learned = epsilon_of(GaussianDpEvent(1 / (2 * gdp_mu(2.0, 1e-5))), 1e-5)  # four models of equal cost
+    assert many.privacy.epsilon <= learned
+    # four tables share twice the μ of one: each is as exact as the one table beside one model
+    assert many.frame["accuracy_error"].to_numpy() == pytest.approx(one.frame["accuracy_error"][0], abs=0.01)
 
 
 def test_one_class_found_ends_the_sweep_before_models_are_paid_for():
