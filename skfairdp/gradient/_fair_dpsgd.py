@@ -107,8 +107,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     net_ : skorch.NeuralNetClassifier
         The trained network, on the CPU, initialised: ``net_.predict_proba``, ``net_.save_params`` and ``net_.module_``
         work; its history is empty. Differentially private.
-    net_taken_ : {"mlp", "additive"}
-        Only with ``net="auto"``: which network that was. Public, as it follows from the plan.
+    net_taken_ : {"mlp", "additive"} or None
+        Which network ``net="auto"`` took; None where you named one. Public, as it follows from the plan.
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
@@ -118,9 +118,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     n_steps_ : int
         Number of noisy steps.
     violation_, violation_noise_ : float
-        Only of a signed loss: by how much its worst constraint is broken by the noisy rates that were released in the
-        last quarter of the training, 0 where all hold, and the standard deviation of the noise in that. Released
-        already: it costs nothing. NaN where the network was replaced by the most frequent class.
+        Of a signed loss: by how much its worst constraint is broken by the noisy rates that were released in the last
+        quarter of the training, 0 where all hold, and the standard deviation of the noise in that. Released already: it
+        costs nothing. NaN without a signed loss, and where the network was replaced by the most frequent class.
     {n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -260,8 +260,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                 module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
-        if plan.taken is not None:
-            self.net_taken_ = plan.taken
+        self.net_taken_ = plan.taken
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
@@ -421,14 +420,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         """Say so where the rates that were released show a constraint that was not reached."""
         from skfairdp._networks import is_constant, module_of
 
+        self.violation_ = self.violation_noise_ = math.nan
         left = None if loss is None else loss.left_over()
-        if loss is None or left is None:
+        # a constant was put by the second look in the place of what was measured
+        if loss is None or left is None or is_constant(module_of(self.net_)):
             return
-        constant = is_constant(module_of(self.net_))  # the second look has put it in the place of what was measured
-        self.violation_ = math.nan if constant else left.violation
-        self.violation_noise_ = math.nan if constant else left.violation_noise
-        if constant:
-            return
+        self.violation_, self.violation_noise_ = left.violation, left.violation_noise
         ways = [f"raise 'lam' ({loss.bound:.2g})"] if loss.is_at_its_bound and self.lam is not None else []
         ways += [
             "allow more (difference_bound of RateParity)",

@@ -97,7 +97,7 @@ def test_the_plan_the_record_and_the_fit_say_which_and_it_is_that_network_bit_fo
     for one in (model, named):
         with recording_noise(entropy=1):
             one.fit(table)
-    assert model.net_taken_ == "additive" and not hasattr(named, "net_taken_")
+    assert model.net_taken_ == "additive" and named.net_taken_ is None
     assert any("of the network 'additive'" in words for words in model.ledger.entries[-1].releases)
     assert model.planned_privacy(table).event == model.privacy_.event == named.privacy_.event
     assert any("network" in fact and "additive" in fact for fact in model.privacy_.public)
