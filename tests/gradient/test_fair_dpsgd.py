@@ -606,7 +606,15 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
     for module in ("mlp", Remembers()):
         model = dpsgd(**{**QUICK, "max_epochs": 4, "module": module, "lr": 0.01}).fit(X, y, X_public=public)
         state = {name for name in vars(model) if not name.startswith("_")} - set(model.get_params(deep=False))
-        assert state == {"net_", "classes_", "groups_", "privacy_", "noise_multiplier_", "n_steps_", "n_features_in_"}
+        public_or_released = {
+            "net_taken_",
+            "noise_multiplier_",
+            "n_steps_",
+            "n_features_in_",
+            "violation_",
+            "violation_noise_",
+        }
+        assert state == {"net_", "classes_", "groups_", "privacy_", *public_or_released}
         private = {row.tobytes() for row in [*X, *X.astype(np.float32)]}
         for array in arrays_in(model):
             assert array.ndim == 0 or len(array) != len(X)
