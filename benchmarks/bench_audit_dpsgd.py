@@ -108,6 +108,9 @@ def audit(case: Case, *, epsilon: float, n_runs: int, confidence: float) -> dict
     signed = isinstance(case.parameters.get("parity"), SignedLoss)
     towards = 1.0 if y[-1] == 1 else -1.0
     scores = np.zeros((2, n_runs))
+    model.fit(X[:-1], y[:-1], **({"sensitive_features": groups[:-1]} if signed else given))
+    # Searched for once. Where it is given, no second look puts a constant in the place of the weights that are attacked.
+    model.set_params(noise_multiplier=model.noise_multiplier_)
     for world in (0, 1):
         rows = slice(N_ROWS - 1 + world)
         for run in range(n_runs):
@@ -119,7 +122,6 @@ def audit(case: Case, *, epsilon: float, n_runs: int, confidence: float) -> dict
             # the sum of the noisy gradients along the canary's, which is clipped to the bound in each step
             found = towards * (weight[1] - weight[0]) / np.sqrt(2) / SLOW * min(case.batch_size, N_ROWS)
             scores[world, run] = found / (model.noise_multiplier_**2 * CLIP) + tables.score / tables.scale**2
-            model.set_params(noise_multiplier=model.noise_multiplier_)  # searched for once
     results = {
         method: audit_matched_filter(scores[0], scores[1], confidence=confidence, method=method)
         for method in ("gdp", "clopper_pearson")
