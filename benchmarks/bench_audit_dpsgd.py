@@ -109,7 +109,7 @@ def audit(case: Case, *, epsilon: float, n_runs: int, confidence: float) -> dict
     towards = 1.0 if y[-1] == 1 else -1.0
     scores = np.zeros((2, n_runs))
     model.fit(X[:-1], y[:-1], **({"sensitive_features": groups[:-1]} if signed else given))
-    # Searched for once. Where it is given, no second look puts a constant in the place of the weights that are attacked.
+    # searched for once; where it is given, no second look puts a constant in the place of the weights under attack
     model.set_params(noise_multiplier=model.noise_multiplier_)
     for world in (0, 1):
         rows = slice(N_ROWS - 1 + world)
