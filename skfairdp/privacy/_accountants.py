@@ -22,15 +22,7 @@ from skfairdp.privacy._divergences import (
     sampled_gaussian_rdp,
     selection_rdp,
 )
-from skfairdp.privacy._dp_accounting import (
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-)
+from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import (
     ArgmaxBit,
     DiscreteGaussian,
@@ -64,9 +56,11 @@ _STRIDE = 16  # orders per step of the coarse search: about the root of half the
 _NEXT_TO_NOTHING = 1e-9  # a pure ε, over all its releases, that is added to a bound instead of put on a grid
 _UP = 1 + 2.0**-48  # above the roundings of a sum of products of a few factors each
 _BITS = (ThresholdBit, ArgmaxBit)
-_SAMPLED_OR_PURE = (LaplaceDpEvent, RandomizedResponseDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian)
-_LIBRARY = (GaussianDpEvent, DiscreteGaussian, PoissonSampledDpEvent)  # what dp-accounting's Rényi accountant is asked
-_NESTED = (WorstOf, RepeatAndSelectDpEvent)
+_PURE = (dpa.LaplaceDpEvent, dpa.RandomizedResponseDpEvent)
+_SAMPLED_OR_PURE = (*_PURE, dpa.PoissonSampledDpEvent, ReplaceSampledGaussian)
+#: What dp-accounting's Rényi accountant is asked.
+_LIBRARY = (dpa.GaussianDpEvent, DiscreteGaussian, dpa.PoissonSampledDpEvent)
+_NESTED = (WorstOf, dpa.RepeatAndSelectDpEvent)
 _WITHOUT_PURE = (*_BITS, *_LIBRARY, ReplaceSampledGaussian)  # at δ = 0 they have no finite ε of their own
 
 
@@ -210,7 +204,7 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
             leaf.events
             if isinstance(leaf, WorstOf)
             else (leaf.event,)
-            if isinstance(leaf, RepeatAndSelectDpEvent)
+            if isinstance(leaf, dpa.RepeatAndSelectDpEvent)
             else ()
         ):
             yield from _elementary(flatten(inner))
@@ -218,11 +212,11 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
 
 def _is_bare(leaf: DpEvent) -> bool:
     """Whether a release has no noise at all."""
-    if isinstance(leaf, PoissonSampledDpEvent):
+    if isinstance(leaf, dpa.PoissonSampledDpEvent):
         leaf = leaf.event
-    if isinstance(leaf, GaussianDpEvent | LaplaceDpEvent):
+    if isinstance(leaf, dpa.GaussianDpEvent | dpa.LaplaceDpEvent):
         return bool(leaf.noise_multiplier == 0)
-    return isinstance(leaf, NonPrivateDpEvent) or pure_epsilon(leaf) == math.inf
+    return isinstance(leaf, dpa.NonPrivateDpEvent) or pure_epsilon(leaf) == math.inf
 
 
 def _leaves_of(event: DpEvent) -> Leaves:
@@ -246,7 +240,7 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
         dpa.SelfComposedDpEvent(
             dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2)
             if isinstance(leaf, DiscreteGaussian)
-            else dpa.PoissonSampledDpEvent(leaf.sampling_probability, GaussianDpEvent(_noise_of(leaf)))
+            else dpa.PoissonSampledDpEvent(leaf.sampling_probability, dpa.GaussianDpEvent(_noise_of(leaf)))
             if _is_sampled(leaf)
             else leaf,
             times,
@@ -274,14 +268,14 @@ def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
 def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | None:
     if any(isinstance(leaf, WorstOf) for leaf, _ in leaves):
         return _worst_pld_bound(leaves, delta, coarseness)
-    if any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf, _ in leaves) or not any(
+    if any(isinstance(leaf, dpa.RepeatAndSelectDpEvent) for leaf, _ in leaves) or not any(
         isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves
     ):
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
     if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
         return None
     charged, leaves = _charged_as_pure(leaves)
-    if all(isinstance(leaf, GaussianDpEvent) for leaf, _ in leaves):
+    if all(isinstance(leaf, dpa.GaussianDpEvent) for leaf, _ in leaves):
         return _with(charged, _gdp_bound(leaves, delta) or 0.0)
     bounds = [_inclusion_bound(leaves, delta)]
     try:
@@ -315,12 +309,12 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
     if _is_slow(leaves, _grid(leaves)):  # ours is as quick on the fine grid, and a search then ends where it began
         return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta)
     grid = max(grid, max(map(_largest_loss, dict(leaves))) / _WIDEST)
-    mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, GaussianDpEvent))) or 0.0
+    mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, dpa.GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
         return math.inf
     finite = 1.0
     for leaf, times in leaves:
-        if not isinstance(leaf, GaussianDpEvent):
+        if not isinstance(leaf, dpa.GaussianDpEvent):
             finite *= (1 - dpa.infinite_mass(_pld_of(leaf, grid))) ** times
     if 1 - finite > delta:
         # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
@@ -334,7 +328,7 @@ def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.Priv
     """Of Gaussians, whose μ² is given, and of the other releases; kept, as a curve asks for many δ."""
     parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
     for leaf, times in leaves:
-        if not isinstance(leaf, GaussianDpEvent):
+        if not isinstance(leaf, dpa.GaussianDpEvent):
             parts.append(dpa.self_compose(_pld_of(leaf, grid), times))
     total = parts[0]
     for part in parts[1:]:
@@ -350,7 +344,7 @@ def _is_tiny(leaves: Leaves) -> bool:
 
 
 def _is_plain(leaves: Leaves) -> bool:
-    return all(isinstance(leaf, GaussianDpEvent | PoissonSampledDpEvent) for leaf, _ in leaves)
+    return all(isinstance(leaf, dpa.GaussianDpEvent | dpa.PoissonSampledDpEvent) for leaf, _ in leaves)
 
 
 def _is_slow(leaves: Leaves, grid: float) -> bool:
@@ -363,7 +357,7 @@ def _is_slow(leaves: Leaves, grid: float) -> bool:
 
 
 def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
-    if isinstance(leaf, PoissonSampledDpEvent):
+    if isinstance(leaf, dpa.PoissonSampledDpEvent):
         return float(leaf.sampling_probability), _noise_of(leaf), int(times)
     return 1.0, float(leaf.noise_multiplier), int(times)
 
@@ -377,7 +371,7 @@ def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
     tiny = {
         leaf: (pure_epsilon(leaf) or 0.0) * times
         for leaf, times in leaves
-        if isinstance(leaf, RandomizedResponseDpEvent)
+        if isinstance(leaf, dpa.RandomizedResponseDpEvent)
     }
     tiny = {leaf: cost for leaf, cost in tiny.items() if cost <= _NEXT_TO_NOTHING}
     return math.fsum(tiny.values()), tuple((leaf, times) for leaf, times in leaves if leaf not in tiny)
@@ -395,9 +389,9 @@ def _pld_of(leaf: DpEvent, grid: float) -> Any:
         return dpa.pld_from_deltas(bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid)
     if isinstance(leaf, ReplaceSampledGaussian):
         return _replace_sampled_pld(leaf, grid)
-    if isinstance(leaf, LaplaceDpEvent):
+    if isinstance(leaf, dpa.LaplaceDpEvent):
         return dpa.laplace_pld(leaf.noise_multiplier, grid)
-    if isinstance(leaf, RandomizedResponseDpEvent):
+    if isinstance(leaf, dpa.RandomizedResponseDpEvent):
         return dpa.randomized_response_pld(leaf.noise_parameter, leaf.num_buckets, grid)
     return dpa.gaussian_pld(_noise_of(leaf), grid, leaf.sampling_probability)
 
@@ -439,7 +433,7 @@ def _pure(leaf: DpEvent, delta: float) -> float | None:
     if isinstance(leaf, WorstOf):
         options = [_pure_bound(_leaves_of(option), delta) for option in leaf.events]
         return None if any(value is None for value in options) else max(value for value in options if value is not None)
-    if isinstance(leaf, RepeatAndSelectDpEvent):
+    if isinstance(leaf, dpa.RepeatAndSelectDpEvent):
         # The limit of large orders of the Rényi bound (Papernot & Steinke 2022, Theorem 2).
         base = _pure_bound(_leaves_of(leaf.event), delta)
         return None if base is None or math.isinf(leaf.shape) else (2 + leaf.shape) * base
@@ -487,19 +481,19 @@ def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     for leaf, times in leaves:
         if isinstance(leaf, _BITS):
             total += times * bit_rdp(leaf, orders)
-        elif isinstance(leaf, GaussianDpEvent):
+        elif isinstance(leaf, dpa.GaussianDpEvent):
             total += times * orders / 2 * _squared(1.0, leaf.noise_multiplier)
-        elif isinstance(leaf, RandomizedResponseDpEvent):
+        elif isinstance(leaf, dpa.RandomizedResponseDpEvent):
             total += times * randomized_response_rdp(leaf, orders)
         elif isinstance(leaf, DiscreteGaussian):
             total += times * orders / 2 * _squared(leaf.sensitivity, leaf.sigma)
-        elif isinstance(leaf, LaplaceDpEvent):
+        elif isinstance(leaf, dpa.LaplaceDpEvent):
             total += times * laplace_rdp(leaf, orders)
-        elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
+        elif isinstance(leaf, dpa.PoissonSampledDpEvent | ReplaceSampledGaussian):
             total += times * sampled_gaussian_rdp(leaf, orders)
         elif isinstance(leaf, WorstOf):
             total += times * np.max([_rdp(_leaves_of(option), orders) for option in leaf.events], axis=0)
-        elif isinstance(leaf, RepeatAndSelectDpEvent):
+        elif isinstance(leaf, dpa.RepeatAndSelectDpEvent):
             base = _leaves_of(leaf.event)
             total += times * selection_rdp(
                 orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
@@ -526,7 +520,7 @@ def _mu_squared(leaves: Leaves) -> float | None:
     """Sum of squared Gaussian costs; None where a release is not a post-processing of Gaussian noise."""
     costs = []
     for leaf, times in leaves:
-        if isinstance(leaf, GaussianDpEvent):
+        if isinstance(leaf, dpa.GaussianDpEvent):
             scale = leaf.noise_multiplier
         elif isinstance(leaf, _BITS) and leaf.noise == "gaussian":
             scale = leaf.sigma / (1.0 if isinstance(leaf, ThresholdBit) else math.sqrt(2.0))
@@ -543,7 +537,7 @@ def _mu_squared(leaves: Leaves) -> float | None:
 
 
 def _is_sampled(leaf: DpEvent) -> bool:
-    return isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian)
+    return isinstance(leaf, dpa.PoissonSampledDpEvent | ReplaceSampledGaussian)
 
 
 def _noise_of(leaf: DpEvent) -> float:
@@ -554,11 +548,11 @@ def _noise_of(leaf: DpEvent) -> float:
 
 def _largest_loss(leaf: DpEvent) -> float:
     """About the largest loss of one release, but for a mass below ``TAIL_MASS``."""
-    if isinstance(leaf, LaplaceDpEvent | RandomizedResponseDpEvent):
+    if isinstance(leaf, _PURE):
         return pure_epsilon(leaf) or 0.0
     if isinstance(leaf, ReplaceSampledGaussian):
         return _gaussian_loss(leaf.difference / _noise_of(leaf))
-    if isinstance(leaf, PoissonSampledDpEvent):
+    if isinstance(leaf, dpa.PoissonSampledDpEvent):
         return _gaussian_loss(1 / _noise_of(leaf))
     return 0.0  # Gaussians and bits: as wide as their accountant makes them
 
@@ -581,14 +575,14 @@ def _grid(leaves: Leaves, coarseness: int = 1) -> float:
     """
     grids = []
     for leaf, _ in leaves:
-        if isinstance(leaf, (*_BITS, RandomizedResponseDpEvent)):
+        if isinstance(leaf, (*_BITS, dpa.RandomizedResponseDpEvent)):
             # order-2 divergence ≈ variance of the loss: its root is the typical size of one bit's loss
-            divergence = randomized_response_rdp if isinstance(leaf, RandomizedResponseDpEvent) else bit_rdp
+            divergence = randomized_response_rdp if isinstance(leaf, dpa.RandomizedResponseDpEvent) else bit_rdp
             typical = math.sqrt(float(divergence(leaf, np.array([2.0]))[0]))
             grids.append(min(max(typical / 40, 1e-6), _GRID))
-        elif isinstance(leaf, PoissonSampledDpEvent | ReplaceSampledGaussian):
+        elif isinstance(leaf, dpa.PoissonSampledDpEvent | ReplaceSampledGaussian):
             finest, coarsest = _SAMPLED_GRIDS
             grids.append(coarseness * min(max(_typical_loss(leaf) / 40, finest), coarsest))
-        elif not isinstance(leaf, GaussianDpEvent):
+        elif not isinstance(leaf, dpa.GaussianDpEvent):
             grids.append(_GRID)
     return min(grids)

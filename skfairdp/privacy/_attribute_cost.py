@@ -4,28 +4,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from skfairdp.privacy import _dp_accounting as dpa
+from skfairdp.privacy import _events as ours
 from skfairdp.privacy._divergences import pure_epsilon
-from skfairdp.privacy._dp_accounting import (
-    ComposedDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    SelfComposedDpEvent,
-)
-from skfairdp.privacy._events import (
-    ArgmaxBit,
-    DiscreteGaussian,
-    RareDisclosure,
-    ReplaceSampledGaussian,
-    ThresholdBit,
-    WorstOf,
-    check_event,
-)
+from skfairdp.privacy._dp_accounting import DpEvent
+from skfairdp.privacy._events import check_event
 from skfairdp.privacy._report import NeighboringRelation
 
 __all__ = ["attribute_event"]
@@ -89,14 +72,14 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
 
 def _twice(event: DpEvent) -> DpEvent:
     """The event of two steps, from one record to none and on to another one."""
-    if isinstance(event, ComposedDpEvent):
-        return ComposedDpEvent([_twice(part) for part in event.events])
-    if isinstance(event, WorstOf):
-        return WorstOf(tuple(_twice(part) for part in event.events))
-    if isinstance(event, SelfComposedDpEvent):
-        return SelfComposedDpEvent(_twice(event.event), event.count)
-    if isinstance(event, RepeatAndSelectDpEvent):
-        return RepeatAndSelectDpEvent(_twice(event.event), event.mean, event.shape)
+    if isinstance(event, dpa.ComposedDpEvent):
+        return dpa.ComposedDpEvent([_twice(part) for part in event.events])
+    if isinstance(event, ours.WorstOf):
+        return ours.WorstOf(tuple(_twice(part) for part in event.events))
+    if isinstance(event, dpa.SelfComposedDpEvent):
+        return dpa.SelfComposedDpEvent(_twice(event.event), event.count)
+    if isinstance(event, dpa.RepeatAndSelectDpEvent):
+        return dpa.RepeatAndSelectDpEvent(_twice(event.event), event.mean, event.shape)
     return _TWO_STEPS[type(event)](event)
 
 
@@ -104,46 +87,46 @@ def _less_noise(event: Any) -> DpEvent:
     return type(event)(float(event.noise_multiplier) / 2)
 
 
-def _further(event: DiscreteGaussian) -> DpEvent:
+def _further(event: ours.DiscreteGaussian) -> DpEvent:
     return _discrete(float(event.sigma), 2 * float(event.sensitivity))
 
 
 def _discrete(sigma: float, sensitivity: float) -> DpEvent:
-    return DiscreteGaussian(sigma, sensitivity) if math.isfinite(sensitivity) else NonPrivateDpEvent()
+    return ours.DiscreteGaussian(sigma, sensitivity) if math.isfinite(sensitivity) else dpa.NonPrivateDpEvent()
 
 
 def _counts_behind(event: Any) -> DpEvent:
     """The noisy counts of a bit: one vote moves a maximum by one, and two counts by one each."""
-    distance = 1.0 if isinstance(event, ThresholdBit) else math.sqrt(2) / _DOWN
+    distance = 1.0 if isinstance(event, ours.ThresholdBit) else math.sqrt(2) / _DOWN
     if event.noise == "gaussian":
-        return GaussianDpEvent(float(event.sigma) / (2 * distance) * _DOWN)
+        return dpa.GaussianDpEvent(float(event.sigma) / (2 * distance) * _DOWN)
     return _discrete(float(event.sigma), 2 * distance)
 
 
-def _sampled(event: PoissonSampledDpEvent) -> DpEvent:
+def _sampled(event: dpa.PoissonSampledDpEvent) -> DpEvent:
     noise = float(event.event.noise_multiplier)
     if event.sampling_probability == 1 or noise == 0:
         return _less_noise(event.event)
-    return ReplaceSampledGaussian(event.sampling_probability, noise)
+    return ours.ReplaceSampledGaussian(event.sampling_probability, noise)
 
 
-def _sampled_apart(event: ReplaceSampledGaussian) -> DpEvent:
-    return ReplaceSampledGaussian(
+def _sampled_apart(event: ours.ReplaceSampledGaussian) -> DpEvent:
+    return ours.ReplaceSampledGaussian(
         event.sampling_probability, event.noise_multiplier, min(2.0, 2 * float(event.difference))
     )
 
 
-def _answers(event: RandomizedResponseDpEvent) -> DpEvent:
+def _answers(event: dpa.RandomizedResponseDpEvent) -> DpEvent:
     epsilon = 2 * (pure_epsilon(event) or 0.0)
     if epsilon == 0:
         return event
     if epsilon > _LARGEST:
-        return NonPrivateDpEvent()
-    return RandomizedResponseDpEvent(2 / (math.exp(epsilon) + 1) * _DOWN, 2)
+        return dpa.NonPrivateDpEvent()
+    return dpa.RandomizedResponseDpEvent(2 / (math.exp(epsilon) + 1) * _DOWN, 2)
 
 
-def _disclosed(event: RareDisclosure) -> DpEvent:
-    return RareDisclosure(min(1.0, 2 * float(event.probability)))
+def _disclosed(event: ours.RareDisclosure) -> DpEvent:
+    return ours.RareDisclosure(min(1.0, 2 * float(event.probability)))
 
 
 def _as_it_is(event: DpEvent) -> DpEvent:
@@ -151,15 +134,15 @@ def _as_it_is(event: DpEvent) -> DpEvent:
 
 
 _TWO_STEPS: dict[type[DpEvent], Callable[[Any], DpEvent]] = {
-    ArgmaxBit: _counts_behind,
-    DiscreteGaussian: _further,
-    GaussianDpEvent: _less_noise,
-    LaplaceDpEvent: _less_noise,
-    NoOpDpEvent: _as_it_is,
-    NonPrivateDpEvent: _as_it_is,
-    PoissonSampledDpEvent: _sampled,
-    RandomizedResponseDpEvent: _answers,
-    RareDisclosure: _disclosed,
-    ReplaceSampledGaussian: _sampled_apart,
-    ThresholdBit: _counts_behind,
+    ours.ArgmaxBit: _counts_behind,
+    ours.DiscreteGaussian: _further,
+    dpa.GaussianDpEvent: _less_noise,
+    dpa.LaplaceDpEvent: _less_noise,
+    dpa.NoOpDpEvent: _as_it_is,
+    dpa.NonPrivateDpEvent: _as_it_is,
+    dpa.PoissonSampledDpEvent: _sampled,
+    dpa.RandomizedResponseDpEvent: _answers,
+    ours.RareDisclosure: _disclosed,
+    ours.ReplaceSampledGaussian: _sampled_apart,
+    ours.ThresholdBit: _counts_behind,
 }

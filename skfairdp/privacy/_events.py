@@ -14,18 +14,8 @@ from typing import Any
 import attr
 import numpy as np
 
-from skfairdp.privacy._dp_accounting import (
-    ComposedDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    SelfComposedDpEvent,
-)
+from skfairdp.privacy import _dp_accounting as dpa
+from skfairdp.privacy._dp_accounting import DpEvent
 
 __all__ = [
     "ArgmaxBit",
@@ -207,7 +197,7 @@ def _some(instance: Any, attribute: Any, value: Any) -> None:
 
 
 def _gaussian(instance: Any, attribute: Any, value: Any) -> None:
-    if type(value) is not GaussianDpEvent:
+    if type(value) is not dpa.GaussianDpEvent:
         raise ValueError(f"Only Gaussian releases can be Poisson-sampled here. Got {type(value).__name__}.")
 
 
@@ -232,18 +222,18 @@ _EVENTS: dict[str, type[DpEvent]] = {
     cls.__name__: cls
     for cls in (
         ArgmaxBit,
-        ComposedDpEvent,
+        dpa.ComposedDpEvent,
         DiscreteGaussian,
-        GaussianDpEvent,
-        LaplaceDpEvent,
-        NoOpDpEvent,
-        NonPrivateDpEvent,
-        PoissonSampledDpEvent,
-        RandomizedResponseDpEvent,
+        dpa.GaussianDpEvent,
+        dpa.LaplaceDpEvent,
+        dpa.NoOpDpEvent,
+        dpa.NonPrivateDpEvent,
+        dpa.PoissonSampledDpEvent,
+        dpa.RandomizedResponseDpEvent,
         RareDisclosure,
-        RepeatAndSelectDpEvent,
+        dpa.RepeatAndSelectDpEvent,
         ReplaceSampledGaussian,
-        SelfComposedDpEvent,
+        dpa.SelfComposedDpEvent,
         ThresholdBit,
         WorstOf,
     )
@@ -252,15 +242,15 @@ _EVENTS: dict[str, type[DpEvent]] = {
 
 #: What the fields of dp-accounting's own events have to hold; ours carry their validators themselves.
 _FOREIGN: dict[type[DpEvent], dict[str, Callable[[Any, Any, Any], None]]] = {
-    ComposedDpEvent: {"events": _some},
-    GaussianDpEvent: {"noise_multiplier": _not_negative},
-    LaplaceDpEvent: {"noise_multiplier": _not_negative},
-    NoOpDpEvent: {},
-    NonPrivateDpEvent: {},
-    PoissonSampledDpEvent: {"sampling_probability": _probability, "event": _gaussian},
-    RandomizedResponseDpEvent: {"noise_parameter": _share, "num_buckets": _count},
-    RepeatAndSelectDpEvent: {"event": _event, "mean": _mean, "shape": _shape},
-    SelfComposedDpEvent: {"event": _event, "count": _count},
+    dpa.ComposedDpEvent: {"events": _some},
+    dpa.GaussianDpEvent: {"noise_multiplier": _not_negative},
+    dpa.LaplaceDpEvent: {"noise_multiplier": _not_negative},
+    dpa.NoOpDpEvent: {},
+    dpa.NonPrivateDpEvent: {},
+    dpa.PoissonSampledDpEvent: {"sampling_probability": _probability, "event": _gaussian},
+    dpa.RandomizedResponseDpEvent: {"noise_parameter": _share, "num_buckets": _count},
+    dpa.RepeatAndSelectDpEvent: {"event": _event, "mean": _mean, "shape": _shape},
+    dpa.SelfComposedDpEvent: {"event": _event, "count": _count},
 }
 
 
@@ -268,7 +258,7 @@ _KEEPS_THE_RECORD = "replace one record", "replace one record by a null record",
 #: Releases whose cost is proven for some neighbours only, and what to state for others. Every other event bounds the
 #: neighbours that it is stated for.
 _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
-    PoissonSampledDpEvent: (
+    dpa.PoissonSampledDpEvent: (
         ("add or remove one record", "replace one record by a null record"),
         (
             "Where both neighbours sample the record state ReplaceSampledGaussian, which costs more: "
@@ -276,7 +266,7 @@ _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
         ),
     ),
     ReplaceSampledGaussian: (_KEEPS_THE_RECORD, "Where a record comes or goes state PoissonSampledDpEvent."),
-    RandomizedResponseDpEvent: (
+    dpa.RandomizedResponseDpEvent: (
         _KEEPS_THE_RECORD,
         "The number of answers shows the number of records: state a relation that keeps it.",
     ),
@@ -330,11 +320,11 @@ def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None
         for name, validate in _FOREIGN.get(kind, {}).items():
             validate(node, attr.fields_dict(kind)[name], getattr(node, name))
         inner: Iterable[DpEvent] = ()
-        if isinstance(node, ComposedDpEvent | WorstOf):
+        if isinstance(node, dpa.ComposedDpEvent | WorstOf):
             inner = node.events
-        elif isinstance(node, SelfComposedDpEvent | RepeatAndSelectDpEvent | PoissonSampledDpEvent):
+        elif isinstance(node, dpa.SelfComposedDpEvent | dpa.RepeatAndSelectDpEvent | dpa.PoissonSampledDpEvent):
             inner = (node.event,)
-        times *= int(node.count) if isinstance(node, SelfComposedDpEvent) else 1
+        times *= int(node.count) if isinstance(node, dpa.SelfComposedDpEvent) else 1
         if times > _MOST_RELEASES or depth > _DEEPEST:
             raise ValueError(
                 f"An event may hold at most {_DEEPEST} levels and 2**53 repetitions of a release. Write the tree with "
@@ -362,8 +352,8 @@ def repeat(event: DpEvent, times: int) -> DpEvent:
         raise ValueError(f"times must be a non-negative integer. Got {times!r} instead.")
     check_event(event)
     if times == 0:
-        return NoOpDpEvent()
-    return event if times == 1 else SelfComposedDpEvent(event, int(times))
+        return dpa.NoOpDpEvent()
+    return event if times == 1 else dpa.SelfComposedDpEvent(event, int(times))
 
 
 def compose(*events: DpEvent) -> DpEvent:
@@ -381,10 +371,10 @@ def compose(*events: DpEvent) -> DpEvent:
     """
     for event in events:
         check_event(event)
-    kept = [event for event in events if not isinstance(event, NoOpDpEvent)]
+    kept = [event for event in events if not isinstance(event, dpa.NoOpDpEvent)]
     if not kept:
-        return NoOpDpEvent()
-    return kept[0] if len(kept) == 1 else ComposedDpEvent(kept)
+        return dpa.NoOpDpEvent()
+    return kept[0] if len(kept) == 1 else dpa.ComposedDpEvent(kept)
 
 
 def flatten(event: DpEvent) -> dict[DpEvent, int]:
@@ -397,18 +387,18 @@ def _leaves(event: DpEvent) -> dict[DpEvent, int]:
     leaves: dict[DpEvent, int] = {}
 
     def walk(node: DpEvent, times: int) -> None:
-        if isinstance(node, ComposedDpEvent):
+        if isinstance(node, dpa.ComposedDpEvent):
             for child in node.events:
                 walk(child, times)
-        elif isinstance(node, SelfComposedDpEvent):
+        elif isinstance(node, dpa.SelfComposedDpEvent):
             walk(node.event, times * int(node.count))
         elif isinstance(node, WorstOf) and len(options := dict.fromkeys(map(_canonical, node.events))) == 1:
             walk(next(iter(options)), times)
-        elif not isinstance(node, NoOpDpEvent) and times:
+        elif not isinstance(node, dpa.NoOpDpEvent) and times:
             if isinstance(node, WorstOf):
                 node = WorstOf(tuple(sorted(options, key=repr)))
-            elif isinstance(node, RepeatAndSelectDpEvent):
-                node = RepeatAndSelectDpEvent(_canonical(node.event), node.mean, node.shape)
+            elif isinstance(node, dpa.RepeatAndSelectDpEvent):
+                node = dpa.RepeatAndSelectDpEvent(_canonical(node.event), node.mean, node.shape)
             node = _with_python_numbers(node)
             leaves[node] = leaves.get(node, 0) + times
 
@@ -432,8 +422,8 @@ def _canonical(event: DpEvent) -> DpEvent:
     """The same event in a form that can be hashed, alike for trees that hold the same releases."""
     leaves = [repeat(leaf, times) for leaf, times in sorted(_leaves(event).items(), key=repr)]
     if not leaves:
-        return NoOpDpEvent()
-    return leaves[0] if len(leaves) == 1 else ComposedDpEvent(tuple(leaves))
+        return dpa.NoOpDpEvent()
+    return leaves[0] if len(leaves) == 1 else dpa.ComposedDpEvent(tuple(leaves))
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:

@@ -23,21 +23,14 @@ from scipy.integrate import simpson
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 
-from skfairdp.privacy._events import (
-    ArgmaxBit,
-    DiscreteGaussian,
-    RareDisclosure,
-    ReplaceSampledGaussian,
-    ThresholdBit,
-    WorstOf,
-)
+from skfairdp.privacy import _events as ours
 
 __all__ = ["SecondOpinion", "a_record_replaced", "releases_of", "together"]
 
 Array = NDArray[np.float64]
 _GRIDS = 50.0, 200.0  # steps of the privacy loss per typical loss of one release: the finer one decides
-_CURVED = (ThresholdBit, ArgmaxBit)
-_LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent, ReplaceSampledGaussian)
+_CURVED = (ours.ThresholdBit, ours.ArgmaxBit)
+_LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent, ours.ReplaceSampledGaussian)
 
 
 def releases_of(event: Any) -> list[tuple[Any, int]]:
@@ -50,7 +43,7 @@ def releases_of(event: Any) -> list[tuple[Any, int]]:
                 walk(part, times)
         elif isinstance(node, dp.SelfComposedDpEvent):
             walk(node.event, times * node.count)
-        elif isinstance(node, WorstOf) and len({_signature(option) for option in node.events}) == 1:
+        elif isinstance(node, ours.WorstOf) and len({_signature(option) for option in node.events}) == 1:
             walk(node.events[0], times)  # the worst of several alike
         elif isinstance(node, dp.NoOpDpEvent) or times == 0:
             return
@@ -185,14 +178,14 @@ def _disclosed(releases: Releases) -> tuple[float, Releases]:
     """The chance that a rare disclosure happens, and the other releases; of a worst case the largest chance."""
     log_not, rest = 0.0, []
     for leaf, times in releases:
-        if isinstance(leaf, RareDisclosure):
+        if isinstance(leaf, ours.RareDisclosure):
             log_not += times * (math.log1p(-leaf.probability) if leaf.probability < 1 else -math.inf)
-        elif isinstance(leaf, WorstOf):
+        elif isinstance(leaf, ours.WorstOf):
             parts = [_disclosed(releases_of(option)) for option in leaf.events]
             most = max(chance for chance, _ in parts)
             if most:
                 log_not += times * (math.log1p(-most) if most < 1 else -math.inf)
-                leaf = WorstOf(tuple(_composed(part) if part else dp.NoOpDpEvent() for _, part in parts))
+                leaf = ours.WorstOf(tuple(_composed(part) if part else dp.NoOpDpEvent() for _, part in parts))
             rest.append((leaf, times))
         else:
             rest.append((leaf, times))
@@ -211,7 +204,7 @@ def _all_leaves(event: Any) -> list[Any]:
     leaves = []
     for leaf, _ in releases_of(event):
         leaves.append(leaf)
-        inner = leaf.events if isinstance(leaf, WorstOf) else ()
+        inner = leaf.events if isinstance(leaf, ours.WorstOf) else ()
         inner = (leaf.event,) if isinstance(leaf, RepeatAndSelectDpEvent) else inner
         for part in inner:
             leaves += _all_leaves(part)
@@ -231,8 +224,8 @@ def a_record_replaced(event: Any) -> Any:
     """
     parts: list[Any] = []
     for leaf, times in releases_of(event):
-        if isinstance(leaf, WorstOf):
-            one: Any = WorstOf(tuple(a_record_replaced(option) for option in leaf.events))
+        if isinstance(leaf, ours.WorstOf):
+            one: Any = ours.WorstOf(tuple(a_record_replaced(option) for option in leaf.events))
         elif isinstance(leaf, RepeatAndSelectDpEvent):
             one = RepeatAndSelectDpEvent(a_record_replaced(leaf.event), leaf.mean, leaf.shape)
         else:
@@ -248,20 +241,22 @@ def _two_steps(leaf: Any) -> Any:
         return dp.LaplaceDpEvent(0.5 * leaf.noise_multiplier)
     if isinstance(leaf, dp.PoissonSampledDpEvent):  # the null record's mean 0 gives way to a mean -1
         q, s = leaf.sampling_probability, leaf.event.noise_multiplier
-        return dp.GaussianDpEvent(s / 2) if q == 1 or s == 0 else ReplaceSampledGaussian(q, s, 2.0)
-    if isinstance(leaf, ReplaceSampledGaussian):
-        return ReplaceSampledGaussian(leaf.sampling_probability, leaf.noise_multiplier, min(2 * leaf.difference, 2.0))
-    if isinstance(leaf, RareDisclosure):
-        return RareDisclosure(min(2 * leaf.probability, 1.0))
+        return dp.GaussianDpEvent(s / 2) if q == 1 or s == 0 else ours.ReplaceSampledGaussian(q, s, 2.0)
+    if isinstance(leaf, ours.ReplaceSampledGaussian):
+        return ours.ReplaceSampledGaussian(
+            leaf.sampling_probability, leaf.noise_multiplier, min(2 * leaf.difference, 2.0)
+        )
+    if isinstance(leaf, ours.RareDisclosure):
+        return ours.RareDisclosure(min(2 * leaf.probability, 1.0))
     if isinstance(leaf, RandomizedResponseDpEvent):
         odds = math.exp(min(-2 * (_pure([(leaf, 1)]) or 0.0), 0.0))  # of a lie, between two answers
         return RandomizedResponseDpEvent(2 * odds / (1 + odds), 2) if odds > 1e-300 else dp.NonPrivateDpEvent()
-    if isinstance(leaf, (DiscreteGaussian, *_CURVED)):
-        votes = math.sqrt(2) if isinstance(leaf, ArgmaxBit) else 1.0
-        moved = 2 * (leaf.sensitivity if isinstance(leaf, DiscreteGaussian) else votes)
-        if not isinstance(leaf, DiscreteGaussian) and leaf.noise == "gaussian":
+    if isinstance(leaf, (ours.DiscreteGaussian, *_CURVED)):
+        votes = math.sqrt(2) if isinstance(leaf, ours.ArgmaxBit) else 1.0
+        moved = 2 * (leaf.sensitivity if isinstance(leaf, ours.DiscreteGaussian) else votes)
+        if not isinstance(leaf, ours.DiscreteGaussian) and leaf.noise == "gaussian":
             return dp.GaussianDpEvent(leaf.sigma / moved)
-        return DiscreteGaussian(leaf.sigma, moved) if math.isfinite(moved) else dp.NonPrivateDpEvent()
+        return ours.DiscreteGaussian(leaf.sigma, moved) if math.isfinite(moved) else dp.NonPrivateDpEvent()
     return leaf if isinstance(leaf, dp.NonPrivateDpEvent) else dp.NonPrivateDpEvent()
 
 
@@ -271,11 +266,11 @@ def _mu_squared(releases: Releases) -> float | None:
     for leaf, times in releases:
         if isinstance(leaf, dp.GaussianDpEvent):
             cost: float | None = math.inf if leaf.noise_multiplier == 0 else leaf.noise_multiplier**-2
-        elif isinstance(leaf, ThresholdBit) and leaf.noise == "gaussian":
+        elif isinstance(leaf, ours.ThresholdBit) and leaf.noise == "gaussian":
             cost = leaf.sigma**-2  # one vote moves a count by one
-        elif isinstance(leaf, ArgmaxBit) and leaf.noise == "gaussian":
+        elif isinstance(leaf, ours.ArgmaxBit) and leaf.noise == "gaussian":
             cost = 2 * leaf.sigma**-2  # and two counts by one each
-        elif isinstance(leaf, WorstOf):
+        elif isinstance(leaf, ours.WorstOf):
             costs = [_mu_squared(releases_of(part)) for part in leaf.events]
             cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
         else:
@@ -295,7 +290,7 @@ def _pure(releases: Releases) -> float | None:
             cost = 0.0 if k == 1 else math.inf if p == 0 else math.log((1 - p + p / k) / (p / k))
         elif isinstance(leaf, dp.LaplaceDpEvent):
             cost = math.inf if leaf.noise_multiplier == 0 else 1 / leaf.noise_multiplier
-        elif isinstance(leaf, WorstOf):
+        elif isinstance(leaf, ours.WorstOf):
             costs = [_pure(releases_of(part)) for part in leaf.events]
             cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
         elif isinstance(leaf, RepeatAndSelectDpEvent) and math.isfinite(leaf.shape):
@@ -308,7 +303,9 @@ def _pure(releases: Releases) -> float | None:
 
 
 def _inclusion_bound(releases: Releases, delta: float) -> float | None:
-    sampled = [(leaf, n) for leaf, n in releases if isinstance(leaf, dp.PoissonSampledDpEvent | ReplaceSampledGaussian)]
+    sampled = [
+        (leaf, n) for leaf, n in releases if isinstance(leaf, dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian)
+    ]
     rest = _mu_squared([pair for pair in releases if pair not in sampled])
     if not sampled or rest is None or math.isinf(rest):
         return None
@@ -334,7 +331,7 @@ def _smallest_inclusion(sampled: tuple[tuple[float, int, float], ...], rest: flo
 
 def _distance_over_noise(leaf: Any) -> float:
     """Of a sampled Gaussian: how far apart the contributions of two neighbours are, over its noise."""
-    near = isinstance(leaf, ReplaceSampledGaussian)
+    near = isinstance(leaf, ours.ReplaceSampledGaussian)
     far, noise = (leaf.difference, leaf.noise_multiplier) if near else (1.0, leaf.event.noise_multiplier)
     return math.inf if noise == 0 else float(far / noise)
 
@@ -366,7 +363,7 @@ def _renyi(releases: Releases, order: float) -> float:
 def _renyi_of(leaf: Any, order: float) -> float:
     if isinstance(leaf, dp.GaussianDpEvent):
         return math.inf if leaf.noise_multiplier == 0 else order / (2 * leaf.noise_multiplier**2)
-    if isinstance(leaf, DiscreteGaussian):
+    if isinstance(leaf, ours.DiscreteGaussian):
         return order * leaf.sensitivity**2 / (2 * leaf.sigma**2)
     if isinstance(leaf, _CURVED):
         p1, p0, q1, q0 = _outcomes(leaf)
@@ -386,9 +383,9 @@ def _renyi_of(leaf: Any, order: float) -> float:
         return _laplace(leaf.noise_multiplier, order)
     if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):
         return _sampled(leaf.sampling_probability, leaf.event.noise_multiplier, order, far=0.0)
-    if isinstance(leaf, ReplaceSampledGaussian):
+    if isinstance(leaf, ours.ReplaceSampledGaussian):
         return _sampled(leaf.sampling_probability, leaf.noise_multiplier, order, far=-1.0)
-    if isinstance(leaf, WorstOf):
+    if isinstance(leaf, ours.WorstOf):
         return max(_renyi(releases_of(part), order) for part in leaf.events)
     if isinstance(leaf, RepeatAndSelectDpEvent):
         return _selected(leaf, order)
@@ -442,8 +439,8 @@ def _hashable(event: Any) -> Any:
         return dp.ComposedDpEvent(tuple(map(_hashable, event.events)))
     if isinstance(event, dp.SelfComposedDpEvent):
         return dp.SelfComposedDpEvent(_hashable(event.event), event.count)
-    if isinstance(event, WorstOf):
-        return WorstOf(tuple(map(_hashable, event.events)))
+    if isinstance(event, ours.WorstOf):
+        return ours.WorstOf(tuple(map(_hashable, event.events)))
     if isinstance(event, RepeatAndSelectDpEvent):
         return RepeatAndSelectDpEvent(_hashable(event.event), event.mean, event.shape)
     return event
@@ -488,7 +485,7 @@ def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
     rows = []
     n = leaf.n_teachers
     shifts: tuple[int, ...]
-    if isinstance(leaf, ThresholdBit):
+    if isinstance(leaf, ours.ThresholdBit):
         shifts, counts = (1,), range(n + 1)
     else:
         shifts, counts = ((1, 2), range(-n, n + 1)) if leaf.restricted else ((2,), range(-n, n + 1, 2))
@@ -503,13 +500,13 @@ def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
 
 def _bit(leaf: Any, count: int) -> tuple[float, float]:
     """Log-probability of 1 and of 0 where the maximum (or the lead of the second class) is this many votes."""
-    spread = leaf.sigma if isinstance(leaf, ThresholdBit) else math.sqrt(2) * leaf.sigma
-    needed = (leaf.threshold if isinstance(leaf, ThresholdBit) else 0.0) - count
+    spread = leaf.sigma if isinstance(leaf, ours.ThresholdBit) else math.sqrt(2) * leaf.sigma
+    needed = (leaf.threshold if isinstance(leaf, ours.ThresholdBit) else 0.0) - count
     if leaf.noise == "gaussian":
         return float(stats.norm.logsf(needed, scale=spread)), float(stats.norm.logcdf(needed, scale=spread))
     # Whole numbers: 1 where the noise is at least ceil(needed), and, for two classes, more than -count: ties go first.
-    least = math.ceil(needed) if isinstance(leaf, ThresholdBit) else 1 - count
-    x, log_mass = _lattice(leaf.sigma, isinstance(leaf, ArgmaxBit), abs(least))
+    least = math.ceil(needed) if isinstance(leaf, ours.ThresholdBit) else 1 - count
+    x, log_mass = _lattice(leaf.sigma, isinstance(leaf, ours.ArgmaxBit), abs(least))
     total = logsumexp(log_mass)
     return float(logsumexp(log_mass[x >= least]) - total), float(logsumexp(log_mass[x < least]) - total)
 
@@ -531,8 +528,8 @@ def _lattice(sigma: float, difference: bool, reach: int) -> tuple[NDArray[np.int
 # ---- privacy losses --------------------------------------------------------------------------------------------------
 def _branches(releases: Releases) -> list[Releases]:
     """One for each option of a single worst case; of several worst cases all options together, which is no less."""
-    worst = [(leaf, times) for leaf, times in releases if isinstance(leaf, WorstOf)]
-    rest = [(leaf, times) for leaf, times in releases if not isinstance(leaf, WorstOf)]
+    worst = [(leaf, times) for leaf, times in releases if isinstance(leaf, ours.WorstOf)]
+    rest = [(leaf, times) for leaf, times in releases if not isinstance(leaf, ours.WorstOf)]
     if not worst:
         return [rest]
     if len(worst) == 1 and worst[0][1] == 1:
@@ -548,8 +545,8 @@ def _typical(leaf: Any) -> float | None:
     """Size of the privacy loss of one release, for the grid. None: the release brings no grid of its own."""
     if isinstance(leaf, dp.GaussianDpEvent):
         return None
-    if isinstance(leaf, dp.PoissonSampledDpEvent | ReplaceSampledGaussian):
-        noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
+    if isinstance(leaf, dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian):
+        noise = leaf.noise_multiplier if isinstance(leaf, ours.ReplaceSampledGaussian) else leaf.event.noise_multiplier
         loss = leaf.sampling_probability * math.sqrt(math.expm1(min(noise**-2, 700.0)))
         least = 4e-4
         if isinstance(leaf, dp.PoissonSampledDpEvent):  # rare batches lose less; finer than an eighth, rounding counts
@@ -588,7 +585,7 @@ def _losses_of_many(leaf: Any, times: int, grid: float) -> Any:
 
 def _largest(leaf: Any) -> float:
     """The largest loss of one sampled Gaussian, but for next to no mass."""
-    near = isinstance(leaf, ReplaceSampledGaussian)
+    near = isinstance(leaf, ours.ReplaceSampledGaussian)
     mu = leaf.difference / leaf.noise_multiplier if near else 1 / max(leaf.event.noise_multiplier, 1e-150)
     return float(min(mu * mu / 2 + 9 * mu, 1e300))
 
@@ -617,7 +614,7 @@ def _losses_of(leaf: Any, grid: float) -> Any:
         return pld.from_laplace_mechanism(leaf.noise_multiplier, value_discretization_interval=grid)
     if isinstance(leaf, RandomizedResponseDpEvent):
         return pld.from_randomized_response(leaf.noise_parameter, leaf.num_buckets, value_discretization_interval=grid)
-    if isinstance(leaf, ReplaceSampledGaussian) and leaf.difference == 2:
+    if isinstance(leaf, ours.ReplaceSampledGaussian) and leaf.difference == 2:
         # dp-accounting reads the multiplier as noise over the norm of a contribution, at distance 2.
         return pld.from_gaussian_mechanism(
             leaf.noise_multiplier,
@@ -625,7 +622,7 @@ def _losses_of(leaf: Any, grid: float) -> Any:
             sampling_prob=leaf.sampling_probability,
             neighboring_relation=dp.NeighboringRelation.REPLACE_ONE,
         )
-    if isinstance(leaf, (*_CURVED, ReplaceSampledGaussian)):
+    if isinstance(leaf, (*_CURVED, ours.ReplaceSampledGaussian)):
         return _from_curve(leaf, grid)
     return None
 
@@ -652,7 +649,7 @@ def _bit_curve(leaf: Any, losses: Array) -> Array:
     return np.concatenate(out)
 
 
-def _replaced_curve(leaf: ReplaceSampledGaussian, losses: Array) -> Array:
+def _replaced_curve(leaf: ours.ReplaceSampledGaussian, losses: Array) -> Array:
     """``q sup_t [Φ(t) - g' ((1-b) Φ(t - c/s) + b Φ(t - D/s))]`` with ``g' = 1 + (g-1)/q`` and ``b = g/g'``.
 
     At the supremum ``g' ((1-b) exp(ct/s - c²/2s²) + b exp(Dt/s - D²/2s²)) = 1``. The logarithm of the left side is

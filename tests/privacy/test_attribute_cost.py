@@ -13,27 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from skfairdp import privacy as dp
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.privacy import (
-    ArgmaxBit,
-    ComposedDpEvent,
-    DiscreteGaussian,
     DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
     NeighboringRelation,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
     PrivacyLedger,
     PrivacySpent,
-    RandomizedResponseDpEvent,
-    RareDisclosure,
-    RepeatAndSelectDpEvent,
-    ReplaceSampledGaussian,
-    SelfComposedDpEvent,
-    ThresholdBit,
-    WorstOf,
     attribute_event,
     check_event,
     epsilon_of,
@@ -50,7 +36,7 @@ REPLACED = NeighboringRelation.REPLACE_ONE
 NULL = NeighboringRelation.ZERO_OUT
 GUEST = NeighboringRelation.ADD_OR_REMOVE_ONE
 ATTRIBUTE = NeighboringRelation.REPLACE_ATTRIBUTE
-ANSWERS = RandomizedResponseDpEvent(0.6, 2)  # of the attribute itself
+ANSWERS = dp.RandomizedResponseDpEvent(0.6, 2)  # of the attribute itself
 
 Law = NDArray[np.float64]
 
@@ -108,25 +94,29 @@ def sampled(mean: float, q: float, sigma: float) -> Law:
     return (1 - q) * gaussian(0, sigma) + q * gaussian(mean, sigma)
 
 
-RATE = RandomizedResponseDpEvent(0.5, 2)  # ε = ln 3
+RATE = dp.RandomizedResponseDpEvent(0.5, 2)  # ε = ln 3
 FITS = {
-    "gaussian": Fit(GaussianDpEvent(1.5), *(gaussian(m, 1.5) for m in (1, 0, -1))),
-    "laplace": Fit(LaplaceDpEvent(1.5), *(laplace(m, 1.5) for m in (1, 0, -1))),
-    "discrete": Fit(DiscreteGaussian(3.0, 2.0), *(discrete_gaussian(m, 3.0) for m in (2, 0, -2))),
-    "sampled": Fit(PoissonSampledDpEvent(0.3, GaussianDpEvent(0.8)), *(sampled(m, 0.3, 0.8) for m in (1, 0, -1))),
-    "always sampled": Fit(PoissonSampledDpEvent(1.0, GaussianDpEvent(1.5)), *(gaussian(m, 1.5) for m in (1, 0, -1))),
-    "sampled by distance": Fit(ReplaceSampledGaussian(0.3, 0.8, 1.0), *(sampled(m, 0.3, 0.8) for m in (1, 0, -1))),
-    "votes above a threshold": Fit(ThresholdBit(2, 1.0, 0.8), *(bit(ndtr((m - 1.0) / 0.8)) for m in (2, 1, 0))),
-    "which of two": Fit(ArgmaxBit(2, 0.8), *(bit(ndtr(d / (0.8 * 2**0.5))) for d in (2, 0, -2))),
+    "gaussian": Fit(dp.GaussianDpEvent(1.5), *(gaussian(m, 1.5) for m in (1, 0, -1))),
+    "laplace": Fit(dp.LaplaceDpEvent(1.5), *(laplace(m, 1.5) for m in (1, 0, -1))),
+    "discrete": Fit(dp.DiscreteGaussian(3.0, 2.0), *(discrete_gaussian(m, 3.0) for m in (2, 0, -2))),
+    "sampled": Fit(dp.PoissonSampledDpEvent(0.3, dp.GaussianDpEvent(0.8)), *(sampled(m, 0.3, 0.8) for m in (1, 0, -1))),
+    "always sampled": Fit(
+        dp.PoissonSampledDpEvent(1.0, dp.GaussianDpEvent(1.5)), *(gaussian(m, 1.5) for m in (1, 0, -1))
+    ),
+    "sampled by distance": Fit(dp.ReplaceSampledGaussian(0.3, 0.8, 1.0), *(sampled(m, 0.3, 0.8) for m in (1, 0, -1))),
+    "votes above a threshold": Fit(dp.ThresholdBit(2, 1.0, 0.8), *(bit(ndtr((m - 1.0) / 0.8)) for m in (2, 1, 0))),
+    "which of two": Fit(dp.ArgmaxBit(2, 0.8), *(bit(ndtr(d / (0.8 * 2**0.5))) for d in (2, 0, -2))),
     "answers": Fit(RATE, *(geometric(m, math.log(3)) for m in (1, 0, -1))),
-    "disclosure": Fit(RareDisclosure(DELTA * 0.8), *(bit(0.5 + m * DELTA * 0.8) for m in (1, 0, -1))),
-    "worst of two": Fit(WorstOf((GaussianDpEvent(9.0), LaplaceDpEvent(1.5))), *(laplace(m, 1.5) for m in (1, 0, -1))),
+    "disclosure": Fit(dp.RareDisclosure(DELTA * 0.8), *(bit(0.5 + m * DELTA * 0.8) for m in (1, 0, -1))),
+    "worst of two": Fit(
+        dp.WorstOf((dp.GaussianDpEvent(9.0), dp.LaplaceDpEvent(1.5))), *(laplace(m, 1.5) for m in (1, 0, -1))
+    ),
 }
 LOOSE = ("best of some",)
 SAMPLED_GUESTS = ("sampled", "always sampled")  # proven where the record comes or goes, see test_relations.py
 KEPT_RECORDS = ("sampled by distance", "answers")  # proven where it stays
 FITS["best of some"] = Fit(
-    RepeatAndSelectDpEvent(GaussianDpEvent(1.5), 3.0, 1.0),
+    dp.RepeatAndSelectDpEvent(dp.GaussianDpEvent(1.5), 3.0, 1.0),
     *(best_of_geometric(gaussian(m, 1.5), 3.0) for m in (1, 0, -1)),
 )
 
@@ -178,26 +168,27 @@ def test_the_total_for_attributes_bounds_all_outputs_together_and_the_separate_t
 
 
 def test_parts_of_an_event_count_twice_each():
-    twice = ReplaceSampledGaussian(0.1, 2.0)
-    tree = ComposedDpEvent([
-        SelfComposedDpEvent(PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0)), 7),
-        WorstOf((GaussianDpEvent(4.0), NoOpDpEvent())),
-        RepeatAndSelectDpEvent(LaplaceDpEvent(4.0), 3.0, 0.0),
+    twice = dp.ReplaceSampledGaussian(0.1, 2.0)
+    tree = dp.ComposedDpEvent([
+        dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(2.0)), 7),
+        dp.WorstOf((dp.GaussianDpEvent(4.0), dp.NoOpDpEvent())),
+        dp.RepeatAndSelectDpEvent(dp.LaplaceDpEvent(4.0), 3.0, 0.0),
     ])  # fmt: skip
-    assert attribute_event(tree, NULL) == ComposedDpEvent([
-        SelfComposedDpEvent(twice, 7),
-        WorstOf((GaussianDpEvent(2.0), NoOpDpEvent())),
-        RepeatAndSelectDpEvent(LaplaceDpEvent(2.0), 3.0, 0.0),
+    assert attribute_event(tree, NULL) == dp.ComposedDpEvent([
+        dp.SelfComposedDpEvent(twice, 7),
+        dp.WorstOf((dp.GaussianDpEvent(2.0), dp.NoOpDpEvent())),
+        dp.RepeatAndSelectDpEvent(dp.LaplaceDpEvent(2.0), 3.0, 0.0),
     ])  # fmt: skip
-    assert attribute_event(ReplaceSampledGaussian(0.1, 2.0, 1.5), NULL) == twice
+    assert attribute_event(dp.ReplaceSampledGaussian(0.1, 2.0, 1.5), NULL) == twice
 
 
 EXTREME = [
-    NoOpDpEvent(), NonPrivateDpEvent(), GaussianDpEvent(0.0), GaussianDpEvent(5e-324), LaplaceDpEvent(1e308),
-    DiscreteGaussian(1.0, 1e308), PoissonSampledDpEvent(0.1, GaussianDpEvent(0.0)),
-    RandomizedResponseDpEvent(0.0, 3), RandomizedResponseDpEvent(1.0, 3), RandomizedResponseDpEvent(1e-200, 2),
-    RandomizedResponseDpEvent(1 - 2**-53, 2), RareDisclosure(0.9), ThresholdBit(9, -3.5, 4.0, "discrete_gaussian"),
-    ArgmaxBit(9, 4.0, "discrete_gaussian", restricted=True), ReplaceSampledGaussian(1e-300, 5e-324),
+    dp.NoOpDpEvent(), dp.NonPrivateDpEvent(), dp.GaussianDpEvent(0.0), dp.GaussianDpEvent(5e-324),
+    dp.LaplaceDpEvent(1e308), dp.DiscreteGaussian(1.0, 1e308), dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(0.0)),
+    dp.RandomizedResponseDpEvent(0.0, 3), dp.RandomizedResponseDpEvent(1.0, 3), dp.RandomizedResponseDpEvent(1e-200, 2),
+    dp.RandomizedResponseDpEvent(1 - 2**-53, 2), dp.RareDisclosure(0.9),
+    dp.ThresholdBit(9, -3.5, 4.0, "discrete_gaussian"),
+    dp.ArgmaxBit(9, 4.0, "discrete_gaussian", restricted=True), dp.ReplaceSampledGaussian(1e-300, 5e-324),
 ]  # fmt: skip
 
 
@@ -218,18 +209,18 @@ def test_every_event_that_a_ledger_accepts_has_one_for_attributes():
 def test_a_fit_for_records_is_held_against_the_total_for_attributes_and_dry_runs_too():
     ledger = PrivacyLedger(epsilon=2.0, delta=DELTA)
     charge(ledger, ANSWERS, ATTRIBUTE)
-    event = GaussianDpEvent(2.5)
+    event = dp.GaussianDpEvent(2.5)
     assert epsilon_of(event, DELTA) < 2.0  # alone it fits, and was accepted while totals were kept apart
     for dry_run in (True, False):
         with pytest.raises(BudgetExceededError, match=r"for sensitive attributes, which counts every fit, from 0\.8"):
             charge(ledger, event, NULL, dry_run=dry_run)
     assert len(ledger.entries) == 1 and ledger.spent("record") is None
-    charge(ledger, GaussianDpEvent(25.0), NULL)
+    charge(ledger, dp.GaussianDpEvent(25.0), NULL)
 
 
 def test_a_fit_for_attributes_is_held_against_what_fits_for_records_have_told():
     ledger = PrivacyLedger(epsilon=2.0, delta=DELTA)
-    charge(ledger, GaussianDpEvent(2.5), GUEST)
+    charge(ledger, dp.GaussianDpEvent(2.5), GUEST)
     for dry_run in (True, False):
         with pytest.raises(BudgetExceededError, match="for sensitive attributes, which counts every fit, from 0 to"):
             charge(ledger, ANSWERS, ATTRIBUTE, dry_run=dry_run)
@@ -237,17 +228,17 @@ def test_a_fit_for_attributes_is_held_against_what_fits_for_records_have_told():
 
 
 def test_a_ledger_of_one_kind_counts_as_ever():
-    events = [PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0)), GaussianDpEvent(5.0)]
+    events = [dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(2.0)), dp.GaussianDpEvent(5.0)]
     for relation in (NULL, GUEST):
         ledger = PrivacyLedger(delta=DELTA)
         for event in events:
             charge(ledger, event, relation)
-        assert ledger.epsilon_spent == epsilon_of(ComposedDpEvent(events), DELTA)
+        assert ledger.epsilon_spent == epsilon_of(dp.ComposedDpEvent(events), DELTA)
 
 
 cheap = st.sampled_from([
-    GaussianDpEvent(3.0), repeat(GaussianDpEvent(20.0), 5), RareDisclosure(1e-5), ThresholdBit(10, 6.0, 5.0),
-    DiscreteGaussian(6.0), WorstOf((GaussianDpEvent(9.0), NoOpDpEvent())),
+    dp.GaussianDpEvent(3.0), repeat(dp.GaussianDpEvent(20.0), 5), dp.RareDisclosure(1e-5),
+    dp.ThresholdBit(10, 6.0, 5.0), dp.DiscreteGaussian(6.0), dp.WorstOf((dp.GaussianDpEvent(9.0), dp.NoOpDpEvent())),
 ])  # fmt: skip
 entries = st.lists(st.tuples(cheap, st.sampled_from([REPLACED, NULL, ATTRIBUTE])), min_size=1, max_size=4)
 
@@ -285,12 +276,12 @@ def test_the_second_implementation_finds_the_same_event(name):
     assert SecondOpinion(second).epsilon(DELTA) <= epsilon_of(first, DELTA) * (1 + 1e-9)
 
 
-ABOUT = GaussianDpEvent(1.5)  # releases about the attribute
+ABOUT = dp.GaussianDpEvent(1.5)  # releases about the attribute
 
 
 def two_kinds(relation=NULL, **options) -> PrivacyLedger:
     ledger = PrivacyLedger(delta=DELTA, **options)
-    charge(ledger, GaussianDpEvent(3.0), relation)
+    charge(ledger, dp.GaussianDpEvent(3.0), relation)
     charge(ledger, ABOUT, ATTRIBUTE)
     return ledger
 

@@ -9,24 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from skfairdp import privacy as dp
 from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import (
-    ArgmaxBit,
-    ComposedDpEvent,
-    DiscreteGaussian,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
     PrivacyLedger,
     PrivacySpent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    ReplaceSampledGaussian,
-    SelfComposedDpEvent,
-    ThresholdBit,
-    WorstOf,
     _accountants,
     accountant_of,
     check_event,
@@ -59,7 +46,7 @@ DOORS = {
     "accountant_of": lambda event: accountant_of(event, 1e-5),
     "rdp_of": lambda event: rdp_of(event, ORDERS),
     "compose": lambda event: compose(event),
-    "compose with another": lambda event: compose(GaussianDpEvent(9.0), event),
+    "compose with another": lambda event: compose(dp.GaussianDpEvent(9.0), event),
     "repeat": lambda event: repeat(event, 2),
     "flatten": flatten,
     "event_to_dict": event_to_dict,
@@ -68,13 +55,13 @@ DOORS = {
     "dry run": lambda event: PrivacyLedger().charge(event, label="x", dry_run=True, **GUARANTEE),
 }
 
-GOOD = GaussianDpEvent(5.0)
+GOOD = dp.GaussianDpEvent(5.0)
 DEEP = GOOD
 for _ in range(5000):
-    DEEP = ComposedDpEvent([DEEP])
+    DEEP = dp.ComposedDpEvent([DEEP])
 
 
-class Subclass(GaussianDpEvent):
+class Subclass(dp.GaussianDpEvent):
     pass
 
 
@@ -83,72 +70,72 @@ class Foreign:
 
 
 MALFORMED = {
-    "nan noise": GaussianDpEvent(math.nan),
-    "negative noise": GaussianDpEvent(-5.0),
-    "infinite noise": GaussianDpEvent(math.inf),
-    "noise as text": GaussianDpEvent("5"),
-    "noise as array": GaussianDpEvent(np.array([5.0])),
-    "bool noise": GaussianDpEvent(True),
-    "no noise given": GaussianDpEvent(None),
-    "complex noise": GaussianDpEvent(5j),
-    "nan of numpy": GaussianDpEvent(np.float32("nan")),
-    "long double": GaussianDpEvent(np.longdouble(5)),
-    "laplace nan": LaplaceDpEvent(math.nan),
-    "laplace negative": LaplaceDpEvent(-1.0),
-    "laplace infinite": LaplaceDpEvent(math.inf),
-    "negative count": SelfComposedDpEvent(GOOD, -3),
-    "count of zero": SelfComposedDpEvent(GOOD, 0),
-    "fractional count": SelfComposedDpEvent(GOOD, 0.1),
-    "bool count": SelfComposedDpEvent(GOOD, True),
-    "bool of numpy": SelfComposedDpEvent(GOOD, np.True_),
-    "infinite count": SelfComposedDpEvent(GOOD, math.inf),
-    "nan count": SelfComposedDpEvent(GOOD, math.nan),
-    "count beyond floats": SelfComposedDpEvent(GOOD, 10**400),
-    "counts that multiply beyond": SelfComposedDpEvent(SelfComposedDpEvent(GOOD, 2**40), 2**40),
-    "count of nothing": SelfComposedDpEvent(None, 2),
-    "nothing composed": ComposedDpEvent([]),
-    "composed of numbers": ComposedDpEvent([GOOD, 5.0]),
-    "composed of one": ComposedDpEvent(GOOD),
-    "composed of text": ComposedDpEvent("ab"),
-    "nan inside": ComposedDpEvent([GOOD, SelfComposedDpEvent(GaussianDpEvent(math.nan), 2)]),
-    "probability above 1": PoissonSampledDpEvent(1.5, GOOD),
-    "probability below 0": PoissonSampledDpEvent(-0.5, GOOD),
-    "probability of 0": PoissonSampledDpEvent(0.0, GOOD),
-    "nan probability": PoissonSampledDpEvent(math.nan, GOOD),
-    "sampled nan": PoissonSampledDpEvent(0.1, GaussianDpEvent(math.nan)),
-    "sampled negative": PoissonSampledDpEvent(0.1, GaussianDpEvent(-1.0)),
-    "sampled laplace": PoissonSampledDpEvent(0.1, LaplaceDpEvent(1.0)),
-    "response above 1": RandomizedResponseDpEvent(1.5, 2),
-    "response below 0": RandomizedResponseDpEvent(-0.1, 2),
-    "nan response": RandomizedResponseDpEvent(math.nan, 2),
-    "no buckets": RandomizedResponseDpEvent(0.5, 0),
-    "half a bucket": RandomizedResponseDpEvent(0.5, 2.5),
-    "mean below 1": RepeatAndSelectDpEvent(GOOD, 0.5, 0.0),
-    "nan mean": RepeatAndSelectDpEvent(GOOD, math.nan, 0.0),
-    "infinite mean": RepeatAndSelectDpEvent(GOOD, math.inf, 0.0),
-    "shape of -1": RepeatAndSelectDpEvent(GOOD, 3.0, -1.0),
-    "shape of -2": RepeatAndSelectDpEvent(GOOD, 3.0, -2.0),
-    "nan shape": RepeatAndSelectDpEvent(GOOD, 3.0, math.nan),
-    "selection of nan": RepeatAndSelectDpEvent(GaussianDpEvent(math.nan), 3.0, 0.0),
-    "selection of nothing": RepeatAndSelectDpEvent(None, 3.0, 0.0),
-    "nan threshold": forged(ThresholdBit, 10, math.nan, 1.0),
-    "infinite threshold": forged(ThresholdBit, 10, math.inf, 1.0),
-    "half a teacher": forged(ThresholdBit, 10.5, 6.0, 1.0),
-    "negative teachers": forged(ArgmaxBit, -10, 1.0),
-    "nan teachers": forged(ArgmaxBit, math.nan, 1.0),
-    "bool teachers": forged(ArgmaxBit, True, 1.0),
-    "nan sigma": forged(ArgmaxBit, 10, math.nan),
-    "no sigma": forged(ArgmaxBit, 10, 0.0),
-    "unknown noise": forged(ArgmaxBit, 10, 1.0, "uniform"),
-    "restricted by text": forged(ArgmaxBit, 10, 1.0, "gaussian", "no"),
-    "nan sensitivity": forged(DiscreteGaussian, 1.0, math.nan),
-    "negative sensitivity": forged(DiscreteGaussian, 1.0, -1.0),
-    "difference above 2": forged(ReplaceSampledGaussian, 0.1, 1.0, 2.5),
-    "replaced probability of 0": forged(ReplaceSampledGaussian, 0.0, 1.0),
-    "replaced nan": forged(ReplaceSampledGaussian, 0.1, math.nan),
-    "worst of nothing": forged(WorstOf, ()),
-    "worst of nan": WorstOf((GOOD, GaussianDpEvent(math.nan))),
-    "worst of numbers": forged(WorstOf, (GOOD, 3)),
+    "nan noise": dp.GaussianDpEvent(math.nan),
+    "negative noise": dp.GaussianDpEvent(-5.0),
+    "infinite noise": dp.GaussianDpEvent(math.inf),
+    "noise as text": dp.GaussianDpEvent("5"),
+    "noise as array": dp.GaussianDpEvent(np.array([5.0])),
+    "bool noise": dp.GaussianDpEvent(True),
+    "no noise given": dp.GaussianDpEvent(None),
+    "complex noise": dp.GaussianDpEvent(5j),
+    "nan of numpy": dp.GaussianDpEvent(np.float32("nan")),
+    "long double": dp.GaussianDpEvent(np.longdouble(5)),
+    "laplace nan": dp.LaplaceDpEvent(math.nan),
+    "laplace negative": dp.LaplaceDpEvent(-1.0),
+    "laplace infinite": dp.LaplaceDpEvent(math.inf),
+    "negative count": dp.SelfComposedDpEvent(GOOD, -3),
+    "count of zero": dp.SelfComposedDpEvent(GOOD, 0),
+    "fractional count": dp.SelfComposedDpEvent(GOOD, 0.1),
+    "bool count": dp.SelfComposedDpEvent(GOOD, True),
+    "bool of numpy": dp.SelfComposedDpEvent(GOOD, np.True_),
+    "infinite count": dp.SelfComposedDpEvent(GOOD, math.inf),
+    "nan count": dp.SelfComposedDpEvent(GOOD, math.nan),
+    "count beyond floats": dp.SelfComposedDpEvent(GOOD, 10**400),
+    "counts that multiply beyond": dp.SelfComposedDpEvent(dp.SelfComposedDpEvent(GOOD, 2**40), 2**40),
+    "count of nothing": dp.SelfComposedDpEvent(None, 2),
+    "nothing composed": dp.ComposedDpEvent([]),
+    "composed of numbers": dp.ComposedDpEvent([GOOD, 5.0]),
+    "composed of one": dp.ComposedDpEvent(GOOD),
+    "composed of text": dp.ComposedDpEvent("ab"),
+    "nan inside": dp.ComposedDpEvent([GOOD, dp.SelfComposedDpEvent(dp.GaussianDpEvent(math.nan), 2)]),
+    "probability above 1": dp.PoissonSampledDpEvent(1.5, GOOD),
+    "probability below 0": dp.PoissonSampledDpEvent(-0.5, GOOD),
+    "probability of 0": dp.PoissonSampledDpEvent(0.0, GOOD),
+    "nan probability": dp.PoissonSampledDpEvent(math.nan, GOOD),
+    "sampled nan": dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(math.nan)),
+    "sampled negative": dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(-1.0)),
+    "sampled laplace": dp.PoissonSampledDpEvent(0.1, dp.LaplaceDpEvent(1.0)),
+    "response above 1": dp.RandomizedResponseDpEvent(1.5, 2),
+    "response below 0": dp.RandomizedResponseDpEvent(-0.1, 2),
+    "nan response": dp.RandomizedResponseDpEvent(math.nan, 2),
+    "no buckets": dp.RandomizedResponseDpEvent(0.5, 0),
+    "half a bucket": dp.RandomizedResponseDpEvent(0.5, 2.5),
+    "mean below 1": dp.RepeatAndSelectDpEvent(GOOD, 0.5, 0.0),
+    "nan mean": dp.RepeatAndSelectDpEvent(GOOD, math.nan, 0.0),
+    "infinite mean": dp.RepeatAndSelectDpEvent(GOOD, math.inf, 0.0),
+    "shape of -1": dp.RepeatAndSelectDpEvent(GOOD, 3.0, -1.0),
+    "shape of -2": dp.RepeatAndSelectDpEvent(GOOD, 3.0, -2.0),
+    "nan shape": dp.RepeatAndSelectDpEvent(GOOD, 3.0, math.nan),
+    "selection of nan": dp.RepeatAndSelectDpEvent(dp.GaussianDpEvent(math.nan), 3.0, 0.0),
+    "selection of nothing": dp.RepeatAndSelectDpEvent(None, 3.0, 0.0),
+    "nan threshold": forged(dp.ThresholdBit, 10, math.nan, 1.0),
+    "infinite threshold": forged(dp.ThresholdBit, 10, math.inf, 1.0),
+    "half a teacher": forged(dp.ThresholdBit, 10.5, 6.0, 1.0),
+    "negative teachers": forged(dp.ArgmaxBit, -10, 1.0),
+    "nan teachers": forged(dp.ArgmaxBit, math.nan, 1.0),
+    "bool teachers": forged(dp.ArgmaxBit, True, 1.0),
+    "nan sigma": forged(dp.ArgmaxBit, 10, math.nan),
+    "no sigma": forged(dp.ArgmaxBit, 10, 0.0),
+    "unknown noise": forged(dp.ArgmaxBit, 10, 1.0, "uniform"),
+    "restricted by text": forged(dp.ArgmaxBit, 10, 1.0, "gaussian", "no"),
+    "nan sensitivity": forged(dp.DiscreteGaussian, 1.0, math.nan),
+    "negative sensitivity": forged(dp.DiscreteGaussian, 1.0, -1.0),
+    "difference above 2": forged(dp.ReplaceSampledGaussian, 0.1, 1.0, 2.5),
+    "replaced probability of 0": forged(dp.ReplaceSampledGaussian, 0.0, 1.0),
+    "replaced nan": forged(dp.ReplaceSampledGaussian, 0.1, math.nan),
+    "worst of nothing": forged(dp.WorstOf, ()),
+    "worst of nan": dp.WorstOf((GOOD, dp.GaussianDpEvent(math.nan))),
+    "worst of numbers": forged(dp.WorstOf, (GOOD, 3)),
     "subclass": Subclass(5.0),
     "no event": Foreign(),
     "None": None,
@@ -166,7 +153,7 @@ def test_every_door_refuses(name):
 OURS = [
     name
     for name, event in MALFORMED.items()
-    if type(event) in (ThresholdBit, ArgmaxBit, DiscreteGaussian, ReplaceSampledGaussian)
+    if type(event) in (dp.ThresholdBit, dp.ArgmaxBit, dp.DiscreteGaussian, dp.ReplaceSampledGaussian)
 ]
 
 
@@ -221,34 +208,34 @@ counts = st.sampled_from([1, 2, 7, np.int32(3), 5.0])
 shares = st.sampled_from([0.01, 0.3, 1.0])
 
 leaves = st.one_of(
-    st.builds(GaussianDpEvent, noises | st.just(0.0)),
-    st.builds(LaplaceDpEvent, noises | st.just(0)),
-    st.builds(RandomizedResponseDpEvent, st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 4)),
-    st.builds(PoissonSampledDpEvent, shares, st.builds(GaussianDpEvent, noises)),
-    st.builds(ReplaceSampledGaussian, shares, noises, st.sampled_from([0.5, 2.0])),
+    st.builds(dp.GaussianDpEvent, noises | st.just(0.0)),
+    st.builds(dp.LaplaceDpEvent, noises | st.just(0)),
+    st.builds(dp.RandomizedResponseDpEvent, st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 4)),
+    st.builds(dp.PoissonSampledDpEvent, shares, st.builds(dp.GaussianDpEvent, noises)),
+    st.builds(dp.ReplaceSampledGaussian, shares, noises, st.sampled_from([0.5, 2.0])),
     st.builds(
-        ThresholdBit,
+        dp.ThresholdBit,
         st.sampled_from([1, 9, np.int64(12)]),
         st.sampled_from([-1.0, 4.5, 6, 30.0]),
         noises,
         st.sampled_from(["gaussian", "discrete_gaussian"]),
     ),
     st.builds(
-        ArgmaxBit, st.sampled_from([1, 9]), noises, st.sampled_from(["gaussian", "discrete_gaussian"]), st.booleans()
+        dp.ArgmaxBit, st.sampled_from([1, 9]), noises, st.sampled_from(["gaussian", "discrete_gaussian"]), st.booleans()
     ),
-    st.builds(DiscreteGaussian, noises, st.sampled_from([0.5, 1.0, 2])),
-    st.sampled_from([NoOpDpEvent(), NonPrivateDpEvent()]),
+    st.builds(dp.DiscreteGaussian, noises, st.sampled_from([0.5, 1.0, 2])),
+    st.sampled_from([dp.NoOpDpEvent(), dp.NonPrivateDpEvent()]),
 )
 
 
 def trees(children):
     several = st.lists(children, min_size=1, max_size=3)
     return st.one_of(
-        st.builds(ComposedDpEvent, several),
-        st.builds(SelfComposedDpEvent, children, counts),
-        st.builds(WorstOf, several),
+        st.builds(dp.ComposedDpEvent, several),
+        st.builds(dp.SelfComposedDpEvent, children, counts),
+        st.builds(dp.WorstOf, several),
         st.builds(
-            RepeatAndSelectDpEvent,
+            dp.RepeatAndSelectDpEvent,
             children,
             st.sampled_from([1, 3.0, 20.0]),
             st.sampled_from([-0.5, 0.0, 1.0, math.inf]),
@@ -269,7 +256,7 @@ def coarse_grids(monkeypatch):
 
 @slowly
 @given(event=events)
-@example(event=SelfComposedDpEvent(ReplaceSampledGaussian(0.3, 40.0, 0.5), 2))  # subnormal masses
+@example(event=dp.SelfComposedDpEvent(dp.ReplaceSampledGaussian(0.3, 40.0, 0.5), 2))  # subnormal masses
 def test_well_formed_events_pass_every_door(event):
     for enter in DOORS.values():
         enter(event)
@@ -325,7 +312,7 @@ def test_one_malformed_field_anywhere_shuts_every_door(data, event):
 
 def test_noise_in_single_precision_costs_what_its_value_costs():
     for noise in (np.float32(2.1), np.float16(0.3), np.int8(3)):
-        for event_at in (GaussianDpEvent, LaplaceDpEvent, DiscreteGaussian, lambda s: ArgmaxBit(9, s)):
+        for event_at in (dp.GaussianDpEvent, dp.LaplaceDpEvent, dp.DiscreteGaussian, lambda s: dp.ArgmaxBit(9, s)):
             assert epsilon_of(event_at(noise), 1e-5) == epsilon_of(event_at(noise.item()), 1e-5)
             assert np.array_equal(rdp_of(event_at(noise), ORDERS), rdp_of(event_at(noise.item()), ORDERS))
 
@@ -333,19 +320,23 @@ def test_noise_in_single_precision_costs_what_its_value_costs():
 @pytest.mark.parametrize(
     "event",
     [
-        *(kind(scale) for kind in (GaussianDpEvent, LaplaceDpEvent) for scale in (1e-300, 1e-160, 1e-9, 1e160, 1e300)),
-        *(PoissonSampledDpEvent(q, GaussianDpEvent(s)) for q in (1e-300, 0.5) for s in (1e-300, 1e-3, 1e300)),
-        *(ReplaceSampledGaussian(q, s) for q in (1e-300, 0.5) for s in (1e-300, 1e-6, 1e300)),
-        *(ThresholdBit(3, t, s) for t in (-1e308, 1e308) for s in (1e-300, 1e300)),
-        *(ArgmaxBit(5, s, noise) for s in (1e-3, 1e3) for noise in ("gaussian", "discrete_gaussian")),
-        DiscreteGaussian(1e-300, 1e300),
-        DiscreteGaussian(1e300, 1e-300),
-        RandomizedResponseDpEvent(5e-324, 2),
-        RandomizedResponseDpEvent(1 - 2**-53, 10**6),
-        RepeatAndSelectDpEvent(GOOD, 2.0**53, 1.0),
-        RepeatAndSelectDpEvent(GOOD, 1 + 2**-52, 1e300),
-        SelfComposedDpEvent(GaussianDpEvent(1e-160), 2**53),
-        compose(ThresholdBit(10, 6.0, 3.0), LaplaceDpEvent(1e-9), DiscreteGaussian(3.0)),
+        *(
+            kind(scale)
+            for kind in (dp.GaussianDpEvent, dp.LaplaceDpEvent)
+            for scale in (1e-300, 1e-160, 1e-9, 1e160, 1e300)
+        ),
+        *(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(s)) for q in (1e-300, 0.5) for s in (1e-300, 1e-3, 1e300)),
+        *(dp.ReplaceSampledGaussian(q, s) for q in (1e-300, 0.5) for s in (1e-300, 1e-6, 1e300)),
+        *(dp.ThresholdBit(3, t, s) for t in (-1e308, 1e308) for s in (1e-300, 1e300)),
+        *(dp.ArgmaxBit(5, s, noise) for s in (1e-3, 1e3) for noise in ("gaussian", "discrete_gaussian")),
+        dp.DiscreteGaussian(1e-300, 1e300),
+        dp.DiscreteGaussian(1e300, 1e-300),
+        dp.RandomizedResponseDpEvent(5e-324, 2),
+        dp.RandomizedResponseDpEvent(1 - 2**-53, 10**6),
+        dp.RepeatAndSelectDpEvent(GOOD, 2.0**53, 1.0),
+        dp.RepeatAndSelectDpEvent(GOOD, 1 + 2**-52, 1e300),
+        dp.SelfComposedDpEvent(dp.GaussianDpEvent(1e-160), 2**53),
+        compose(dp.ThresholdBit(10, 6.0, 3.0), dp.LaplaceDpEvent(1e-9), dp.DiscreteGaussian(3.0)),
     ],
     ids=str,
 )
@@ -353,8 +344,8 @@ def test_noise_in_single_precision_costs_what_its_value_costs():
 def test_extreme_numbers_give_a_bound_and_no_traceback(event, delta):
     epsilon = epsilon_of(event, delta)
     assert epsilon >= 0
-    larger = epsilon_of(compose(event, GaussianDpEvent(2.0)), delta)
-    assert larger >= epsilon_of(GaussianDpEvent(2.0), delta)
+    larger = epsilon_of(compose(event, dp.GaussianDpEvent(2.0)), delta)
+    assert larger >= epsilon_of(dp.GaussianDpEvent(2.0), delta)
 
 
 def test_nothing_that_an_accountant_computes_is_taken_for_zero_because_it_is_nan(monkeypatch):

@@ -10,19 +10,10 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import beta, chisquare
 
+from skfairdp import privacy as dp
 from skfairdp.privacy import (
-    ComposedDpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
     NoiseSource,
-    NonPrivateDpEvent,
-    PoissonSampledDpEvent,
     PrivateSelection,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    ReplaceSampledGaussian,
-    ThresholdBit,
-    WorstOf,
     compose,
     epsilon_of,
     event_from_dict,
@@ -49,7 +40,7 @@ VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "private_selection
 def test_reference_vectors(law, vector):
     rdp = selection_rdp(ORDERS, ORDERS / 200, vector["expected_trials"], SHAPE[law])
     assert rdp_to_epsilon(ORDERS, rdp, vector["delta"]) == pytest.approx(vector[KEY[law]], abs=1e-6)
-    event = PrivateSelection(GaussianDpEvent(10.0), vector["expected_trials"], law).event
+    event = PrivateSelection(dp.GaussianDpEvent(10.0), vector["expected_trials"], law).event
     assert epsilon_of(event, vector["delta"]) == pytest.approx(vector[KEY[law]], rel=1e-3)
     assert epsilon_of(event, vector["delta"]) <= vector[KEY[law]] + 1e-6  # on a finer grid of orders
 
@@ -62,10 +53,10 @@ def test_showing_one_run_or_all_ten_costs_what_the_vectors_say(vector):
 
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0, math.inf])
 @pytest.mark.parametrize("mean", [1.5, 10.0, 200.0])
-@pytest.mark.parametrize("base", [GaussianDpEvent(4.0), PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))])
+@pytest.mark.parametrize("base", [dp.GaussianDpEvent(4.0), dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0))])
 def test_equal_to_dp_accountings_bound_for_repeat_and_select(shape, mean, base):
     orders = [2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0]  # whole numbers: elsewhere dp-accounting interpolates
-    event = RepeatAndSelectDpEvent(base, mean, shape)
+    event = dp.RepeatAndSelectDpEvent(base, mean, shape)
     theirs = RdpAccountant(orders=orders).compose(event).get_epsilon(1e-5)
     grid = np.array(orders)
     ours = rdp_to_epsilon(grid, selection_rdp(grid, rdp_of(base, grid), mean, shape), 1e-5)
@@ -81,11 +72,11 @@ def test_stopping_parameters_of_ten_trials(shape, gamma):
 @pytest.mark.parametrize("order", [2.0, 3.0, 7.0, 31.0])
 @pytest.mark.parametrize(("q", "noise"), [(0.01, 1.0), (0.2, 0.6), (0.05, 4.0)])
 def test_divergences_of_sampled_gaussians(q, noise, order):
-    event = PoissonSampledDpEvent(q, GaussianDpEvent(noise))
+    event = dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(noise))
     theirs = RdpAccountant(orders=[order]).compose(event).get_epsilon(1e-9)
     assert rdp_to_epsilon([order], rdp_of(event, np.array([order])), 1e-9) == pytest.approx(theirs, rel=1e-6)
     # Records that change contributions cost more than records that come and go, and less than both moves at once.
-    replaced = rdp_of(ReplaceSampledGaussian(q, noise), np.array([order]))[0]
+    replaced = rdp_of(dp.ReplaceSampledGaussian(q, noise), np.array([order]))[0]
     assert rdp_of(event, np.array([order]))[0] < replaced
 
 
@@ -98,18 +89,18 @@ def test_replaced_contributions_cost_what_the_monte_carlo_integral_says():
         return (1 - q) * np.exp(-(x**2) / (2 * noise**2)) + q * np.exp(-((x - mean) ** 2) / (2 * noise**2))
 
     measured = math.log(np.mean((density(1.0) / density(-1.0)) ** order)) / (order - 1)
-    assert rdp_of(ReplaceSampledGaussian(q, noise), np.array([order]))[0] == pytest.approx(measured, rel=0.01)
+    assert rdp_of(dp.ReplaceSampledGaussian(q, noise), np.array([order]))[0] == pytest.approx(measured, rel=0.01)
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 10.0])
 def test_divergence_of_the_laplace_mechanism(order):
-    theirs = RdpAccountant(orders=[order]).compose(LaplaceDpEvent(0.7)).get_epsilon(1e-9)
-    ours = rdp_to_epsilon([order], rdp_of(LaplaceDpEvent(0.7), np.array([order])), 1e-9)
+    theirs = RdpAccountant(orders=[order]).compose(dp.LaplaceDpEvent(0.7)).get_epsilon(1e-9)
+    ours = rdp_to_epsilon([order], rdp_of(dp.LaplaceDpEvent(0.7), np.array([order])), 1e-9)
     assert ours == pytest.approx(theirs, rel=1e-9)
 
 
 def test_pure_costs_of_a_selection():
-    base = RandomizedResponseDpEvent(2 / (1 + math.e), 2)  # ε = 1
+    base = dp.RandomizedResponseDpEvent(2 / (1 + math.e), 2)  # ε = 1
     for law, factor in (("logarithmic", 2.0), ("half", 2.5), ("geometric", 3.0)):
         event = PrivateSelection(base, 50.0, law).event
         assert epsilon_of(event, 0) == pytest.approx(factor, rel=1e-9)  # Liu & Talwar's 3 ε for the geometric law
@@ -118,60 +109,62 @@ def test_pure_costs_of_a_selection():
 
 
 def test_selections_compose_with_other_releases():
-    selection = PrivateSelection(GaussianDpEvent(10.0), 10.0).event
-    alone, both = epsilon_of(selection, 1e-5), epsilon_of(compose(selection, GaussianDpEvent(10.0)), 1e-5)
+    selection = PrivateSelection(dp.GaussianDpEvent(10.0), 10.0).event
+    alone, both = epsilon_of(selection, 1e-5), epsilon_of(compose(selection, dp.GaussianDpEvent(10.0)), 1e-5)
     assert alone < both < alone + gdp_epsilon(0.1, 1e-5)
-    bits = PrivateSelection(repeat(ThresholdBit(100, 60.0, 50.0), 20), 5.0).event
+    bits = PrivateSelection(repeat(dp.ThresholdBit(100, 60.0, 50.0), 20), 5.0).event
     assert epsilon_of(bits.event, 1e-5) < epsilon_of(bits, 1e-5) < 3 * epsilon_of(bits.event, 1e-5)
-    assert epsilon_of(PrivateSelection(NonPrivateDpEvent(), 5.0).event, 1e-5) == math.inf
-    assert PrivateSelection(GaussianDpEvent(1.0), 1.0).event == GaussianDpEvent(1.0)
+    assert epsilon_of(PrivateSelection(dp.NonPrivateDpEvent(), 5.0).event, 1e-5) == math.inf
+    assert PrivateSelection(dp.GaussianDpEvent(1.0), 1.0).event == dp.GaussianDpEvent(1.0)
 
 
 def test_events_survive_json_and_equal_trees_are_one_release():
     event = compose(
-        RepeatAndSelectDpEvent(ComposedDpEvent([GaussianDpEvent(2.0), GaussianDpEvent(3.0)]), 5.0, math.inf),
-        WorstOf([GaussianDpEvent(2.0), LaplaceDpEvent(4.0)]),
+        dp.RepeatAndSelectDpEvent(
+            dp.ComposedDpEvent([dp.GaussianDpEvent(2.0), dp.GaussianDpEvent(3.0)]), 5.0, math.inf
+        ),
+        dp.WorstOf([dp.GaussianDpEvent(2.0), dp.LaplaceDpEvent(4.0)]),
     )
     stored = json.loads(json.dumps(event_to_dict(event), allow_nan=False))
     assert flatten(event_from_dict(stored)) == flatten(event)
     twice = compose(
-        RepeatAndSelectDpEvent(compose(GaussianDpEvent(2.0), GaussianDpEvent(3.0)), 5.0, 0.0),
-        RepeatAndSelectDpEvent(compose(GaussianDpEvent(3.0), GaussianDpEvent(2.0)), 5.0, 0.0),
+        dp.RepeatAndSelectDpEvent(compose(dp.GaussianDpEvent(2.0), dp.GaussianDpEvent(3.0)), 5.0, 0.0),
+        dp.RepeatAndSelectDpEvent(compose(dp.GaussianDpEvent(3.0), dp.GaussianDpEvent(2.0)), 5.0, 0.0),
     )
     assert list(flatten(twice).values()) == [2]
 
 
 # ---- worst case ----------------------------------------------------------------------------------------------
 def test_worst_case_is_the_larger_and_of_equal_ones_either():
-    small, large = GaussianDpEvent(20.0), GaussianDpEvent(5.0)
-    assert epsilon_of(WorstOf([small, large]), 1e-5) == epsilon_of(large, 1e-5)
-    assert flatten(WorstOf([small, small])) == {small: 1}
-    assert epsilon_of(compose(WorstOf([small, large]), small), 1e-5) == epsilon_of(compose(large, small), 1e-5)
+    small, large = dp.GaussianDpEvent(20.0), dp.GaussianDpEvent(5.0)
+    assert epsilon_of(dp.WorstOf([small, large]), 1e-5) == epsilon_of(large, 1e-5)
+    assert flatten(dp.WorstOf([small, small])) == {small: 1}
+    assert epsilon_of(compose(dp.WorstOf([small, large]), small), 1e-5) == epsilon_of(compose(large, small), 1e-5)
 
 
 def test_worst_case_of_unlike_kinds_is_above_each_of_them():
-    options = [PoissonSampledDpEvent(0.02, GaussianDpEvent(1.0)), GaussianDpEvent(6.0), LaplaceDpEvent(3.0)]
+    options = [dp.PoissonSampledDpEvent(0.02, dp.GaussianDpEvent(1.0)), dp.GaussianDpEvent(6.0), dp.LaplaceDpEvent(3.0)]
     options = [repeat(option, 20) for option in options]
-    worst = epsilon_of(WorstOf(options), 1e-5)
+    worst = epsilon_of(dp.WorstOf(options), 1e-5)
     assert worst >= max(epsilon_of(option, 1e-5) for option in options)
-    assert epsilon_of(repeat(WorstOf(options), 2), 1e-5) >= max(epsilon_of(repeat(o, 2), 1e-5) for o in options)
+    assert epsilon_of(repeat(dp.WorstOf(options), 2), 1e-5) >= max(epsilon_of(repeat(o, 2), 1e-5) for o in options)
 
 
 def test_sampled_gaussians_in_a_worst_case_keep_the_tight_accountant():
-    fit = repeat(PoissonSampledDpEvent(0.02, GaussianDpEvent(1.0)), 100)
-    assert epsilon_of(WorstOf([fit, GaussianDpEvent(30.0)]), 1e-5) == epsilon_of(fit, 1e-5)
+    fit = repeat(dp.PoissonSampledDpEvent(0.02, dp.GaussianDpEvent(1.0)), 100)
+    assert epsilon_of(dp.WorstOf([fit, dp.GaussianDpEvent(30.0)]), 1e-5) == epsilon_of(fit, 1e-5)
 
 
 def test_an_empty_worst_case_is_an_error():
     with pytest.raises(ValueError, match="not empty"):
-        WorstOf([])
+        dp.WorstOf([])
 
 
 # ---- the law of the number of trials -------------------------------------------------------------------------
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mean", [1.5, 10.0])
 def test_numbers_of_trials_follow_their_law(law, mean):
-    selection = PrivateSelection(GaussianDpEvent(1.0), mean, law)
+    selection = PrivateSelection(dp.GaussianDpEvent(1.0), mean, law)
     mass = selection.probabilities()
     assert mass.sum() == pytest.approx(1, abs=1e-12)
     assert np.arange(len(mass)) @ mass == pytest.approx(mean, rel=1e-9)
@@ -187,7 +180,7 @@ def test_numbers_of_trials_follow_their_law(law, mean):
         return chisquare(pool[0], pool[1] * pool[0].sum() / pool[1].sum()).pvalue
 
     assert chi_squared(mass) > 1e-3
-    other = PrivateSelection(GaussianDpEvent(1.0), 1.2 * mean, law).probabilities()
+    other = PrivateSelection(dp.GaussianDpEvent(1.0), 1.2 * mean, law).probabilities()
     other = np.pad(other, (0, max(0, len(mass) - len(other))))[: len(mass)]
     assert chi_squared(other) < 1e-3  # the test has the power to see a mean that is off by a fifth
 
@@ -197,21 +190,21 @@ def test_masses_are_those_of_the_definition():
     k = np.arange(1, 30)
     product = np.cumprod([(j + eta) / (j + 1) for j in range(30)])[k - 1]
     expected = (1 - gamma) ** k / (gamma**-eta - 1) * product
-    np.testing.assert_allclose(PrivateSelection(GaussianDpEvent(1.0), 10.0, "half").probabilities()[k], expected)
+    np.testing.assert_allclose(PrivateSelection(dp.GaussianDpEvent(1.0), 10.0, "half").probabilities()[k], expected)
 
 
 def test_trials_are_drawn_from_the_operating_system(monkeypatch):
     asked = []
     real = os.urandom
     monkeypatch.setattr(os, "urandom", lambda n: (asked.append(n), real(n))[1])
-    PrivateSelection(GaussianDpEvent(1.0), 10.0).draw(NoiseSource(), 5)
+    PrivateSelection(dp.GaussianDpEvent(1.0), 10.0).draw(NoiseSource(), 5)
     assert asked == [40]
 
 
 @pytest.mark.parametrize("arguments", [{"mean": 0.5}, {"mean": math.inf}, {"mean": 2.0, "law": "binomial"}])
 def test_impossible_selections_are_errors(arguments):
     with pytest.raises(ValueError, match="PrivateSelection"):
-        PrivateSelection(GaussianDpEvent(1.0), **arguments)
+        PrivateSelection(dp.GaussianDpEvent(1.0), **arguments)
 
 
 def test_the_best_trial_wins_and_nan_never_does():
@@ -227,8 +220,8 @@ def test_the_best_trial_wins_and_nan_never_does():
         def draw(self, source, size=1):
             return np.array([5])
 
-    assert Fixed(GaussianDpEvent(1.0), 5.0).select(trial, NoiseSource()) == 3  # of equal scores, the first
-    assert PrivateSelection(GaussianDpEvent(1.0), 1.0).select(lambda: (math.nan, "only"), NoiseSource()) == "only"
+    assert Fixed(dp.GaussianDpEvent(1.0), 5.0).select(trial, NoiseSource()) == 3  # of equal scores, the first
+    assert PrivateSelection(dp.GaussianDpEvent(1.0), 1.0).select(lambda: (math.nan, "only"), NoiseSource()) == "only"
 
 
 # ---- end to end ----------------------------------------------------------------------------------------------
@@ -242,7 +235,7 @@ def test_what_the_winner_leaks_is_below_what_is_stated_and_within_a_factor_of_tw
     and bounded at confidence .9999.
     """
     noise, mean, delta, runs = 2.0, 30.0, 1e-2, 100_000
-    selection = PrivateSelection(GaussianDpEvent(noise), mean, law)
+    selection = PrivateSelection(dp.GaussianDpEvent(noise), mean, law)
     stated = epsilon_of(selection.event, delta)
 
     def score(value):
@@ -263,7 +256,7 @@ def test_what_the_winner_leaks_is_below_what_is_stated_and_within_a_factor_of_tw
 
 
 def test_one_selection_is_the_loop_the_simulation_stands_for():
-    selection, source = PrivateSelection(GaussianDpEvent(2.0), 6.0), NoiseSource(5)
+    selection, source = PrivateSelection(dp.GaussianDpEvent(2.0), 6.0), NoiseSource(5)
     values = np.array([selection.select(lambda: (v := float(source.normal()[0]), v), source) for _ in range(3000)])
     # P[winner ≤ x] = G(Φ(x)), with the generating function of the law: at the median of the noise it is G(1/2).
     mass = selection.probabilities()

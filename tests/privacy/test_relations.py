@@ -6,30 +6,9 @@ import json
 
 import pytest
 
+from skfairdp import privacy as dp
 from skfairdp.exceptions import LedgerError
-from skfairdp.privacy import (
-    ArgmaxBit,
-    ComposedDpEvent,
-    DiscreteGaussian,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NeighboringRelation,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    PrivacyLedger,
-    PrivacySpent,
-    RandomizedResponseDpEvent,
-    RareDisclosure,
-    RepeatAndSelectDpEvent,
-    ReplaceSampledGaussian,
-    SelfComposedDpEvent,
-    ThresholdBit,
-    WorstOf,
-    attribute_event,
-    epsilon_of,
-    verify_file,
-)
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, PrivacySpent, attribute_event, epsilon_of, verify_file
 from skfairdp.privacy._events import _EVENTS
 from skfairdp.privacy._verify import UnreadableStatementError
 
@@ -40,30 +19,30 @@ ATTRIBUTE = NeighboringRelation.REPLACE_ATTRIBUTE
 EVERY = frozenset(NeighboringRelation)
 KEEPS_THE_RECORD = frozenset({REPLACED, NULL, ATTRIBUTE})
 
-GAUSSIAN = GaussianDpEvent(5.0)
-SAMPLED = PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))
+GAUSSIAN = dp.GaussianDpEvent(5.0)
+SAMPLED = dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(2.0))
 #: A release of each kind, and the neighbours for which its cost is proven.
 LEAVES = {
-    "ArgmaxBit": (ArgmaxBit(50, 20.0), EVERY),
-    "DiscreteGaussian": (DiscreteGaussian(5.0), EVERY),
+    "ArgmaxBit": (dp.ArgmaxBit(50, 20.0), EVERY),
+    "DiscreteGaussian": (dp.DiscreteGaussian(5.0), EVERY),
     "GaussianDpEvent": (GAUSSIAN, EVERY),
-    "LaplaceDpEvent": (LaplaceDpEvent(9.0), EVERY),
-    "NoOpDpEvent": (NoOpDpEvent(), EVERY),
-    "NonPrivateDpEvent": (NonPrivateDpEvent(), EVERY),
+    "LaplaceDpEvent": (dp.LaplaceDpEvent(9.0), EVERY),
+    "NoOpDpEvent": (dp.NoOpDpEvent(), EVERY),
+    "NonPrivateDpEvent": (dp.NonPrivateDpEvent(), EVERY),
     "PoissonSampledDpEvent": (SAMPLED, frozenset({GUEST, NULL})),
-    "RandomizedResponseDpEvent": (RandomizedResponseDpEvent(0.8, 2), KEEPS_THE_RECORD),
-    "RareDisclosure": (RareDisclosure(1e-9), EVERY),
-    "ReplaceSampledGaussian": (ReplaceSampledGaussian(0.1, 2.0), KEEPS_THE_RECORD),
-    "ThresholdBit": (ThresholdBit(50, 20.0, 15.0), EVERY),
+    "RandomizedResponseDpEvent": (dp.RandomizedResponseDpEvent(0.8, 2), KEEPS_THE_RECORD),
+    "RareDisclosure": (dp.RareDisclosure(1e-9), EVERY),
+    "ReplaceSampledGaussian": (dp.ReplaceSampledGaussian(0.1, 2.0), KEEPS_THE_RECORD),
+    "ThresholdBit": (dp.ThresholdBit(50, 20.0, 15.0), EVERY),
 }
 AROUND = {
     "alone": lambda event: event,
-    "ComposedDpEvent": lambda event: ComposedDpEvent([GAUSSIAN, event]),
-    "SelfComposedDpEvent": lambda event: SelfComposedDpEvent(event, 3),
-    "WorstOf": lambda event: WorstOf((GAUSSIAN, event)),
-    "RepeatAndSelectDpEvent": lambda event: RepeatAndSelectDpEvent(event, 3.0, 1.0),
-    "deep": lambda event: ComposedDpEvent(
-        [GAUSSIAN, SelfComposedDpEvent(WorstOf((GAUSSIAN, ComposedDpEvent([GAUSSIAN, event]))), 2)]
+    "ComposedDpEvent": lambda event: dp.ComposedDpEvent([GAUSSIAN, event]),
+    "SelfComposedDpEvent": lambda event: dp.SelfComposedDpEvent(event, 3),
+    "WorstOf": lambda event: dp.WorstOf((GAUSSIAN, event)),
+    "RepeatAndSelectDpEvent": lambda event: dp.RepeatAndSelectDpEvent(event, 3.0, 1.0),
+    "deep": lambda event: dp.ComposedDpEvent(
+        [GAUSSIAN, dp.SelfComposedDpEvent(dp.WorstOf((GAUSSIAN, dp.ComposedDpEvent([GAUSSIAN, event]))), 2)]
     ),
 }
 
@@ -105,7 +84,7 @@ def test_the_refusal_names_the_event_to_state_instead_and_that_one_is_taken():
     with pytest.raises(ValueError, match="'replace one record by a null record'\\) writes it"):
         ledger.charge(SAMPLED, label="x", **guarantee(REPLACED))
     entry = ledger.charge(attribute_event(SAMPLED, NULL), label="x", **guarantee(REPLACED))
-    assert entry.event == ReplaceSampledGaussian(0.1, 2.0)
+    assert entry.event == dp.ReplaceSampledGaussian(0.1, 2.0)
     assert ledger.epsilon_spent > epsilon_of(SAMPLED, 1e-5) * 1.2  # what the refused charge would have hidden
 
 

@@ -10,24 +10,8 @@ import pytest
 
 import skfairdp.__main__ as cli
 from skfairdp import PATEClassifier
-from skfairdp.privacy import (
-    ArgmaxBit,
-    DiscreteGaussian,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    PoissonSampledDpEvent,
-    PrivacyLedger,
-    PrivacySpent,
-    RandomizedResponseDpEvent,
-    RareDisclosure,
-    RepeatAndSelectDpEvent,
-    ReplaceSampledGaussian,
-    ThresholdBit,
-    WorstOf,
-    compose,
-    epsilon_of,
-    repeat,
-)
+from skfairdp import privacy as dp
+from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose, epsilon_of, repeat
 from skfairdp.privacy._recompute import SecondOpinion
 from skfairdp.privacy._verify import UnreadableStatementError, verify_file
 from tests._tools.catalogue import CATALOGUE, what_spent
@@ -35,27 +19,30 @@ from tests._tools.catalogue import CATALOGUE, what_spent
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GUEST = {"protects": "record", "neighboring_relation": "add or remove one record"}
 ATTRIBUTE = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
-SAMPLED = PoissonSampledDpEvent(0.05, GaussianDpEvent(1.1))
-GAUSSIAN = GaussianDpEvent(2.5)
+SAMPLED = dp.PoissonSampledDpEvent(0.05, dp.GaussianDpEvent(1.1))
+GAUSSIAN = dp.GaussianDpEvent(2.5)
 EVENTS = {
     "Gaussian": (repeat(GAUSSIAN, 7), RECORD),
-    "bits": (compose(repeat(ThresholdBit(50, 30.5, 20.0), 30), repeat(ArgmaxBit(50, 15.0), 20)), RECORD),
-    "bits of integers": (repeat(ThresholdBit(20, 12.0, 9.0, "discrete_gaussian"), 10), RECORD),
-    "winners of integers": (repeat(ArgmaxBit(20, 9.0, "discrete_gaussian"), 10), RECORD),
-    "restricted winners": (repeat(ArgmaxBit(20, 9.0, restricted=True), 10), RECORD),
-    "discrete Gaussian": (repeat(DiscreteGaussian(6.0, 2**0.5), 9), RECORD),
+    "bits": (compose(repeat(dp.ThresholdBit(50, 30.5, 20.0), 30), repeat(dp.ArgmaxBit(50, 15.0), 20)), RECORD),
+    "bits of integers": (repeat(dp.ThresholdBit(20, 12.0, 9.0, "discrete_gaussian"), 10), RECORD),
+    "winners of integers": (repeat(dp.ArgmaxBit(20, 9.0, "discrete_gaussian"), 10), RECORD),
+    "restricted winners": (repeat(dp.ArgmaxBit(20, 9.0, restricted=True), 10), RECORD),
+    "discrete Gaussian": (repeat(dp.DiscreteGaussian(6.0, 2**0.5), 9), RECORD),
     "sampled": (compose(repeat(SAMPLED, 60), GAUSSIAN), GUEST),
-    "replaced": (compose(repeat(ReplaceSampledGaussian(0.1, 1.2), 20), GAUSSIAN), ATTRIBUTE),
-    "replaced nearby": (repeat(ReplaceSampledGaussian(0.1, 1.2, 1.0), 20), RECORD),
-    "Laplace": (repeat(LaplaceDpEvent(4.0), 5), RECORD),
-    "randomised response": (compose(RandomizedResponseDpEvent(0.4, 3), repeat(GAUSSIAN, 3)), ATTRIBUTE),
-    "the worst of unlike": (compose(WorstOf((repeat(SAMPLED, 60), GAUSSIAN)), GaussianDpEvent(4.0)), GUEST),
-    "selection": (RepeatAndSelectDpEvent(repeat(GaussianDpEvent(6.0), 2), 10.0, 0.0), RECORD),
-    "Poisson selection": (RepeatAndSelectDpEvent(GaussianDpEvent(6.0), 5.0, math.inf), RECORD),
-    "rare disclosures": (compose(repeat(GAUSSIAN, 3), repeat(RareDisclosure(2e-12), 12)), RECORD),
-    "the worst of rare": (WorstOf((compose(GAUSSIAN, RareDisclosure(1e-11)), LaplaceDpEvent(2.0))), RECORD),
-    "selection of composed": (RepeatAndSelectDpEvent(compose(GAUSSIAN, GaussianDpEvent(6.0)), 5.0, 0.5), RECORD),
-    "selection of the worst": (RepeatAndSelectDpEvent(WorstOf((GAUSSIAN, ArgmaxBit(9, 3.0))), 5.0, 0.5), RECORD),
+    "replaced": (compose(repeat(dp.ReplaceSampledGaussian(0.1, 1.2), 20), GAUSSIAN), ATTRIBUTE),
+    "replaced nearby": (repeat(dp.ReplaceSampledGaussian(0.1, 1.2, 1.0), 20), RECORD),
+    "Laplace": (repeat(dp.LaplaceDpEvent(4.0), 5), RECORD),
+    "randomised response": (compose(dp.RandomizedResponseDpEvent(0.4, 3), repeat(GAUSSIAN, 3)), ATTRIBUTE),
+    "the worst of unlike": (compose(dp.WorstOf((repeat(SAMPLED, 60), GAUSSIAN)), dp.GaussianDpEvent(4.0)), GUEST),
+    "selection": (dp.RepeatAndSelectDpEvent(repeat(dp.GaussianDpEvent(6.0), 2), 10.0, 0.0), RECORD),
+    "Poisson selection": (dp.RepeatAndSelectDpEvent(dp.GaussianDpEvent(6.0), 5.0, math.inf), RECORD),
+    "rare disclosures": (compose(repeat(GAUSSIAN, 3), repeat(dp.RareDisclosure(2e-12), 12)), RECORD),
+    "the worst of rare": (dp.WorstOf((compose(GAUSSIAN, dp.RareDisclosure(1e-11)), dp.LaplaceDpEvent(2.0))), RECORD),
+    "selection of composed": (dp.RepeatAndSelectDpEvent(compose(GAUSSIAN, dp.GaussianDpEvent(6.0)), 5.0, 0.5), RECORD),
+    "selection of the worst": (
+        dp.RepeatAndSelectDpEvent(dp.WorstOf((GAUSSIAN, dp.ArgmaxBit(9, 3.0))), 5.0, 0.5),
+        RECORD,
+    ),
 }
 
 
@@ -135,9 +122,8 @@ def test_seeded_noise_can_claim_nothing(verified):
 
 
 def test_no_noise_can_claim_nothing(verified):
-    from skfairdp.privacy import NonPrivateDpEvent
 
-    honest = PrivacySpent.of(compose(GAUSSIAN, NonPrivateDpEvent()), 1e-5, **RECORD).statement().to_dict()
+    honest = PrivacySpent.of(compose(GAUSSIAN, dp.NonPrivateDpEvent()), 1e-5, **RECORD).statement().to_dict()
     assert verified(honest) == []
     assert verified(honest | {"epsilon": 1e6, "mechanism_epsilon": 1e6})
 
@@ -169,8 +155,8 @@ def test_the_statement_of_every_estimator_holds(fit, verified):
 def test_a_ledger_is_recomputed_against_its_ceiling(tmp_path):
     path = tmp_path / "ledger.jsonl"
     ledger = PrivacyLedger(epsilon=3.0, delta=1e-5, path=path)
-    ledger.charge(GaussianDpEvent(4.0), label="a mean", **RECORD)
-    ledger.charge(RandomizedResponseDpEvent(0.4, 3), label="answers", **ATTRIBUTE)
+    ledger.charge(dp.GaussianDpEvent(4.0), label="a mean", **RECORD)
+    ledger.charge(dp.RandomizedResponseDpEvent(0.4, 3), label="answers", **ATTRIBUTE)
     assert all(check.holds for check in verify_file(path))
     text = path.read_text("utf-8")
     path.write_text(text.replace('"noise_multiplier": 4.0', '"noise_multiplier": 0.4'), "utf-8")
@@ -306,7 +292,7 @@ def test_the_second_opinion_on_bits_is_exact_by_high_precision():
     from skfairdp.privacy._recompute import _renyi_of
 
     mpmath.mp.dps = 40
-    bit, order = ThresholdBit(3, 1.7, 2.0), 4
+    bit, order = dp.ThresholdBit(3, 1.7, 2.0), 4
     chance = [mpmath.ncdf((v - mpmath.mpf("1.7")) / 2) for v in range(4)]
     worst = max(
         mpmath.log(p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)) / (order - 1)
