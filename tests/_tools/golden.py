@@ -24,13 +24,16 @@ from skfairdp.privacy import event_to_dict
 
 from .catalogue import CATALOGUE, Fit
 
-__all__ = ["PATH", "differences", "frozen", "same_machine", "written"]
+__all__ = ["PATH", "differences", "frozen", "same_machine", "tolerance_of", "written"]
 
 PATH = Path(__file__).parents[1] / "vectors" / "golden.json"
 #: Numbers are kept to this many significant digits: what is left out is how a build of BLAS adds.
 DIGITS = 10
 #: On other builds and processors single precision is a few units in its seventh digit off, more after training.
 TOLERANCE = 1e-4
+#: Its student takes the best of twelve rules, each from a linear program over counted rows. Where two are about as good,
+#: the last digit decides which one it takes: on another processor its probabilities moved by .012. Its answers did not.
+TOLERANCES = {"FairPATE-constrained-3": 0.05}
 
 
 def made_with() -> dict[str, str]:
@@ -67,7 +70,9 @@ def frozen(entry: Fit) -> dict[str, Any]:
     return json.loads(json.dumps(found))
 
 
-def differences(found: dict[str, Any], expected: dict[str, Any], *, exact: bool) -> list[str]:
+def differences(
+    found: dict[str, Any], expected: dict[str, Any], *, exact: bool, tolerance: float = TOLERANCE
+) -> list[str]:
     """What of a fit is not as frozen, in words; empty where all of it is.
 
     ``exact`` compares all digits kept. Else numbers may differ by the tolerance, labels in one row of twenty.
@@ -89,8 +94,13 @@ def differences(found: dict[str, Any], expected: dict[str, Any], *, exact: bool)
     return told + [
         f"{name}: {_short(mine[name])} instead of {_short(theirs[name])}"
         for name in mine
-        if not _alike(mine[name], theirs[name], exact)
+        if not _alike(mine[name], theirs[name], exact, tolerance)
     ]
+
+
+def tolerance_of(name: str) -> float:
+    """By how much numbers of this entry may differ on other builds and processors."""
+    return TOLERANCES.get(name, TOLERANCE)
 
 
 def same_machine(golden: dict[str, Any]) -> bool:
@@ -167,14 +177,14 @@ def _parts(fit: dict[str, Any], part: str) -> list[dict[str, Any]]:
     return value if isinstance(value, list) else [value]
 
 
-def _alike(mine: Any, theirs: Any, exact: bool) -> bool:
+def _alike(mine: Any, theirs: Any, exact: bool, tolerance: float) -> bool:
     if exact or mine["dtype"] != theirs["dtype"]:
         return bool(mine == theirs)
     a, b = np.asarray(mine["values"]), np.asarray(theirs["values"])
     if a.shape != b.shape:
         return False
     if a.dtype.kind == "f":
-        return bool(np.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE).mean() > 0.95)
+        return bool(np.isclose(a, b, rtol=tolerance, atol=tolerance).mean() > 0.95)
     return bool((a == b).mean() > 0.95)
 
 
@@ -195,7 +205,9 @@ def main() -> None:
         return
     golden = json.loads(PATH.read_text())
     for entry in CATALOGUE:
-        told = differences(frozen(entry), golden["fits"][entry.name], exact=same_machine(golden))
+        told = differences(
+            frozen(entry), golden["fits"][entry.name], exact=same_machine(golden), tolerance=tolerance_of(entry.name)
+        )
         print(entry.name, *(told or ["as frozen"]), sep="\n    ")
 
 
