@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from threadpoolctl import threadpool_limits
 
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -23,6 +23,7 @@ __all__ = ["PublicFeatures", "estimate_groups", "group_coefficients"]
 
 Array = NDArray[np.float64]
 _ROWS = 8192  # estimated together
+_MOST_STEPS = 100
 
 
 class PublicFeatures:
@@ -132,8 +133,6 @@ def group_coefficients(
     groups: NDArray[np.int64],
     plan: PFLDPlan,
     source: NoiseSource,
-    *,
-    max_iter: int = 100,
 ) -> Array:
     """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
 
@@ -145,7 +144,7 @@ def group_coefficients(
     moments = plan.release_moments(sent, groups, source)
     noise = plan.moment_noise(sent)
     few = features[:, :n_free], moments[:, :n_free]
-    free = _fit(weights, *few, np.full(n_free, 1e-6), np.zeros((m, n_free)), max_iter)
+    free = _fit(weights, *few, np.full(n_free, 1e-6), np.zeros((m, n_free)), noise)
     start = np.concatenate([free, np.zeros((m, p - n_free))], axis=1)
     residual = (moments - _probabilities(features, start).T @ sent)[:, n_free:]
     # of the residual's mean square, the part that the noise does not explain is signal
@@ -154,7 +153,7 @@ def group_coefficients(
     information = float(np.mean(shares * (1 - shares)))
     ridge = np.full(p, information * noise**2 / signal + 1e-6)
     ridge[:n_free] = 1e-6
-    return _fit(weights, features, moments, ridge, start, max_iter)
+    return _fit(weights, features, moments, ridge, start, noise)
 
 
 def estimate_groups(features: Array, *args: Any, **kwargs: Any) -> Array:
@@ -163,12 +162,21 @@ def estimate_groups(features: Array, *args: Any, **kwargs: Any) -> Array:
 
 
 def _probabilities(features: Array, coefficients: Array) -> Array:
+    if len(coefficients) == 2:  # several times as fast as the same by two columns
+        second = expit(features @ (coefficients[1] - coefficients[0]))
+        return np.stack([1 - second, second], axis=1)
     return softmax(features @ coefficients.T, axis=1)
 
 
-def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: Array, max_iter: int) -> Array:
+def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: Array, noise: float) -> Array:
     """Solve ``Σ weight · φ · probability + ridge · β = moments``, the zero slope of a convex function.
 
     The features are orthonormal, so that its curvature is much the same in all directions and L-BFGS needs few steps.
+    It stops where the equations hold within a hundredth of the noise in the moments: what is left says nothing.
     """
-    return fit_softmax(features, moments.T, ridge[:, None], start=start.T, weights=weights, maxiter=max_iter).T
+    options: dict[str, Any] = {"weights": weights, "maxiter": _MOST_STEPS, "gtol": noise / 100}
+    if len(moments) > 2:
+        return fit_softmax(features, moments.T, ridge[:, None], start=start.T, **options).T
+    # The moments of both add up to those of all rows, hence β of the first is minus β of the second: one column does.
+    column = fit_softmax(features, moments[1:].T, ridge[:, None] / 2, start=2 * start[1:].T, **options).T
+    return np.concatenate([-column, column]) / 2

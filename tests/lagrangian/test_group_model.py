@@ -39,7 +39,7 @@ def test_features_are_orthonormal_and_no_row_weighs_more_than_twice_the_average(
 def test_without_noise_the_moments_give_the_logistic_regression_of_the_group():
     _, _, groups, features, weights = described_rows()
     plan = PFLDPlan.without_privacy(n_groups=2, primal_steps=1, dual_steps=1)
-    proba = estimate_groups(features, weights, 2, groups, plan, ZeroNoise(), max_iter=1000)
+    proba = estimate_groups(features, weights, 2, groups, plan, ZeroNoise())
     peer = LogisticRegression(C=np.inf, fit_intercept=False, max_iter=5000, tol=1e-8)
     peer.fit(features * math.sqrt(len(features)), groups, sample_weight=weights)
     expected = peer.predict_proba(features * math.sqrt(len(features)))
