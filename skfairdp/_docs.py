@@ -160,9 +160,13 @@ X : array-like of shape (n_rows, n_features)
 X_public : array-like of shape (n_public, n_features) or PublicData, default=None
     Unlabelled public rows. Use :class:`PublicData` inside a search.""",
     "rows_read": """\
+Parameters
+----------
 lam : float or None
-    Weight of the fairness term; None is the usual one.""",
-    "returns_rows_read": """\
+    Weight of the fairness term; None is the usual one.
+
+Returns
+-------
 arguments : dict
     Of ``read_training``: which rows and groups a fit reads.""",
     "parity_to_plan": """\
@@ -171,6 +175,8 @@ epsilon, delta : float
 relation : NeighboringRelation
     Which data sets count as neighbours.""",
     "parity_terms": """\
+Parameters
+----------
 plan : DPSGDPlan
     What the fit releases.
 data : TrainingData
@@ -180,10 +186,18 @@ network : Network
 lam : float or None
     Weight of the fairness term; None is the usual one.
 seed : int
-    Public: decides which public rows a step takes.""",
-    "returns_parity_terms": """\
+    Public: decides which public rows a step takes.
+
+Returns
+-------
 arguments : dict
     Of ``Network.trained``: what it adds to the private gradients.""",
+    "looks_beside_a_fit": """\
+epsilon, delta : float
+    Of the fit.
+relation : NeighboringRelation
+share : float, default=1.0
+    Of the squared cost of the fit, what is not spent on rates of groups.""",
     # ---- backends of a generator
     "layout": """\
 layout : Layout
@@ -206,7 +220,35 @@ latent : int, default={default latent}
     Random numbers that a generated row starts from.
 lr, teacher_lr : float, default={default lr}, {default teacher_lr}
     Learning rates of the generator and of the discriminators.""",
+    "gradients_of_discriminators": """\
+n_discriminators : int
+batch_size : int
+clip : float
+    C, of each row's gradient.""",
     # ---- columns of a schema
+    "source_by_schema": """\
+source : RowSource
+schema : Schema
+owner : str
+    Class name for error messages.""",
+    "labels_or_own": """\
+y : array-like of shape (n_rows,), default=None
+    None takes the table's own.""",
+    "roles_of_columns": """\
+label : str, default=None
+    The column to predict.
+groups : str or sequence of str, default=()
+    The columns that are the sensitive attribute.""",
+    "describes_or_raises": """\
+Returns
+-------
+Schema
+    The description.
+
+Raises
+------
+ValueError
+    Bounds or values are missing. The message lists them.""",
     "column_values": """\
 Parameters
 ----------
@@ -341,26 +383,37 @@ sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
     "returns_self": """\
 self : object
     The fitted estimator.""",
-    "fits_shares": """\
-Parameters
-----------
+    "released_shares": """\
 X : ndarray of shape (n_queries, n_features)
     Public rows that were answered.
 shares : ndarray of shape (n_queries, n_classes)
     Released vote shares, noise included; one-hot rows for released labels.
 noise_std : float, default=0.0
-    Standard deviation of the noise in a share (public).
+    Standard deviation of the noise in a share (public).""",
+    "rows_of_parity": """\
 X_public : ndarray of shape (n_public, n_features), default=None
     Rows on which disparity is measured; default ``X``.
 groups : ndarray of int of shape (n_public,), default=None
     Group codes of those rows. Required where the student is held to parity.
 n_groups : int, default=None
-    Number of groups; default ``max + 1``.
-
-Returns
--------
+    Number of groups; default ``max + 1``.""",
+    "returns_student": """\
 self : object
     The fitted student.""",
+    "names_of_codes": """\
+domain : sequence of length n_groups
+    Names of the groups, in the order of their codes.
+classes : sequence of length n_classes
+    Labels, in the order of their codes.""",
+    "rows_of_a_fair_learner": """\
+X : array-like of shape (n_rows, n_features)
+    Rows to learn from.
+y : array-like of shape (n_rows,)
+    Their labels.
+sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+    Groups; not read where ``group_weights`` is given.
+group_weights : array-like of shape (n_rows, n_groups), default=None
+    Membership of each row in each group; may be fractional or negative.""",
     "returns_gated": """\
 Returns
 -------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp._forecast import FREE_MU, gradient_noise, smallest
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
@@ -30,6 +31,7 @@ EVIDENCE = 1.0
 ROWS_AT_ONCE = 8192
 
 
+@shared_docs
 @dataclass(frozen=True)
 class SecondLook:
     """Two releases beside the gradients: counts of the classes, and by how many rows the network is ahead.
@@ -41,11 +43,7 @@ class SecondLook:
     ----------
     n_rows, n_features : int
         Of the private rows, declared where a number is declared.
-    epsilon, delta : float
-        Of the fit.
-    relation : NeighboringRelation
-    share : float, default=1.0
-        Of the squared cost of the fit, what is not spent on rates of groups.
+    {looks_beside_a_fit}
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from skfairdp._rows._folds import FoldRows, FoldRule, fold_sizes
 from skfairdp._rows._keyed import KeyedRows, row_hashes
 from skfairdp._rows._opened import gathered, opened
-from skfairdp._rows._source import Chunk, RowSource
+from skfairdp._rows._source import Chunk, PartWork, RowSource, other_rows
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
 
 __all__ = [
@@ -12,12 +12,14 @@ __all__ = [
     "FoldRows",
     "FoldRule",
     "KeyedRows",
+    "PartWork",
     "RowSource",
     "Spill",
     "check_free_disk",
     "fold_sizes",
     "gathered",
     "opened",
+    "other_rows",
     "row_hashes",
     "stored",
 ]

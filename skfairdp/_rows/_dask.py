@@ -13,7 +13,7 @@ from dask.callbacks import Callback
 from numpy.typing import NDArray
 
 from skfairdp._rows._chunks import as_pandas
-from skfairdp._rows._source import Chunk, RowSource, Split, made_by_threads
+from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, made_by_threads
 from skfairdp.utils import progress_bar
 
 __all__ = ["DaskRows"]
@@ -78,21 +78,15 @@ class DaskRows(RowSource):
         scheduler = get_scheduler()  # of this thread
         return self._shown(made_by_threads(tasks, lambda task: (task[0], task[1].compute(scheduler=scheduler))))
 
-    def by_part(
-        self,
-        split: Callable[[Chunk], Split],
-        use: Callable[[int, NDArray[Any]], Sum],
-        n_parts: int,
-        dtype: np.dtype[Any],
-        add: Callable[[Sum, Sum], Sum],
-    ) -> Sum | None:
+    def by_part(self, work: PartWork[Sum]) -> Sum | None:
         """One pass: workers hand each other encoded rows, and only sums reach the driver."""
-        deal, dealing = dask.delayed(_dealt, pure=False, nout=n_parts), _sent_once(split)
+        n_parts = work.n_parts
+        deal, dealing = dask.delayed(_dealt, pure=False, nout=n_parts), _sent_once(work.split)
         with self._rows_shown([deal(dealing, n_parts, rows, start) for _, start, rows in self._partitions()]) as dealt:
-            finish, using = dask.delayed(_used, pure=False), _sent_once(use)
+            finish, using = dask.delayed(_used, pure=False), _sent_once(work.use)
             used = [finish(using, part, [of[part] for of in dealt]) for part in range(n_parts)]
             with _shown("parts of X", used, [1] * n_parts, self.verbose) as seen:
-                return _summed(seen, add)
+                return _summed(seen, work.add)
 
     def _rows_shown(self, tasks: list[Any]) -> Any:
         """A bar over the rows of partitions whose task has ended."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import row_hashes
-from skfairdp._rows._source import Chunk, RowSource, Split
+from skfairdp._rows._source import Chunk, PartWork, RowSource, Split
 
 __all__ = ["FoldRows", "FoldRule", "fold_sizes"]
 
@@ -101,15 +101,8 @@ class FoldRows(RowSource):
         total = self.source.map_reduce(partial(_of_kept, self._kept, function), partial(_added, add))
         return total[0] if total else None
 
-    def by_part(
-        self,
-        split: Callable[[Chunk], Split],
-        use: Callable[[int, NDArray[Any]], Sum],
-        n_parts: int,
-        dtype: np.dtype[Any],
-        add: Callable[[Sum, Sum], Sum],
-    ) -> Sum | None:
-        return self.source.by_part(partial(_split_kept, self._kept, split, dtype), use, n_parts, dtype, add)
+    def by_part(self, work: PartWork[Sum]) -> Sum | None:
+        return self.source.by_part(replace(work, split=partial(_split_kept, self._kept, work.split, work.dtype)))
 
 
 @dataclass(frozen=True)

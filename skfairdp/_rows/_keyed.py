@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._source import Chunk, RowSource, Split
+from skfairdp._rows._source import Chunk, PartWork, RowSource
 
 __all__ = ["KeyedRows", "KeyedSource", "row_hashes"]
 
@@ -95,15 +95,8 @@ class KeyedSource(RowSource):
     def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
         return self.source.each(function)
 
-    def by_part(
-        self,
-        split: Callable[[Chunk], Split],
-        use: Callable[[int, NDArray[Any]], Sum],
-        n_parts: int,
-        dtype: np.dtype[Any],
-        add: Callable[[Sum, Sum], Sum],
-    ) -> Sum | None:
-        return self.source.by_part(split, use, n_parts, dtype, add)
+    def by_part(self, work: PartWork[Sum]) -> Sum | None:
+        return self.source.by_part(work)
 
 
 def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skfairdp._rows._spill import Spill
 from skfairdp.utils import progress_bar
 
-__all__ = ["Chunk", "RowSource", "Split", "made_by_threads", "summed"]
+__all__ = ["Chunk", "PartWork", "RowSource", "Split", "made_by_threads", "other_rows", "summed"]
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
@@ -40,6 +40,30 @@ class Chunk:
     table: pd.DataFrame
     place: tuple[Any, ...]
     rows: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class PartWork(Generic[Sum]):
+    """Work by parts: rows of all chunks are dealt into parts, something is made of each part, and that is added up.
+
+    Parameters
+    ----------
+    split : callable
+        Of a chunk: encoded rows, and the part of each.
+    use : callable
+        Of a part and all its encoded rows, in any order.
+    n_parts : int
+    dtype : dtype
+        Of encoded rows.
+    add : callable
+        Of two results.
+    """
+
+    split: Callable[[Chunk], Split]
+    use: Callable[[int, NDArray[Any]], Sum]
+    n_parts: int
+    dtype: np.dtype[Any]
+    add: Callable[[Sum, Sum], Sum]
 
 
 class RowSource(ABC):
@@ -108,33 +132,24 @@ class RowSource(ABC):
         """
         return summed(self.each(function), add)
 
-    def by_part(
-        self,
-        split: Callable[[Chunk], Split],
-        use: Callable[[int, NDArray[Any]], Sum],
-        n_parts: int,
-        dtype: np.dtype[Any],
-        add: Callable[[Sum, Sum], Sum],
-    ) -> Sum | None:
+    def by_part(self, work: PartWork[Sum]) -> Sum | None:
         """The sum of what is made of each part, in one pass over all chunks; one part is in memory at a time.
 
         Parameters
         ----------
-        split : callable
-            Of a chunk: encoded rows, and the part of each.
-        use : callable
-            Of a part and all its encoded rows, in any order.
-        n_parts : int
-        dtype : dtype
-            Of encoded rows.
-        add : callable
-            Of two results.
+        work : PartWork
         """
+        n_parts = work.n_parts
         with Spill(n_parts) as spill:
-            for rows, parts in self.each(split):
+            for rows, parts in self.each(work.split):
                 spill.add(rows, parts)
             parts_left = progress_bar(range(n_parts), desc="parts of X", total=n_parts, verbose=self.verbose)
-            return summed((use(part, spill.read(part, dtype)) for part in parts_left), add)
+            return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
+
+
+def other_rows(owner: str) -> RuntimeError:
+    """What to raise where a source that is read again has other rows than the first time."""
+    return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
 
 
 def made_by_threads(tasks: Iterator[Any], function: Callable[[Any], Made]) -> Iterator[Made]:

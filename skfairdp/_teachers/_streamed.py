@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._rows import Chunk, RowSource, row_hashes
+from skfairdp._docs import shared_docs
+from skfairdp._rows import Chunk, PartWork, RowSource, other_rows, row_hashes
 from skfairdp._teachers._partition import vote_histogram
 from skfairdp._teachers._teachers import fit_teachers
 from skfairdp.schema import CompactRows, RawTable, Schema
@@ -128,21 +129,19 @@ def streamed_counts(
     compact = CompactRows(schema, owner, columns)
     parts = _Teaching(learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers))
     source.verbose = verbose
-    total = source.by_part(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add)
+    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add))
     if total is None or int(total[-1]) != source.n_rows:
-        raise _other_rows(owner)
+        raise other_rows(owner)
     return total[:-1]
 
 
+@shared_docs
 def streamed_class_counts(source: RowSource, schema: Schema, owner: str) -> NDArray[np.int64]:
     """Count the rows of each class of the schema, chunk by chunk; **private**.
 
     Parameters
     ----------
-    source : RowSource
-    schema : Schema
-    owner : str
-        Class name for error messages.
+    {source_by_schema}
 
     Returns
     -------
@@ -150,7 +149,7 @@ def streamed_class_counts(source: RowSource, schema: Schema, owner: str) -> NDAr
     """
     counts = source.map_reduce(_ClassesOfAChunk(schema, owner), operator.add)
     if counts is None or int(counts.sum()) != source.n_rows:
-        raise _other_rows(owner)
+        raise other_rows(owner)
     return counts
 
 
@@ -164,10 +163,6 @@ class _ClassesOfAChunk:
     def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
         raw = RawTable.read(self.schema, chunk.table, owner=self.owner, may_be_empty=True)
         return np.bincount(raw.labels(), minlength=len(raw.classes))
-
-
-def _other_rows(owner: str) -> RuntimeError:
-    return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
 
 
 def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SpendsPrivacy
 from skfairdp._inputs import read_private_groups, refuse_chunks
-from skfairdp._rows import Chunk, RowSource, opened
+from skfairdp._rows import Chunk, RowSource, opened, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
 from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
@@ -210,7 +210,7 @@ class GroupRandomizer(SpendsPrivacy):
         reads.note_number_of_rows(n_rows)
         codes = np.concatenate(list(source.each(partial(_codes, schema, owner, len(domain)))))
         if len(codes) != n_rows:
-            raise _other_rows(owner)
+            raise other_rows(owner)
         plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=owner)
 
         with self._spend(plan, reads) as noise:
@@ -256,13 +256,9 @@ def _with_groups(
         names = domain[answers[start : start + len(chunk.table)]].tolist()
         start += len(chunk.table)
         if len(names) < len(chunk.table):
-            raise _other_rows(owner)
+            raise other_rows(owner)
         cells = zip(*names, strict=True) if len(schema.groups) > 1 else [names]
         columns = [pd.Series(list(own), index=chunk.table.index, dtype=object) for own in cells]
         yield chunk.table.assign(**dict(zip(schema.groups, columns, strict=True)))
     if start < len(answers):
-        raise _other_rows(owner)
-
-
-def _other_rows(owner: str) -> RuntimeError:
-    return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+        raise other_rows(owner)

@@ -134,14 +134,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows to learn from.
-        y : array-like of shape (n_rows,)
-            Their labels.
-        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups; not read where ``group_weights`` is given.
-        group_weights : array-like of shape (n_rows, n_groups), default=None
-            Membership of each row in each group; may be fractional or negative.
+        {rows_of_a_fair_learner}
 
         Returns
         -------

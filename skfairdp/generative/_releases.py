@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION
 from skfairdp.privacy import (
     DpEvent,
@@ -57,6 +58,7 @@ class MajorityBits:
         return self._bit.release_each(votes, source)
 
 
+@shared_docs
 @dataclass(frozen=True)
 class SanitisedGradient:
     """GS-WGAN: the gradients of one discriminator, drawn in secret, by each of B generated rows, clipped, with noise.
@@ -71,10 +73,7 @@ class SanitisedGradient:
 
     Parameters
     ----------
-    n_discriminators : int
-    batch_size : int
-    clip : float
-        C, of each row's gradient.
+    {gradients_of_discriminators}
     noise_multiplier : float
         Standard deviation of the noise over 2C√B.
     """
@@ -109,6 +108,7 @@ class SanitisedGradient:
         return self._vector.release(self.clipped(gradients), source)
 
 
+@shared_docs
 @dataclass(frozen=True)
 class MeanGradient:
     """The mean over **all** discriminators of their gradients by each of B generated rows, clipped, with noise.
@@ -118,10 +118,7 @@ class MeanGradient:
 
     Parameters
     ----------
-    n_discriminators : int
-    batch_size : int
-    clip : float
-        C, of each row's gradient.
+    {gradients_of_discriminators}
     noise_multiplier : float
         Standard deviation of the noise over 2C√B / n_discriminators.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._rows import Chunk, RowSource
+from skfairdp._rows import Chunk, RowSource, other_rows
 from skfairdp._tables import Rows, Table, counted_pairs, read_table
 from skfairdp.generative._schema_columns import numbers_of
 from skfairdp.generative._table_codec import TableEncoder
@@ -75,9 +75,7 @@ class StreamedTable:
         count = partial(_of_chunk, function, self.schema, self.n_classes, self.n_groups, self.owner)
         total = self.source.map_reduce(count, operator.add)
         if total is None or int(total[: sizes[0]].sum()) != len(self):
-            raise RuntimeError(
-                f"{self.owner} read X again and got another number of rows. X must give the same rows each time."
-            )
+            raise other_rows(self.owner)
         return np.split(total, np.cumsum(sizes)[:-1])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 from skfairdp.schema import NumberPlace
 
@@ -29,6 +30,7 @@ CLOSEST = 2.0**-17  # knots of bounds from -1 to 1: float32 tells them apart
 ROWS_AT_ONCE = 8192
 
 
+@shared_docs
 @dataclass(frozen=True)
 class ColumnTables:
     """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where many are.
@@ -43,11 +45,7 @@ class ColumnTables:
         Columns of numbers. Public.
     n_rows : int
         Of the private rows, declared where a number is declared.
-    epsilon, delta : float
-        Of the fit.
-    relation : NeighboringRelation
-    share : float, default=1.0
-        Of the squared cost of the fit, what is not spent on rates of groups.
+    {looks_beside_a_fit}
 
     Examples
     --------

@@ -138,13 +138,7 @@ class PublicPenalty(BaseEstimator):
     def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.
 
-        Parameters
-        ----------
         {rows_read}
-
-        Returns
-        -------
-        {returns_rows_read}
         """
         if lam != 0:
             return {"groups": "public", "public_rows": "given"}
@@ -163,13 +157,7 @@ class PublicPenalty(BaseEstimator):
     ) -> dict[str, Any]:
         """Say what the training adds to its private gradients.
 
-        Parameters
-        ----------
         {parity_terms}
-
-        Returns
-        -------
-        {returns_parity_terms}
         """
         from skfairdp._networks import ParityPenalty
 
@@ -262,13 +250,7 @@ class SignedLoss(BaseEstimator):
     def rows_read(self, lam: float | None) -> dict[str, Any]:
         """Say which rows and groups a fit reads.
 
-        Parameters
-        ----------
         {rows_read}
-
-        Returns
-        -------
-        {returns_rows_read}
         """
         return {"groups": "none" if lam == 0 else "private", "public_rows": "none"}
 
@@ -295,13 +277,7 @@ class SignedLoss(BaseEstimator):
     ) -> dict[str, Any]:
         """Say what the training adds to its private gradients.
 
-        Parameters
-        ----------
         {parity_terms}
-
-        Returns
-        -------
-        {returns_parity_terms}
         """
         from skfairdp.gradient._signed_loss import RateLagrangian
 

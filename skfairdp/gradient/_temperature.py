@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
+from skfairdp._docs import shared_docs
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ OPINION = 0.25  # of a standard deviation: rows as sure as they are right, again
 ROWS_AT_ONCE = 8192
 
 
+@shared_docs
 @dataclass(frozen=True)
 class Temperature:
     """A table of rows, by how sure the network is of its answer and whether that is right, released once.
@@ -38,11 +40,7 @@ class Temperature:
 
     Parameters
     ----------
-    epsilon, delta : float
-        Of the fit.
-    relation : NeighboringRelation
-    share : float, default=1.0
-        Of the squared cost of the fit, what is not spent on rates of groups.
+    {looks_beside_a_fit}
 
     Examples
     --------

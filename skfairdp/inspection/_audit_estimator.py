@@ -237,8 +237,10 @@ def audit(
     world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features))
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation)
-    judge = _many_runs if n_runs > 1 else _one_run
-    found = judge(runner, canaries, relation, n_runs, method, at_delta, confidence)
+    judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
+    given = usual(world, relation) if canaries is None else list(canaries)
+    _check_canaries(given, relation, len(world.y))
+    found = judge(runner, given, n_runs, method, at_delta, confidence)
     return EstimatorAudit(
         type(estimator).__name__,
         claim=claim,
@@ -312,17 +314,9 @@ class _Runner:
 
 
 def _many_runs(
-    runner: _Runner,
-    canaries: Sequence[Canary] | None,
-    relation: str,
-    n_runs: int,
-    method: str,
-    delta: float,
-    confidence: float,
+    runner: _Runner, given: list[Canary], n_runs: int, method: str, delta: float, confidence: float
 ) -> dict[str, Any]:
     """Learn a score for each canary, keep the one that tells the worlds apart best, judge it on new runs."""
-    given = list(canaries) if canaries is not None else default_canaries(runner.world, relation)
-    _check_canaries(given, relation, len(runner.world.y))
     look = runner.score or Observer(runner.world, given, attributes=runner.attributes)
     best: tuple[float, Canary, Callable[[Sequence[Seen]], Array]] | None = None
     for canary in given:
@@ -359,17 +353,9 @@ def _score_of(pilot: Sequence[Sequence[Seen]], runner: _Runner, method: str) -> 
 
 
 def _one_run(
-    runner: _Runner,
-    canaries: Sequence[Canary] | None,
-    relation: str,
-    n_runs: int,
-    method: str,
-    delta: float,
-    confidence: float,
+    runner: _Runner, given: list[Canary], n_runs: int, method: str, delta: float, confidence: float
 ) -> dict[str, Any]:
     """One fit, each canary in one of its forms by a coin; guess the forms."""
-    given = list(canaries) if canaries is not None else _half_of_the_rows(runner.world, relation)
-    _check_canaries(given, relation, len(runner.world.y))
     if len({canary.row for canary in given}) < len(given):
         raise ValueError("In an audit of one run each canary needs a row of its own.")
     coins = runner.rng.rand(len(given)) < 0.5

@@ -76,13 +76,7 @@ class GroupModel(BaseEstimator):
         return np.sort(rng.choice(n_rows, self.MOST_ROWS, replace=False, shuffle=False))
 
     def _on_rows(
-        self,
-        X: Array,
-        rows: "Tensor",
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        network: "Network",
-        seed: int,
+        self, X: Array, rows: "Tensor", constraints: FairnessConstraints, plan: PFLDPlan, network: "Network", seed: int
     ) -> PrimalRelease:
         if not plan.is_private:
             return _KnownGroups(plan)
@@ -175,13 +169,7 @@ class NoisyGradients(BaseEstimator):
         return None
 
     def _on_rows(
-        self,
-        X: Array,
-        rows: "Tensor",
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        network: "Network",
-        seed: int,
+        self, X: Array, rows: "Tensor", constraints: FairnessConstraints, plan: PFLDPlan, network: "Network", seed: int
     ) -> PrimalRelease:
         return _GradientsOfRows(self, rows, constraints, plan, network)
 

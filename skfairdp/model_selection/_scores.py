@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._row_wise import known_row_wise, predict_with_groups, row_wise_predictions
-from skfairdp._rows import Chunk, RowSource
+from skfairdp._rows import Chunk, RowSource, other_rows
 from skfairdp.model_selection._objectives import Answers, Objective
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
 from skfairdp.schema import RawTable, Schema
@@ -158,7 +158,7 @@ class ChunkScores(PaidScores):
         """Of the rows of a source. A task that is tried again counts once."""
         found = test.map_reduce(partial(self._of_chunk, fitted), _added)
         if found is None or int(found[1]) != test.n_rows:
-            raise RuntimeError(f"{self.owner} read X again and got another number of rows.")
+            raise other_rows(self.owner)
         return found[0]
 
     def _of_chunk(self, fitted: Any, chunk: Chunk) -> tuple[NDArray[np.int64], int]:

@@ -102,10 +102,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
 
         Parameters
         ----------
-        domain : sequence of length n_groups
-            Names of the groups, in the order of their codes.
-        classes : sequence of length n_classes
-            Labels, in the order of their codes.
+        {names_of_codes}
 
         Returns
         -------
@@ -127,10 +124,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
 
         Parameters
         ----------
-        domain : sequence of length n_groups
-            Names of the groups, in the order of their codes.
-        classes : sequence of length n_classes
-            Labels, in the order of their codes.
+        {names_of_codes}
 
         Returns
         -------
@@ -158,12 +152,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
 
         Parameters
         ----------
-        X : ndarray of shape (n_queries, n_features)
-            Public rows that were answered.
-        shares : ndarray of shape (n_queries, n_classes)
-            Released vote shares, noise included; one-hot rows for released labels.
-        noise_std : float, default=0.0
-            Standard deviation of the noise in a share (public).
+        {released_shares}
         X_public : ndarray of shape (n_public, n_features), default=None
             Rows on which the constraints are to hold; default ``X``.
         groups : ndarray of int of shape (n_public,)
@@ -175,8 +164,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
 
         Returns
         -------
-        self : object
-            The fitted student.
+        {returns_student}
         """
         if groups is None:
             raise ValueError(f"{_OWNER} needs 'groups' to hold its predictions to 'constraints'.")

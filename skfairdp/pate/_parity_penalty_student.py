@@ -131,7 +131,13 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
     ) -> "ParityPenaltyStudent":
         """Fit on released shares.
 
-        {fits_shares}
+        Parameters
+        ----------
+        {released_shares, rows_of_parity}
+
+        Returns
+        -------
+        {returns_student}
         """
         from skfairdp._networks import ParityPenalty, fit_with_parity  # torch, on first use
 

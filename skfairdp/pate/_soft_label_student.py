@@ -151,7 +151,13 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     ) -> "SoftLabelStudent":
         """Fit on released shares.
 
-        {fits_shares}
+        Parameters
+        ----------
+        {released_shares, rows_of_parity}
+
+        Returns
+        -------
+        {returns_student}
         """
         self._validate_params()
         if self.gamma is not None and groups is None:

@@ -18,7 +18,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_features, read_labels
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
-from skfairdp._rows import Chunk
+from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_bounds
@@ -401,9 +401,7 @@ class PrivateThresholds(PrivateClassifier):
         found = [(scores_of(model, table), *others) for table, *others in data.source.each(read) if len(others[0])]
         columns = tuple(np.concatenate(column) for column in zip(*found, strict=True))
         if len(columns[0]) != data.source.n_rows:
-            raise RuntimeError(
-                f"{_OWNER} read X again and got another number of rows. X must give the same rows each time."
-            )
+            raise other_rows(_OWNER)
         return columns
 
     def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._rows import HELD, Chunk, RowSource, row_hashes, stored
+from skfairdp._docs import shared_docs
+from skfairdp._rows import HELD, Chunk, RowSource, other_rows, row_hashes, stored
 from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
@@ -66,6 +67,7 @@ def bytes_kept(schema: Schema, n_rows: int) -> int:
     return n_rows * np.dtype(CompactRows(schema, "", schema.features).fields).itemsize
 
 
+@shared_docs
 def kept_rows(
     source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD
 ) -> tuple[KeptRows, NDArray[np.int64], NDArray[np.int64] | None]:
@@ -73,10 +75,7 @@ def kept_rows(
 
     Parameters
     ----------
-    source : RowSource
-    schema : Schema
-    owner : str
-        Class name for error messages.
+    {source_by_schema}
     n_features : int
         Of the encoded table.
     groups : bool
@@ -106,11 +105,12 @@ def kept_rows(
 
     rows = stored(rows_only(), source.n_rows, np.dtype(compact.fields), held)
     if len(rows) != source.n_rows:
-        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+        raise other_rows(owner)
     y, *others = (np.concatenate(column) for column in zip(*codes, strict=True))
     return KeptRows(compact, rows, n_features), y, others[0] if others else None
 
 
+@shared_docs
 def number_rows(
     source: RowSource,
     schema: Schema,
@@ -125,10 +125,7 @@ def number_rows(
 
     Parameters
     ----------
-    source : RowSource
-    schema : Schema
-    owner : str
-        Class name for error messages.
+    {source_by_schema}
     n_features : int
         Of the encoded table.
     dtype : dtype
@@ -177,11 +174,12 @@ def number_rows(
 
     X = stored(numbers(), source.n_rows, np.dtype((dtype, (n_features,))), held, writeable=True)
     if len(X) != source.n_rows:
-        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+        raise other_rows(owner)
     y, groups = (np.concatenate(column) for column in zip(*codes, strict=True))
     return X, np.concatenate(some), y, groups
 
 
+@shared_docs
 def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
     """Some rows of a source whose features and labels are public, after a check of all of them.
 
@@ -190,10 +188,7 @@ def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: i
 
     Parameters
     ----------
-    source : RowSource
-    schema : Schema
-    owner : str
-        Class name for error messages.
+    {source_by_schema}
     most : int
         How many are chosen, where there are as many.
 
@@ -225,7 +220,7 @@ def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: i
 
     found = source.map_reduce(chosen, lambda one, other: (one[0] + other[0], one[1] + other[1]))
     if found is None or found[1] != source.n_rows:
-        raise RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+        raise other_rows(owner)
     rows = np.concatenate(found[0])
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp.schema._columns import Category, spells_number
 from skfairdp.schema._encoder import encoded_features
 from skfairdp.schema._frames import as_columns, as_dataframe, column_names
@@ -56,6 +57,7 @@ def schema_of(estimator: Any) -> Schema | None:
     return schema
 
 
+@shared_docs
 @dataclass(frozen=True)
 class RawTable:
     """A table whose columns have been read by a schema.
@@ -191,8 +193,7 @@ class RawTable:
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,), default=None
-            None takes the table's own.
+        {labels_or_own}
         public : bool, default=False
             Whether a label that is none of the classes is an error.
         unknown : int, default=0
@@ -226,8 +227,7 @@ class RawTable:
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,), default=None
-            None takes the table's own.
+        {labels_or_own}
 
         Returns
         -------
@@ -252,8 +252,7 @@ class RawTable:
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,), default=None
-            None takes the table's own.
+        {labels_or_own}
 
         Returns
         -------

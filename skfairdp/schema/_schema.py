@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp._docs import shared_docs
 from skfairdp.privacy import PrivacyLedger, PrivacySpent
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict, known_from_dict
 from skfairdp.schema._files import content_of, text_of
@@ -39,6 +40,7 @@ class SchemaRows:
     sensitive_features: pd.DataFrame | None
 
 
+@shared_docs
 class Schema:
     """Everything that is public about a table, and nothing else.
 
@@ -368,10 +370,7 @@ class Schema:
         ----------
         table : DataFrame
             Public rows.
-        label : str, default=None
-            The column to predict.
-        groups : str or sequence of str, default=()
-            The columns that are the sensitive attribute.
+        {roles_of_columns}
         max_categories : int, default=100
             A column of texts with more values is refused.
 
@@ -403,22 +402,11 @@ class Schema:
         schema : DataFrameSchema or subclass of DataFrameModel
             Written without looking at the private rows. A schema that pandera inferred from them is no public
             description.
-        label : str, default=None
-            The column to predict.
-        groups : str or sequence of str, default=()
-            The columns that are the sensitive attribute.
+        {roles_of_columns}
         columns : mapping of str to Column or None, default=None
             What it does not say, such as the values of a text; None leaves a column out.
 
-        Returns
-        -------
-        Schema
-            The description.
-
-        Raises
-        ------
-        ValueError
-            Bounds or values are missing. The message lists them.
+        {describes_or_raises}
         """
         roles = _roles(label, groups)
         return cls(
@@ -446,22 +434,11 @@ class Schema:
             left out.
         columns : mapping of str to Column or None
             Every number, date and category; None leaves a column out.
-        label : str, default=None
-            The column to predict.
-        groups : str or sequence of str, default=()
-            The columns that are the sensitive attribute.
+        {roles_of_columns}
         table : str, default=None
             Which one, where the metadata describe several.
 
-        Returns
-        -------
-        Schema
-            The description.
-
-        Raises
-        ------
-        ValueError
-            Bounds or values are missing. The message lists them.
+        {describes_or_raises}
 
         Examples
         --------
@@ -561,10 +538,7 @@ class Schema:
         ----------
         table : DataFrame
             May be private: only the names and dtypes of its columns are read, which are public.
-        label : str, default=None
-            The column to predict.
-        groups : str or sequence of str, default=()
-            The columns that are the sensitive attribute.
+        {roles_of_columns}
 
         Returns
         -------

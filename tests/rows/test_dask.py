@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skfairdp import KeyedRows
-from skfairdp._rows import opened
+from skfairdp._rows import PartWork, opened
 from skfairdp.generative import MarginalsBackend
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_dpsgd import trained
@@ -125,7 +125,7 @@ def test_what_a_function_carries_is_in_one_task_however_many_partitions_there_ar
         if way == "sums":
             found = source.map_reduce(heavy, np.add)
         else:
-            found = source.by_part(heavy.split, heavy.use, 10, np.dtype(float), np.add)
+            found = source.by_part(PartWork(heavy.split, heavy.use, 10, np.dtype(float), np.add))
     assert found.tolist() == [200]
     sizes = sorted(len(cloudpickle.dumps(task)) for task in dict(graphs[-1].__dask_graph__()).values())
     heavy_tasks = [size for size in sizes if size > heavy.carried.nbytes]

@@ -1,6 +1,7 @@
 """The paper plan for 10¹⁰ rows: what passes, tasks and parts hand on is what the formulas of the guide say."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,18 +34,18 @@ class Weighed(FrameRows):
 
         return super().map_reduce(noted, add)
 
-    def by_part(self, split, use, n_parts, dtype, add):
+    def by_part(self, work):
         def noted_split(chunk):
-            rows, parts = split(chunk)
+            rows, parts = work.split(chunk)
             self.dealt += rows.nbytes
             return rows, parts
 
         def noted_use(part, rows):
-            found = use(part, rows)
+            found = work.use(part, rows)
             self.handed.append(found.nbytes)
             return found
 
-        return super().by_part(noted_split, noted_use, n_parts, dtype, add)
+        return super().by_part(replace(work, split=noted_split, use=noted_use))
 
 
 @pytest.mark.parametrize("rows_of_a_task", [500, 1500])

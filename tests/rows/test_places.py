@@ -1,12 +1,13 @@
 """The place of a row, where it has no key: no private cell of any record moves it."""
 
 import itertools
+import operator
 
 import numpy as np
 import pytest
 
 from skfairdp import KeyedRows, ParetoSearchCV
-from skfairdp._rows import opened, row_hashes
+from skfairdp._rows import PartWork, opened, row_hashes
 from skfairdp.model_selection import PrivateSearchCV
 from tests.rows.test_streamed_generator import table
 from tests.rows.test_streamed_teachers import fair_pate
@@ -36,9 +37,8 @@ def seen_by_workers(frame):
     """Hashes that tasks on partitions make, by both ways in which a fit reads them."""
     source = opened(frame)
     split = lambda chunk: (row_hashes(chunk, None, 7), np.zeros(len(chunk.table), np.int64))  # noqa: E731
-    dealt = source.by_part(
-        split, lambda part, rows: [rows.tolist()], 1, np.dtype(np.uint64), lambda one, two: one + two
-    )
+    listed = lambda part, rows: [rows.tolist()]  # noqa: E731
+    dealt = source.by_part(PartWork(split, listed, 1, np.dtype(np.uint64), operator.add))
     each = [hash for made in source.each(lambda chunk: row_hashes(chunk, None, 7).tolist()) for hash in made]
     summed = source.map_reduce(lambda chunk: row_hashes(chunk, None, 7).tolist(), lambda one, two: one + two)
     return sorted(dealt[0]), each, summed
