@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.fairness._rate_comparisons import Comparisons
+
 __all__ = [
     "RATES",
     "RATE_NOTIONS",
@@ -263,7 +265,7 @@ class RateConstraints:
     owner: str = "RateConstraints"
 
     def __post_init__(self) -> None:
-        _ = self._lines  # whatever is wrong is said now
+        _ = self.comparisons  # whatever is wrong is said now
 
     # ------------------------------------------------------------------ what is asked
 
@@ -282,6 +284,17 @@ class RateConstraints:
         """Every rate in words."""
         return tuple(self._words(rate) for rate in self._rates)
 
+    @cached_property
+    def comparisons(self) -> Comparisons:
+        """All inequalities in as many numbers as there are groups: two extremes stand for all pairs of groups."""
+        found = [part for one, rate in self._asked for part in self._compared(one, self._rates[rate])]
+        rate, factor, slack = (np.array([part[i] for part in found], dtype=np.float64) for i in range(3))
+        ones, others = (
+            np.array([self._mask(part[i]) for part in found], dtype=bool).reshape(-1, len(self.groups) + 2).T
+            for i in (3, 4)
+        )
+        return Comparisons(rate.astype(np.int64), factor, slack, ones, others)
+
     @property
     def n_inequalities(self) -> int:
         """How many there are, and so how many multipliers."""
@@ -296,10 +309,19 @@ class RateConstraints:
     def coefficients(self) -> Array:
         """Left-hand sides, shape (n_inequalities, n_groups + 1, n_rates)."""
         found = np.zeros((len(self._lines), len(self.groups) + 1, len(self._rates)))
-        for j, (_, terms, _) in enumerate(self._lines):
-            for (group, rate), value in terms.items():
-                found[j, group, rate] += value
+        line, group, rate, value = self.terms
+        found[line, group, rate] = value
         return found
+
+    @cached_property
+    def terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Array]:
+        """What is not 0 of the coefficients: positions of the inequality, the group and the rate, and the value.
+
+        An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups.
+        """
+        found = [(j, *at, value) for j, (_, terms, _) in enumerate(self._lines) for at, value in sorted(terms.items())]
+        places = np.array([at for *at, _ in found], dtype=np.int64).reshape(-1, 3)
+        return places[:, 0], places[:, 1], places[:, 2], np.array([value for *_, value in found], dtype=np.float64)
 
     @cached_property
     def events(self) -> Array:
@@ -339,14 +361,15 @@ class RateConstraints:
 
         0 where a rate is not defined. See :meth:`rates` for the arguments.
         """
-        rates = self.rates(counts, sizes)
-        known = (self.coefficients == 0) | np.isfinite(rates)
-        found = np.einsum("jar,ar->j", self.coefficients, np.nan_to_num(rates)) - self.bounds
-        return np.where(known.all((1, 2)), found, 0.0)
+        line, group, rate, value = self.terms
+        rates = self.rates(counts, sizes)[group, rate]
+        unknown = np.bincount(line, ~np.isfinite(rates), minlength=self.n_inequalities)
+        found = np.bincount(line, value * np.nan_to_num(rates), minlength=self.n_inequalities) - self.bounds
+        return np.where(unknown, 0.0, found)
 
     def largest_violation(self, counts: Any) -> float:
         """By how much the worst inequality is broken; 0 where all hold."""
-        return float(max(self.violations(counts).max(initial=0.0), 0.0))
+        return max(self.comparisons.largest_violation(self.rates(counts)), 0.0)
 
     def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Array:
         """What a probability of a class weighs in the Lagrangian, by the group and true class of its row.
@@ -368,7 +391,10 @@ class RateConstraints:
         ndarray of shape (n_groups, n_classes or 1, n_classes)
         """
         sizes = np.asarray(sizes, dtype=np.float64)
-        slopes = np.einsum("j,jar->ar", np.asarray(multipliers, dtype=np.float64), self.coefficients)
+        line, group, rate, value = self.terms
+        weighed = value * np.asarray(multipliers, dtype=np.float64)[line]
+        n_rows, n_rates = len(self.groups) + 1, len(self._rates)
+        slopes = np.bincount(group * n_rates + rate, weighed, minlength=n_rows * n_rates).reshape(n_rows, n_rates)
         per_row = slopes * (sizes.sum() / np.maximum(self._rows(sizes), np.finfo(float).tiny))
         of_group = per_row[:-1] + per_row[-1]
         if forgive is not None:
@@ -400,15 +426,17 @@ class RateConstraints:
     @cached_property
     def _rates(self) -> dict[tuple[str, int, int], int]:
         """The position of every rate: name, positive class, and true class where it matters."""
-        found = dict.fromkeys(rate for constraint in self.constraints for rate in self._rates_of(constraint))
-        return {rate: column for column, rate in enumerate(found)}
+        return {rate: column for column, rate in enumerate(dict.fromkeys(rate for _, rate in self._asked))}
+
+    @cached_property
+    def _asked(self) -> list[tuple[RateParity | RateBound, tuple[str, int, int]]]:
+        return [(constraint, rate) for constraint in self.constraints for rate in self._rates_of(constraint)]
 
     @cached_property
     def _lines(self) -> list[Inequality]:
         return [
             line
-            for constraint in self.constraints
-            for rate in self._rates_of(constraint)
+            for constraint, rate in self._asked
             for line in self._inequalities(constraint, self._words(rate), self._rates[rate])
         ]
 
@@ -424,6 +452,23 @@ class RateConstraints:
         if name == "selection_rate_by_label":
             return [(name, p, y) for y in range(k) for p in positive]
         return [(name, p, -1) for p in positive]
+
+    def _compared(self, constraint: RateParity | RateBound, rate: int) -> Iterable[tuple[Any, ...]]:
+        """Rate, factor, slack, ones and others of what a constraint asks of a rate."""
+        groups, everybody, nobody = list(range(len(self.groups))), [len(self.groups)], [len(self.groups) + 1]
+        if isinstance(constraint, RateBound):
+            if constraint.upper is not None:
+                yield rate, 1.0, constraint.upper, self._bounded(constraint), nobody
+            if constraint.lower is not None:
+                yield rate, 1.0, -constraint.lower, nobody, self._bounded(constraint)
+        elif constraint.method == "to_overall":
+            yield rate, *constraint.factor_and_slack, groups, everybody
+            yield rate, *constraint.factor_and_slack, everybody, groups
+        else:
+            yield rate, *constraint.factor_and_slack, groups, groups
+
+    def _mask(self, rows: list[int]) -> NDArray[np.bool_]:
+        return np.isin(np.arange(len(self.groups) + 2), rows)
 
     def _inequalities(self, constraint: RateParity | RateBound, words: str, rate: int) -> Iterable[Inequality]:
         everybody = len(self.groups)

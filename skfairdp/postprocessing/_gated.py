@@ -82,7 +82,7 @@ def admitted(gate: FairnessGate, groups: NDArray[np.int64], labels: NDArray[np.i
 
 def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which rows are answered where labels come later; refusals, of code ``n_classes``, are not counted."""
-    if not gate.in_force.all():
+    if not gate.all_in_force():
         warn_caller(
             f"IDP3 does not hold all of its constraints yet: fewer than min_count={gate.min_count} labels have come "
             "back for some rate that they compare, so that answers are given whatever they do to it. Hand labels in "

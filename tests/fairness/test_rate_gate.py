@@ -174,3 +174,88 @@ def test_worst_cases_only_grow_with_answers_and_only_shrink_with_labels():
         labelled[z, rng.integers(3), p] += 1
         worst.append(RateGate(constraints, min_count=1, labelled=labelled, outstanding=outstanding).worst_case())
     assert all((after <= before + 1e-12).all() for before, after in pairwise(worst[59:]))
+
+
+# ---- many groups -----------------------------------------------------------------------------------------------
+class PairByPair:
+    """The gate as its sentence has it: every inequality by itself, row by row, in rationals."""
+
+    def __init__(self, constraints, labelled, outstanding, min_count):
+        self.constraints, self.min_count = constraints, min_count
+        self.labelled, self.outstanding = labelled, outstanding.copy()
+
+    def worst(self, outstanding):
+        """Left less right side of every inequality, where what is outstanding comes back as badly as it can."""
+        asked, k = self.constraints, len(self.constraints.classes)
+        known = np.concatenate([self.labelled, self.labelled.sum(axis=0, keepdims=True)])
+        waiting = np.vstack([outstanding, outstanding.sum(axis=0)])
+        found = []
+        for line, bound in zip(asked.coefficients, asked.bounds, strict=True):
+            total = -Fraction(float(bound)).limit_denominator(1000)
+            for a, r in np.argwhere(line):
+                hits, rows = (known[a] * asked.events[r]).sum(), known[a].sum(axis=1) @ asked.cells[r]
+                if rows < self.min_count:
+                    total = None
+                    break
+                up = sum(int(waiting[a, p]) for p in range(k) if asked.events[r][:, p].any())
+                down = sum(int(waiting[a, p]) for p in range(k) if (asked.cells[r] > asked.events[r][:, p]).any())
+                worst = Fraction(int(hits) + up, int(rows) + up), Fraction(int(hits), int(rows) + down)
+                slope = Fraction(float(line[a, r])).limit_denominator(1000)
+                total += slope * worst[int(slope < 0)]
+            found.append(total)
+        return found
+
+    def run(self, groups, labels):
+        decided = []
+        for z, p in zip(groups, labels, strict=True):
+            more = self.outstanding.copy()
+            more[z, p] += 1
+            before, after = self.worst(self.outstanding), self.worst(more)
+            decided.append(all(b is None or b <= max(a, 0) for a, b in zip(before, after, strict=True)))
+            self.outstanding = more if decided[-1] else self.outstanding
+        return decided
+
+
+@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (2, 1), (2, 2), (3, 0)])
+@pytest.mark.parametrize("asked", [*ASKED.values(), [RateBound("accuracy", lower=0.65, groups="overall")]],
+                         ids=[*ASKED, "lower"])  # fmt: skip
+def test_extremes_decide_as_all_pairs_do_one_by_one(asked, n_classes, seed):
+    """Ties included: several groups have the same rates. Some groups are not in force, some pairs are broken."""
+    rng, n_rows = np.random.default_rng(seed), 40 if n_classes == 3 else 120
+    constraints = constraints_of(asked, 5, n_classes)
+    labelled = 10 * np.eye(n_classes, dtype=int) + rng.integers(2, 4, size=(5, n_classes, n_classes))
+    labelled[3], labelled[4] = labelled[0], [[2] * n_classes] * n_classes if seed == 1 else labelled[1]
+    outstanding = rng.integers(2, size=(5, n_classes))
+    gate = RateGate(constraints, labelled=labelled, outstanding=outstanding, min_count=7)
+    judge = PairByPair(constraints, labelled, outstanding, 7)
+    groups, answers = rng.integers(5, size=n_rows), rng.integers(n_classes, size=n_rows)
+    expected = judge.run(groups, answers)
+    assert gate.run(groups, answers).tolist() == expected and not all(expected)
+    assert gate.all_in_force() == gate.in_force.all()
+    alone = [RateGate(constraints, labelled=labelled, outstanding=outstanding, min_count=7).run([z], [k])[0]
+             for z, k in np.ndindex(5, n_classes)]  # fmt: skip
+    one = RateGate(constraints, labelled=labelled, outstanding=outstanding, min_count=7)
+    assert one.is_stuck() == (not any(alone))
+    single = PairByPair(constraints, labelled, outstanding, 7)
+    for (z, k), found in zip(np.ndindex(5, n_classes), alone, strict=True):
+        single.outstanding = outstanding.copy()
+        assert single.run([z], [k]) == [found]
+
+
+def test_a_group_is_not_compared_with_what_it_could_be_itself():
+    gate = RateGate(constraints_of([RateParity("true_positive_rate", 0.25)]), labelled=np.full((2, 2, 2), 50))
+    assert gate.run([0] * 120, [0, 1] * 60).all()  # between .31 and .69, beside a group at .5
+    assert not gate.is_stuck() and gate.worst_case().max() < 0
+
+
+def test_decisions_between_many_groups_never_list_their_pairs(monkeypatch):
+    """240 groups of ten classes make 573,600 inequalities of selection rates: a gate over them asks for none."""
+    constraints = constraints_of([RateParity("selection_rate", 0.03), RateParity("accuracy", 0.2)], 240, 10)
+    for pairs in ("_lines", "terms", "coefficients"):
+        monkeypatch.setattr(RateConstraints, pairs, property(lambda self: pytest.fail("pairs were listed")))
+    rng = np.random.default_rng(0)
+    labelled = np.full((240, 10, 10), 2) + 30 * np.eye(10, dtype=int)
+    gate = RateGate(constraints, labelled=labelled)
+    admitted = gate.run(rng.integers(240, size=20_000), rng.integers(10, size=20_000))
+    assert gate.all_in_force() and not gate.is_stuck() and 0.05 < admitted.mean() < 0.999
+    assert constraints.largest_violation(labelled) == 0

@@ -1324,6 +1324,9 @@ NOTICED: dict[str, Noticed] = {
             "test_no_answer_lets_any_labels_break_more_than_they_could_before_it", asked=GATED_OPPORTUNITY, seed=1
         )
     ),
+    "thresholding.a_gate_that_compares_a_group_with_itself": also(
+        RATE_GATE("test_a_group_is_not_compared_with_what_it_could_be_itself")
+    ),
     "thresholding.a_gate_that_lets_a_broken_constraint_drift": also(
         RATE_GATE("test_an_inequality_that_is_broken_at_first_is_never_broken_by_more_and_can_be_mended")
     ),

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from skfairdp.fairness import RateConstraints, RateGate
+from skfairdp.fairness import RateConstraints, RateGate, _rate_gate
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
 from skfairdp.postprocessing._bins import HELD, BinsPlan
@@ -118,8 +118,8 @@ def a_gate_that_looks_at_one_side(patch):
 @mutant
 def a_gate_that_forgets_what_is_outstanding(patch):
     """Planted: labels that are back alone are looked at. Right: all that may still come back, too."""
-    honest = RateGate._worst
-    patch.setattr(RateGate, "_worst", lambda self, outstanding: honest(self, np.zeros_like(outstanding)))
+    honest = RateGate._extremes
+    patch.setattr(RateGate, "_extremes", lambda self, outstanding: honest(self, np.zeros_like(outstanding)))
 
 
 @mutant
@@ -135,10 +135,21 @@ def a_gate_that_expects_every_label(patch):
 
 
 @mutant
+def a_gate_that_compares_a_group_with_itself(patch):
+    """Planted: the furthest of all groups, and so for the furthest its own other end. Right: of the other groups."""
+
+    def highest_of_all(values):
+        return np.broadcast_to(values.max(axis=0), values.shape).copy()
+
+    patch.setattr(_rate_gate, "highest_of_others", highest_of_all)
+
+
+@mutant
 def a_gate_that_lets_a_broken_constraint_drift(patch):
     """Planted: what is broken when it comes into force may break further. Right: never by more than it could then."""
-    honest = RateGate._limits
-    patch.setattr(RateGate, "_limits", lambda self: np.where(honest(self) > TOLERANCE, np.inf, honest(self)))
+    honest = RateGate._breaks
+    before = RateGate.worst_case
+    patch.setattr(RateGate, "_breaks", lambda self, *ends: honest(self, *ends) & ~(before(self) > TOLERANCE).any())
 
 
 @mutant
