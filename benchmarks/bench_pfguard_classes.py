@@ -32,10 +32,7 @@ def main() -> None:
     images.print_classes(rows)
     common.save(
         arguments,
-        data="mnist",
-        epsilon=images.EPSILON,
-        delta=images.DELTA,
-        protects="record (replace one record)",
+        **images.SETTING,
         n_teachers=N_TEACHERS,
         rows=rows,
         rare=images.RARE,

@@ -84,10 +84,7 @@ def main() -> None:
         rows = common.averaged(measured, KEYS, FIGURES, by_seed=FIGURES)
         common.save(
             arguments,
-            data="mnist",
-            epsilon=images.EPSILON,
-            delta=images.DELTA,
-            protects="record (replace one record)",
+            **images.SETTING,
             n_teachers=N_TEACHERS,
             n_steps=N_STEPS,
             n_seeds=len({point["seed"] for point in measured}),

@@ -53,24 +53,15 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
         return RandomizedResponseClassifier(
             fair_estimator=network, epsilon=epsilon, debias=method == DEBIASED, groups=groups, random_state=seed
         )
+    public: dict[str, Any] = {"delta": DELTA, "groups": groups, "classes": list(CLASSES), "random_state": seed}
     if method == PFLD:
-        return PFLDClassifier(
-            epsilon=epsilon,
-            delta=DELTA,
-            constraints=constraint,
-            groups=groups,
-            classes=list(CLASSES),
-            random_state=seed,
-        )
+        return PFLDClassifier(epsilon=epsilon, constraints=constraint, **public)
     as_published = {"voting": "gnmax", "max_queries": ROWS, "n_teachers": 300} if "paper" in method else {}
     return SFPATEClassifier(
         variant="student" if method.startswith("SFS") else "teacher",
         epsilon=epsilon,
-        delta=DELTA,
         constraints=constraint,
-        groups=groups,
-        classes=list(CLASSES),
-        random_state=seed,
+        **public,
         **as_published,
     )
 

@@ -234,6 +234,20 @@ owner : str
     "labels_or_own": """\
 y : array-like of shape (n_rows,), default=None
     None takes the table's own.""",
+    "cells_of_labels": """\
+Parameters
+----------
+y : array-like of shape (n_rows,), default=None
+    None takes the table's own.
+
+Returns
+-------
+ndarray of shape (n_rows,), dtype object""",
+    "public_schema": """\
+Parameters
+----------
+schema : Schema
+    Public.""",
     "roles_of_columns": """\
 label : str, default=None
     The column to predict.
@@ -354,6 +368,16 @@ ValueError
 Notes
 -----
 The run that is audited is a release, and ``included`` is its secret: audit with canaries that may be shown.""",
+    "two_worlds": """\
+Returns
+-------
+AuditResult
+
+Raises
+------
+ValueError
+    Shapes that do not fit, values that are not finite, fewer than 2 runs a world (8 for ``"clopper_pearson"`` and
+    ``"band"``), or a parameter out of range.""",
     # ---- arguments of metrics
     "raises_as_demographic_disparity": """\
 Raises

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import row_hashes
-from skfairdp._rows._source import Chunk, PartWork, RowSource, Split
+from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource, Split
 
 __all__ = ["FoldRows", "FoldRule", "fold_sizes"]
 
@@ -50,7 +50,7 @@ class FoldRule:
         return (hashes >= np.uint64(min(int(self.test_share * 2.0**64), 2**64 - 1))).astype(np.int64)
 
 
-class FoldRows(RowSource):
+class FoldRows(RowsOfAnother):
     """The rows of a source that are in a fold, or those that are not. Its number of rows follows the keys: public.
 
     Parameters
@@ -64,26 +64,13 @@ class FoldRows(RowSource):
     """
 
     def __init__(self, source: RowSource, rule: FoldRule, fold: int, inside: bool, n_rows: int) -> None:
-        self.source, self.rule, self.fold, self.inside = source, rule, fold, inside
+        super().__init__(source)
+        self.rule, self.fold, self.inside = rule, fold, inside
         self._n_rows = n_rows
-        self.key = source.key
-        self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
-
-    @property
-    def columns(self) -> list[Any]:
-        return self.source.columns
 
     @property
     def n_rows(self) -> int:
         return self._n_rows
-
-    @property
-    def verbose(self) -> int:
-        return self.source.verbose
-
-    @verbose.setter
-    def verbose(self, value: int) -> None:
-        self.source.verbose = value
 
     @property
     def _kept(self) -> "_Kept":

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._source import Chunk, PartWork, RowSource
+from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource
 
 __all__ = ["KeyedRows", "KeyedSource", "row_hashes"]
 
@@ -50,7 +50,7 @@ class KeyedRows:
         self.key = key
 
 
-class KeyedSource(RowSource):
+class KeyedSource(RowsOfAnother):
     """What reads the rows of a :class:`KeyedRows`.
 
     Parameters
@@ -62,29 +62,12 @@ class KeyedSource(RowSource):
     """
 
     def __init__(self, key: str, source: RowSource) -> None:
-        self.key, self.source = key, source
-        self.fewest_parts, self.spills = self.source.fewest_parts, self.source.spills
-        self.knows_order = self.source.knows_order
+        super().__init__(source)
+        self.key = key
         if self.key not in self.source.columns:
             raise ValueError(
                 f"The 'key' parameter of KeyedRows must be a column of the rows. Got {self.key!r} instead."
             )
-
-    @property
-    def columns(self) -> list[Any]:
-        return self.source.columns
-
-    @property
-    def n_rows(self) -> int:
-        return self.source.n_rows
-
-    @property
-    def verbose(self) -> int:
-        return self.source.verbose
-
-    @verbose.setter
-    def verbose(self, value: int) -> None:
-        self.source.verbose = value
 
     def chunks(self) -> Iterator[Chunk]:
         return self.source.chunks()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skfairdp._rows._spill import Spill
 from skfairdp.utils import progress_bar
 
-__all__ = ["Chunk", "PartWork", "RowSource", "Split", "made_by_threads", "other_rows", "summed"]
+__all__ = ["Chunk", "PartWork", "RowSource", "RowsOfAnother", "Split", "made_by_threads", "other_rows", "summed"]
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
@@ -145,6 +145,35 @@ class RowSource(ABC):
                 spill.add(rows, parts)
             parts_left = progress_bar(range(n_parts), desc="parts of X", total=n_parts, verbose=self.verbose)
             return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
+
+
+class RowsOfAnother(RowSource):
+    """A source over another one, with its columns, its bars and whatever else its engine decides.
+
+    Parameters
+    ----------
+    source : RowSource
+    """
+
+    def __init__(self, source: RowSource) -> None:
+        self.source, self.key = source, source.key
+        self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
+
+    @property
+    def columns(self) -> list[Any]:
+        return self.source.columns
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    @property
+    def verbose(self) -> int:
+        return self.source.verbose
+
+    @verbose.setter
+    def verbose(self, value: int) -> None:
+        self.source.verbose = value
 
 
 def other_rows(owner: str) -> RuntimeError:

@@ -58,9 +58,19 @@ class MajorityBits:
         return self._bit.release_each(votes, source)
 
 
+@dataclass(frozen=True)
+class _RowGradients:
+    """Of discriminators by each of the rows of a batch, clipped."""
+
+    n_discriminators: int
+    batch_size: int
+    clip: float
+    noise_multiplier: float
+
+
 @shared_docs
 @dataclass(frozen=True)
-class SanitisedGradient:
+class SanitisedGradient(_RowGradients):
     """GS-WGAN: the gradients of one discriminator, drawn in secret, by each of B generated rows, clipped, with noise.
 
     All B rows share the draw, so the event is one subsampled release of the whole batch. One record changes what one
@@ -77,11 +87,6 @@ class SanitisedGradient:
     noise_multiplier : float
         Standard deviation of the noise over 2C√B.
     """
-
-    n_discriminators: int
-    batch_size: int
-    clip: float
-    noise_multiplier: float
 
     @property
     def _vector(self) -> GaussianMechanism:
@@ -110,7 +115,7 @@ class SanitisedGradient:
 
 @shared_docs
 @dataclass(frozen=True)
-class MeanGradient:
+class MeanGradient(_RowGradients):
     """The mean over **all** discriminators of their gradients by each of B generated rows, clipped, with noise.
 
     One record changes what one discriminator answers, by up to 2C in each row: the mean moves by at most
@@ -122,11 +127,6 @@ class MeanGradient:
     noise_multiplier : float
         Standard deviation of the noise over 2C√B / n_discriminators.
     """
-
-    n_discriminators: int
-    batch_size: int
-    clip: float
-    noise_multiplier: float
 
     @property
     def _vector(self) -> GaussianMechanism:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import nctdtrinc, ndtri
 from scipy.stats import chi2
 
+from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit_rates import (
     bits_epsilon,
@@ -116,6 +117,7 @@ class AuditResult:
         return self.mu_lower > mu
 
 
+@shared_docs
 def audit_count_statistic(
     transcripts_0: ArrayLike,
     transcripts_1: ArrayLike,
@@ -142,15 +144,7 @@ def audit_count_statistic(
         See :class:`AuditResult`. ``"bits"`` proves nearly all that the answers give away, where each is drawn for
         itself: all queries have the same votes, and their noise is independent.
 
-    Returns
-    -------
-    AuditResult
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not fit, fewer than 2 runs a world (8 for ``"clopper_pearson"`` and ``"band"``), or a parameter
-        out of range.
+    {two_worlds}
 
     Notes
     -----
@@ -181,6 +175,7 @@ def audit_count_statistic(
     return _audit(counts[0], counts[1], confidence, method)
 
 
+@shared_docs
 def audit_matched_filter(
     scores_0: ArrayLike, scores_1: ArrayLike, *, confidence: float = 0.95, method: str = "gdp"
 ) -> AuditResult:
@@ -200,15 +195,7 @@ def audit_matched_filter(
     method : {"gdp", "clopper_pearson", "band"}, default="gdp"
         See :class:`AuditResult`.
 
-    Returns
-    -------
-    AuditResult
-
-    Raises
-    ------
-    ValueError
-        Scores not finite vectors, fewer than 2 runs a world (8 for ``"clopper_pearson"`` and ``"band"``), or a
-        parameter out of range.
+    {two_worlds}
 
     Examples
     --------

@@ -39,10 +39,7 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
     **Guarantee.** The encoding of a row follows from that row and the schema, never from another row. Fitting it on
     private rows releases nothing, so it costs nothing.
 
-    Parameters
-    ----------
-    schema : Schema
-        Public.
+    {public_schema}
 
     Attributes
     ----------
@@ -152,10 +149,7 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
 def encoded_features(schema: Schema, numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     """What SchemaEncoder makes of a table that was read as numbers.
 
-    Parameters
-    ----------
-    schema : Schema
-        Public.
+    {public_schema}
     numbers : dict of str to ndarray of shape (n_rows,)
         As ``schema.numbers`` returns them.
 
@@ -166,13 +160,11 @@ def encoded_features(schema: Schema, numbers: Mapping[str, NDArray[np.float64]])
     return np.hstack([_encoded(schema.columns[name], numbers[name]) for name in schema.features])
 
 
+@shared_docs
 def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
     """Where SchemaEncoder puts numbers and dates.
 
-    Parameters
-    ----------
-    schema : Schema
-        Public.
+    {public_schema}
 
     Returns
     -------
@@ -191,13 +183,11 @@ def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
     )
 
 
+@shared_docs
 def feature_places(schema: Schema) -> dict[str, slice]:
     """Where SchemaEncoder puts each column; a mark of what is missing comes last.
 
-    Parameters
-    ----------
-    schema : Schema
-        Public.
+    {public_schema}
 
     Returns
     -------

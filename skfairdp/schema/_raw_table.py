@@ -225,13 +225,7 @@ class RawTable:
     def label_cells(self, y: Any = None) -> NDArray[np.object_]:
         """The labels as they were given, one cell a row, to be handed on and read later.
 
-        Parameters
-        ----------
-        {labels_or_own}
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), dtype object
+        {cells_of_labels}
         """
         if y is None and self.schema.label in self.numbers:
             y = as_columns(as_dataframe(self.table, [self.schema.label]))[0]
@@ -250,13 +244,7 @@ class RawTable:
     def known_labels(self, y: Any = None) -> NDArray[np.object_]:
         """Read one label per row, to compare predictions with.
 
-        Parameters
-        ----------
-        {labels_or_own}
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), dtype object
+        {cells_of_labels}
             None where it is none of the classes.
         """
         labels = np.array([*self.classes.tolist(), None], dtype=object)

@@ -7,14 +7,7 @@ from fairlearn import reductions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp.fairness import (
-    RATE_NOTIONS,
-    RATES,
-    RateBound,
-    RateConstraints,
-    RateParity,
-    read_rate_constraints,
-)
+from skfairdp.fairness import RATE_NOTIONS, RATES, RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.metrics import accuracy_disparity, demographic_disparity, equalized_odds_disparity
 
 seeds = given(seed=st.integers(0, 10_000), n_groups=st.integers(2, 4), n_classes=st.integers(2, 3))

@@ -10,21 +10,6 @@ import pytest
 from sklearn.base import clone
 
 import skfairdp
-from skfairdp import (
-    FairClippingClassifier,
-    FairDPSGDClassifier,
-    FairPATEClassifier,
-    ParetoSearchCV,
-    PATEClassifier,
-    PFGuardGenerator,
-    PFLDClassifier,
-    PrivacyLedger,
-    PublicData,
-    RandomizedResponseClassifier,
-    Schema,
-    SFPATEClassifier,
-    SyntheticDataClassifier,
-)
 from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GroupRandomizer
 from skfairdp.gradient import SignedLoss, mlp
@@ -45,20 +30,22 @@ FEW_STEPS = mlp((), max_epochs=1, batch_size=100)
 
 #: What is fitted, and whether fit takes public rows.
 RECORD = {
-    "pate": (PATEClassifier(n_teachers=10, epsilon=5.0, random_state=0, **SEEDED), True),
+    "pate": (skfairdp.PATEClassifier(n_teachers=10, epsilon=5.0, random_state=0, **SEEDED), True),
     "fair_pate": (
-        FairPATEClassifier(n_teachers=10, epsilon=5.0, gamma=0.2, gate=VoteGate(min_count=5), random_state=0, **SEEDED),
+        skfairdp.FairPATEClassifier(
+            n_teachers=10, epsilon=5.0, gamma=0.2, gate=VoteGate(min_count=5), random_state=0, **SEEDED
+        ),
         True,
     ),
-    "dpsgd": (FairDPSGDClassifier(net=FEW_STEPS, random_state=0, **SEEDED), True),
-    "dpsgd_signed": (FairDPSGDClassifier(net=FEW_STEPS, parity=SignedLoss(), random_state=0, **SEEDED), False),
-    "fair_clipping": (FairClippingClassifier(net=FEW_STEPS, random_state=0, **SEEDED), False),
-    "synthetic": (SyntheticDataClassifier(n_samples=300, random_state=0, **SEEDED), False),
+    "dpsgd": (skfairdp.FairDPSGDClassifier(net=FEW_STEPS, random_state=0, **SEEDED), True),
+    "dpsgd_signed": (skfairdp.FairDPSGDClassifier(net=FEW_STEPS, parity=SignedLoss(), random_state=0, **SEEDED), False),
+    "fair_clipping": (skfairdp.FairClippingClassifier(net=FEW_STEPS, random_state=0, **SEEDED), False),
+    "synthetic": (skfairdp.SyntheticDataClassifier(n_samples=300, random_state=0, **SEEDED), False),
 }
 ATTRIBUTE = {
-    "pfld": (PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **SEEDED), False),
-    "sf_pate": (SFPATEClassifier(n_teachers=2, max_queries=60, random_state=0, **SEEDED), False),
-    "randomized_response": (RandomizedResponseClassifier(random_state=0, **SEEDED), False),
+    "pfld": (skfairdp.PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **SEEDED), False),
+    "sf_pate": (skfairdp.SFPATEClassifier(n_teachers=2, max_queries=60, random_state=0, **SEEDED), False),
+    "randomized_response": (skfairdp.RandomizedResponseClassifier(random_state=0, **SEEDED), False),
 }
 every_classifier = pytest.mark.parametrize("name", [*RECORD, *ATTRIBUTE])
 
@@ -129,13 +116,13 @@ def test_all_dataframe_libraries_give_the_same_fit(name, library):
 
 @pytest.mark.parametrize("library", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
 def test_all_dataframe_libraries_give_the_same_generator(library):
-    generator = PFGuardGenerator(random_state=0, **SEEDED)
+    generator = skfairdp.PFGuardGenerator(random_state=0, **SEEDED)
     mine, theirs = clone(generator).fit(TABLE), clone(generator).fit(library(TABLE))
     pd.testing.assert_frame_equal(mine.sample(50, random_state=0), theirs.sample(50, random_state=0))
 
 
 def test_samples_are_raw_rows_of_the_schema():
-    generator = PFGuardGenerator(random_state=0, **SEEDED).fit(TABLE)
+    generator = skfairdp.PFGuardGenerator(random_state=0, **SEEDED).fit(TABLE)
     sampled = generator.sample(200, random_state=0)
     assert list(sampled.columns) == list(RAW_SCHEMA.columns)
     assert RAW_SCHEMA.misfits(sampled).sum() == 0
@@ -146,18 +133,18 @@ def test_samples_are_raw_rows_of_the_schema():
     assert list(X.columns) == list(RAW_SCHEMA.features)
     pd.testing.assert_frame_equal(X, sampled[list(RAW_SCHEMA.features)])
     assert y.tolist() == sampled["income"].tolist() and groups.tolist() == sampled["sex"].tolist()
-    assert SyntheticDataClassifier(n_samples=300, **SEEDED).fit(sampled).classes_.tolist() == ["<=50K", ">50K"]
+    assert skfairdp.SyntheticDataClassifier(n_samples=300, **SEEDED).fit(sampled).classes_.tolist() == ["<=50K", ">50K"]
 
 
 def test_a_generator_without_label_or_groups_samples_the_features_alone():
     features = TABLE.drop(columns=ROLES)
-    generator = PFGuardGenerator(balance=None, **SEEDED).fit(features)
+    generator = skfairdp.PFGuardGenerator(balance=None, **SEEDED).fit(features)
     assert generator.classes_ is None and generator.groups_ is None
     assert list(generator.sample(10).columns) == list(RAW_SCHEMA.features)
     with pytest.raises(
         ValueError, match=r"requires y to be passed, but the target y is None and X has no column 'income'"
     ):
-        SyntheticDataClassifier(**SEEDED).fit(features)
+        skfairdp.SyntheticDataClassifier(**SEEDED).fit(features)
 
 
 def test_groups_alone_are_released_by_the_schema():
@@ -169,13 +156,13 @@ def test_groups_alone_are_released_by_the_schema():
 
 
 def test_several_columns_of_groups_form_intersections():
-    schema = Schema(dict(RAW_SCHEMA.columns), label="income", groups=["sex", "citizen"])
+    schema = skfairdp.Schema(dict(RAW_SCHEMA.columns), label="income", groups=["sex", "citizen"])
     settings = {**SEEDED, "schema": schema}
-    model = PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **settings).fit(TABLE)
+    model = skfairdp.PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **settings).fit(TABLE)
     assert model.groups_.tolist() == [(sex, citizen) for sex in ("Female", "Male") for citizen in (False, True)]
     pairs = list(zip(TABLE["sex"], TABLE["citizen"], strict=True))
     for given in (TABLE[["citizen", "sex"]], TABLE[["sex", "citizen"]].to_numpy(), pairs):
-        other = PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **settings)
+        other = skfairdp.PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **settings)
         assert_same(model, other.fit(TABLE, sensitive_features=given))
 
 
@@ -204,7 +191,7 @@ GIVEN = {
 
 @pytest.mark.parametrize(("cls", "parameter"), [*says_twice()])
 def test_what_the_schema_says_may_not_be_given_once_more_and_costs_nothing(cls, parameter):
-    ledger = PrivacyLedger()
+    ledger = skfairdp.PrivacyLedger()
     model = cls(schema=RAW_SCHEMA, ledger=ledger, **{parameter: GIVEN[parameter]})
     with pytest.raises(ValueError, match=rf"{cls.__name__}.* got 'schema' together with '{parameter}'") as raised:
         fit_with_public_rows(model)
@@ -225,7 +212,7 @@ def test_a_schema_must_be_a_schema(cls):
 
 @pytest.mark.parametrize("cls", private_classes())
 def test_a_table_without_names_is_refused_with_what_to_do(cls):
-    ledger = PrivacyLedger()
+    ledger = skfairdp.PrivacyLedger()
     with pytest.raises(ValueError, match="must be a DataFrame with the columns of its schema"):
         cls(schema=RAW_SCHEMA, ledger=ledger).fit(np.zeros((20, 5)))
     with pytest.raises(ValueError, match=r"lacks 1 column\(s\) of the Schema: \['age'\]"):
@@ -234,18 +221,18 @@ def test_a_table_without_names_is_refused_with_what_to_do(cls):
 
 
 def test_a_schema_without_the_roles_that_are_needed_says_which():
-    bare = Schema(dict(RAW_SCHEMA.columns))
+    bare = skfairdp.Schema(dict(RAW_SCHEMA.columns))
     with pytest.raises(ValueError, match=r"PATEClassifier needs labels, and its schema names none"):
-        PATEClassifier(schema=bare).fit(TABLE, TABLE["income"], X_public=PUBLIC)
-    labelled = Schema(dict(RAW_SCHEMA.columns), label="income")
+        skfairdp.PATEClassifier(schema=bare).fit(TABLE, TABLE["income"], X_public=PUBLIC)
+    labelled = skfairdp.Schema(dict(RAW_SCHEMA.columns), label="income")
     with pytest.raises(ValueError, match=r"PFLDClassifier needs groups, and its schema names none"):
-        PFLDClassifier(schema=labelled).fit(TABLE)
+        skfairdp.PFLDClassifier(schema=labelled).fit(TABLE)
     with pytest.raises(ValueError, match=r"PFLDClassifier needs groups: X lacks \['sex'\]"):
-        PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE.drop(columns="sex"))
+        skfairdp.PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE.drop(columns="sex"))
     with pytest.raises(ValueError, match=r"has inconsistent length"):
-        PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE, TABLE["income"][:5])
+        skfairdp.PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE, TABLE["income"][:5])
     with pytest.raises(ValueError, match=r"1 column\(s\) that its schema names as groups"):
-        PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE, sensitive_features=TABLE[["age", "citizen"]])
+        skfairdp.PFLDClassifier(schema=RAW_SCHEMA).fit(TABLE, sensitive_features=TABLE[["age", "citizen"]])
 
 
 # ---- private cells are read, public ones are checked ---------------------------------------------------------------
@@ -320,7 +307,7 @@ def test_labels_that_a_meta_estimator_has_counted_are_read_by_their_position():
 # ---- public rows as a parameter ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [name for name, (_, public) in RECORD.items() if public])
 def test_public_data_of_the_constructor_is_x_public_of_fit(name):
-    public = PublicData(PUBLIC)
+    public = skfairdp.PublicData(PUBLIC)
     kept = clone(made(name)[0]).set_params(public_data=public)
     assert clone(kept).public_data is public
     assert_same(fitted(name), clone(kept).fit(TABLE))
@@ -329,22 +316,22 @@ def test_public_data_of_the_constructor_is_x_public_of_fit(name):
 
 
 def test_public_data_of_a_generator_is_x_public_of_its_fit():
-    public = PublicData(PUBLIC)
-    mine = PFGuardGenerator(public_data=public, **SEEDED).fit(TABLE)
-    theirs = PFGuardGenerator(**SEEDED).fit(TABLE, X_public=PUBLIC)
+    public = skfairdp.PublicData(PUBLIC)
+    mine = skfairdp.PFGuardGenerator(public_data=public, **SEEDED).fit(TABLE)
+    theirs = skfairdp.PFGuardGenerator(**SEEDED).fit(TABLE, X_public=PUBLIC)
     pd.testing.assert_frame_equal(mine.sample(50, random_state=0), theirs.sample(50, random_state=0))
     assert len(mine.privacy_.public) > 3
 
 
 def test_public_data_must_be_public_data():
     with pytest.raises(ValueError, match="'public_data' parameter of PATEClassifier must be"):
-        PATEClassifier(public_data=PUBLIC, schema=RAW_SCHEMA).fit(TABLE)
+        skfairdp.PATEClassifier(public_data=PUBLIC, schema=RAW_SCHEMA).fit(TABLE)
 
 
-@pytest.mark.parametrize("cls", [FairDPSGDClassifier, FairClippingClassifier])
+@pytest.mark.parametrize("cls", [skfairdp.FairDPSGDClassifier, skfairdp.FairClippingClassifier])
 def test_a_number_of_rows_in_the_schema_is_the_declared_one(cls):
     """What ``public_n_rows`` says, unless it says something itself: neighbours then add or remove a record."""
-    declared = Schema(RAW_SCHEMA.columns, label="income", groups="sex", n_rows=250)
+    declared = skfairdp.Schema(RAW_SCHEMA.columns, label="income", groups="sex", n_rows=250)
 
     def planned(schema, **given):
         return cls(net=FEW_STEPS, random_state=0, schema=schema, **given).planned_privacy(TABLE)
@@ -353,7 +340,7 @@ def test_a_number_of_rows_in_the_schema_is_the_declared_one(cls):
     assert by_schema == by_parameter and str(by_schema.neighboring_relation) == "add or remove one record"
     assert planned(declared, public_n_rows=400) == planned(RAW_SCHEMA, public_n_rows=400) != by_schema
     assert str(planned(RAW_SCHEMA).neighboring_relation) == "replace one record by a null record"
-    search = ParetoSearchCV(
+    search = skfairdp.ParetoSearchCV(
         cls(net=FEW_STEPS, random_state=0, schema=declared), {"epsilon": [1.0]}, cv=2, scoring="accuracy", refit=False
     ).fit(TABLE)
     assert str(search.privacy_.neighboring_relation) == "add or remove one record"

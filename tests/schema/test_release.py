@@ -15,17 +15,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skfairdp import PrivacyLedger
+from skfairdp import privacy as dp
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.privacy import (
-    CommonValues,
-    GaussianDpEvent,
-    GaussianMechanism,
-    RareDisclosure,
-    compose,
-    epsilon_of,
-    flatten,
-    verify_file,
-)
+from skfairdp.privacy import compose, epsilon_of, flatten, verify_file
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 from skfairdp.schema._columns import _as_days, _as_numbers
 from skfairdp.schema._release import (
@@ -261,11 +253,11 @@ def test_a_released_schema_charges_what_its_mechanisms_declare():
     squared, failures = 0.0, 0.0
     for release in record.releases:
         squared += (release.sensitivity / release.sigma) ** 2
-        failures += release.mechanism.failure if isinstance(release.mechanism, CommonValues) else 0.0
-    made = compose(GaussianDpEvent(squared**-0.5), RareDisclosure(failures))
+        failures += release.mechanism.failure if isinstance(release.mechanism, dp.CommonValues) else 0.0
+    made = compose(dp.GaussianDpEvent(squared**-0.5), dp.RareDisclosure(failures))
     assert epsilon_of(made, 1e-5) <= schema.privacy_.epsilon * (1 + 1e-9)
     charged = flatten(schema.privacy_.event).items()
-    assert failures <= sum(leaf.probability * n for leaf, n in charged if isinstance(leaf, RareDisclosure))
+    assert failures <= sum(leaf.probability * n for leaf, n in charged if isinstance(leaf, dp.RareDisclosure))
     assert schema.privacy_.epsilon <= 3.0
 
 
@@ -501,7 +493,7 @@ def test_tables_of_other_libraries_are_read_alike(library):
 def test_every_mechanism_was_made_for_the_relation_that_is_certified():
     with recording_noise() as record:
         quiet_release(TABLE)
-    assert {type(release.mechanism) for release in record.releases} == {GaussianMechanism, CommonValues}
+    assert {type(release.mechanism) for release in record.releases} == {dp.GaussianMechanism, dp.CommonValues}
     assert {str(release.mechanism.relation) for release in record.releases} == {"replace one record"}
 
 

@@ -10,19 +10,7 @@ import pandas as pd
 import pytest
 
 import skfairdp
-from skfairdp import (
-    FairDPSGDClassifier,
-    FairPATEClassifier,
-    ParetoSearchCV,
-    PATEClassifier,
-    PFGuardGenerator,
-    PFLDClassifier,
-    PrivacyLedger,
-    PrivateSearchCV,
-    PublicData,
-    SFPATEClassifier,
-)
-from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, RandomizedResponseClassifier
+from skfairdp.baselines import GroupRandomizer
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.utils import PRIVATE_ERRORS
 from tests._tools.sources import recording_noise
@@ -33,56 +21,60 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 2))
 Y = np.arange(N) % 2
 G = np.arange(N) // 2 % 2
-PUBLIC = PublicData(RNG.normal(size=(20, 2)), np.arange(20) % 2)
+PUBLIC = skfairdp.PublicData(RNG.normal(size=(20, 2)), np.arange(20) % 2)
 
 
 def pate(y, g, X=X, ledger=None, **kwargs):
-    return PATEClassifier(classes=[0, 1], ledger=ledger, n_teachers=3), (X, y), {"X_public": PUBLIC.X}
+    return skfairdp.PATEClassifier(classes=[0, 1], ledger=ledger, n_teachers=3), (X, y), {"X_public": PUBLIC.X}
 
 
 def fair_pate(y, g, X=X, ledger=None, own_rows=False):
-    model = FairPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger, n_teachers=3)
+    model = skfairdp.FairPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger, n_teachers=3)
     if own_rows:
         return model, (X, y), {"sensitive_features": g}
     return model, (X, y), {"X_public": PUBLIC}
 
 
 def sf_pate(y, g, X=X, ledger=None):
-    return SFPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger), (X, y), {"sensitive_features": g}
+    return skfairdp.SFPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger), (X, y), {"sensitive_features": g}
 
 
 def pfld(y, g, X=X, ledger=None):
-    return PFLDClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger), (X, y), {"sensitive_features": g}
+    return skfairdp.PFLDClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger), (X, y), {"sensitive_features": g}
 
 
 def dp_sgd(y, g, X=X, ledger=None):
-    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], parity="signed_loss", ledger=ledger)
+    model = skfairdp.FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], parity="signed_loss", ledger=ledger)
     return model, (X, y), {"sensitive_features": g}
 
 
 def clipping(y, g, X=X, ledger=None):
-    return FairClippingClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger), (X, y), {"sensitive_features": g}
+    return (
+        skfairdp.FairClippingClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger),
+        (X, y),
+        {"sensitive_features": g},
+    )
 
 
 def generator(y, g, X=X, ledger=None):
-    model = PFGuardGenerator(classes=[0, 1], groups=[0, 1], bounds=(-6, 6), ledger=ledger)
+    model = skfairdp.PFGuardGenerator(classes=[0, 1], groups=[0, 1], bounds=(-6, 6), ledger=ledger)
     return model, (X, y), {"sensitive_features": g}
 
 
 def answers(y, g, X=X, ledger=None):
-    model = RandomizedResponseClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger)
+    model = skfairdp.RandomizedResponseClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger)
     return model, (X, y), {"sensitive_features": g}
 
 
 def pareto(y, g, X=X, ledger=None):
-    base = FairPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger, n_teachers=3)
-    search = ParetoSearchCV(base, {"gamma": [0.1, None]}, cv=2)
+    base = skfairdp.FairPATEClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger, n_teachers=3)
+    search = skfairdp.ParetoSearchCV(base, {"gamma": [0.1, None]}, cv=2)
     return search, (X, y), {"X_public": PUBLIC, "sensitive_features": g}
 
 
 def private_search(y, g, X=X, ledger=None):
-    base = PATEClassifier(classes=[0, 1], ledger=ledger, n_teachers=3)
-    return PrivateSearchCV(base, {"n_teachers": [2, 3]}), (X, y), {"X_public": PUBLIC.X}
+    base = skfairdp.PATEClassifier(classes=[0, 1], ledger=ledger, n_teachers=3)
+    return skfairdp.PrivateSearchCV(base, {"n_teachers": [2, 3]}), (X, y), {"X_public": PUBLIC.X}
 
 
 FITS = {
@@ -113,7 +105,7 @@ def templates(kind):
 
 
 def outcome(fit, y, g, X=X, method="fit"):
-    ledger = PrivacyLedger()
+    ledger = skfairdp.PrivacyLedger()
     model, rows, more = fit(y, g, X=X, ledger=ledger)
     error = said(lambda: getattr(model, method)(*rows, **more))
     assert len(ledger.entries) == 0, "an error of validation came after the charge"
@@ -198,7 +190,7 @@ def test_a_cell_that_is_no_number_has_one_text(name):
 
 
 def test_the_randomizer_counts_nothing_aloud():
-    ledger = PrivacyLedger()
+    ledger = skfairdp.PrivacyLedger()
     few, many = (replaced(G, *entries) for entries in ([7], [7, 7, 8]))
     randomizer = GroupRandomizer(groups=[0, 1], ledger=ledger)
     assert said(lambda: randomizer.release(few)) == said(lambda: randomizer.release(many))
@@ -255,7 +247,7 @@ def test_the_warning_of_small_groups_follows_released_counts_alone(released):
     """Two tables, one with a group of one row and one without, and the same noisy counts: both are told the same."""
     said_of = []
     for group in (np.arange(N) % 2, (np.arange(N) == 0).astype(int)):
-        model = PFGuardGenerator(groups=[0, 1], bounds=(-6, 6), random_state=0, epsilon=5.0)
+        model = skfairdp.PFGuardGenerator(groups=[0, 1], bounds=(-6, 6), random_state=0, epsilon=5.0)
         counts = recording_noise(answer=lambda release: np.full_like(release.output, released))
         with warnings.catch_warnings(record=True) as caught, counts:
             warnings.simplefilter("always")
