@@ -34,6 +34,9 @@ demo: $(STAMP)
 	$(BIN)/python -m skfairdp demo --data $(DATA) --out $(OUT)
 	$(BIN)/python docs/readme_example.py $(OUT)
 
+# Compiled tests are kept, whatever the shell says: rewriting their assertions anew takes each worker ten seconds.
+test test-all coverage: export PYTHONDONTWRITEBYTECODE =
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile
 

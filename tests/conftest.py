@@ -6,6 +6,7 @@ from types import SimpleNamespace
 # Tests run on all cores at once: a second thread inside each of these small tensors costs more than it gives.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import joblib
 import pytest
 import sklearn
 
@@ -17,6 +18,15 @@ def routing():
     """Metadata routing switched on."""
     with sklearn.config_context(enable_metadata_routing=True):
         yield
+
+
+@pytest.fixture
+def two_workers():
+    """joblib's worker processes for ``n_jobs=2``: those of an earlier test, or new ones.
+
+    Started before the test, since they keep the folder that they start in, and a test may work in one that goes away.
+    """
+    joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(-1) for _ in range(2))
 
 
 @pytest.fixture(scope="session")

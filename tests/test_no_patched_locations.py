@@ -5,6 +5,7 @@ see or to change comes in through a parameter or a subclass. Mutants plant fault
 """
 
 import ast
+import functools
 import importlib.util
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def _modules(tree):
     return found
 
 
+@functools.cache
 def _is_module(path):
     try:
         return importlib.util.find_spec(path) is not None
@@ -55,6 +57,8 @@ def _is_module(path):
 
 def patched_locations(source):
     """Names of the package's modules that a file replaces."""
+    if not any(word in source for word in ("setattr", "delattr", "patch")):
+        return
     tree = ast.parse(source)
     modules = _modules(tree)
     for node in ast.walk(tree):

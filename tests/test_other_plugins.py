@@ -54,7 +54,7 @@ def test_a_plugin_that_warns_does_not_keep_the_suite_from_running(tmp_path):
     (info / "entry_points.txt").write_text("[pytest11]\nnoisy = noisy_plugin\n")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/fairness/test_gaps.py", "--noisy"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/utils/test_csv.py", "--noisy"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""},
         capture_output=True,

@@ -53,6 +53,7 @@ def composed(times, epsilon=0.5):
     return epsilon_of(compose(*[event] * times), 1e-5)
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("route", [False, True])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_grid_search_of_two_candidates_and_three_folds_shows_seven_fits(ledger, n_jobs, route):

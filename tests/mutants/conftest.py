@@ -6,8 +6,8 @@ import pytest
 
 from tests.mutants.harness import Killer, Named
 
-#: Fixtures that a named test is given here too, and what pytest adds to itself.
-GIVEN = {"monkeypatch", "tmp_path", "request", "tmp_path_factory"}
+#: Fixtures that a named test is given here too, what pytest adds to itself, and a pool that would start anyway.
+GIVEN = {"monkeypatch", "tmp_path", "request", "tmp_path_factory", "two_workers"}
 
 
 def same(one: Any, other: Any) -> bool:

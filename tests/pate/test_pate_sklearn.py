@@ -88,6 +88,7 @@ def test_set_output_hands_names_through(rows):
 
 # ---- searches ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("route", [False, True], ids=["no routing", "routing"])
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_grid_search_over_gamma_and_teachers(rows, route, n_jobs):
     grid = {"gamma": [0.05, 0.5], "n_teachers": [5, 10]}
@@ -136,6 +137,7 @@ def test_cross_validation_without_routing_samples_rows_from_own_tables(rows):
 
 
 # ---- the ledger ----------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_seven_fits_are_seven_entries(rows, n_jobs):
     ledger = PrivacyLedger()
@@ -146,6 +148,7 @@ def test_seven_fits_are_seven_entries(rows, n_jobs):
     assert alone <= 2.0 < ledger.epsilon_spent < 7 * alone
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_that_may_raise_stops_before_the_fit_that_would_exceed_the_ceiling(rows, n_jobs):
     ledger = PrivacyLedger(epsilon=4.0)
@@ -293,6 +296,7 @@ def test_memory_trains_the_teachers_of_a_sweep_once(rows, tmp_path, as_object):
     assert len(CALLS) == 21  # another partition: other teachers
 
 
+@pytest.mark.usefixtures("two_workers")
 def test_estimators_travel_to_worker_processes_and_back(rows):
     def fit(gamma):  # a closure: sent with cloudpickle
         return fair(gamma=gamma, noise_seed=0).fit(rows.X, rows.y, X_public=rows.public)
@@ -304,6 +308,7 @@ def test_estimators_travel_to_worker_processes_and_back(rows):
         np.testing.assert_array_equal(first.predict(rows.X), second.predict(rows.X))
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("teacher", [LogisticRegression(), "logistic"])
 def test_teachers_trained_in_processes_are_the_same(rows, teacher):
     votes = []

@@ -72,6 +72,7 @@ class Spender(ClassifierMixin, BaseEstimator):
 X, Y = np.zeros((30, 2)), np.tile([0, 1], 15)
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_grid_search_of_seven_fits_leaves_seven_entries(n_jobs, on_disk, tmp_path):
@@ -117,6 +118,7 @@ def test_entries_made_before_the_promotion_are_kept():
     assert len(ledger.path.read_text().splitlines()) == 3  # header and two entries
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_workers_of_every_backend_count_into_one_ledger(backend):
     ledger = PrivacyLedger()

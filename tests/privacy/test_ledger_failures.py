@@ -87,6 +87,7 @@ def spend_global(_):
     return attempt(_GLOBAL)
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("how", ["pool", "multiprocessing", "loky"])
 def test_pools_of_every_kind_share_one_ledger_in_memory(how):
     global _GLOBAL

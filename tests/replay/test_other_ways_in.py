@@ -80,6 +80,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("entry", WAYS, ids=lambda entry: entry.name)
 def test_neighbours_look_the_same_by_this_way(entry):
     found = []

@@ -107,6 +107,7 @@ def test_removing_rows_of_one_part_changes_that_teacher_only(teacher, data):
     assert_only_teacher_changes(before, after, changed)
 
 
+@pytest.mark.usefixtures("two_workers")
 @engines
 def test_votes_do_not_depend_on_n_jobs(teacher, data):
     X, y, queries = data
@@ -116,6 +117,7 @@ def test_votes_do_not_depend_on_n_jobs(teacher, data):
     assert np.array_equal(serial, votes(teacher, X, y, assignment, queries))
 
 
+@pytest.mark.usefixtures("two_workers")
 @engines
 def test_independence_holds_across_workers(teacher, data):
     X, y, queries = data
