@@ -1,6 +1,6 @@
 """A student for noisy vote shares: unbiased under the noise, and held to demographic parity on public rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, log_expit, softmax
+from scipy.special import expit, log_expit, ndtr, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -22,8 +22,11 @@ __all__ = ["ShareProblem", "SoftLabelStudent"]
 
 Array = NDArray[np.float64]
 
-#: Shares of the group-mean direction that are taken out, tried in this order until the gap is small enough.
+#: Shares of the groups' differences that are taken out, tried in this order until the gap is small enough: of mean
+#: scores, and of smooth rates, which are nearer to what is asked for and need not be turned round as far.
 LEVELS = np.round(np.arange(0.0, 2.01, 0.1), 2)
+LEVELS_OF_RATES = np.round(0.8 * LEVELS, 2)
+_STEPS = 8  # of Newton's method, at each level
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,11 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     is clipped or rounded to a label first. Everything it reads is public or differentially private, so whatever it does
     is post-processing and costs nothing.
 
-    Parity: with U the differences of the groups' feature means, the component of the weights along U is fixed to
-    ``(1 - level)`` times its unconstrained value and the rest is fitted again. The smallest level in 0, 0.1, … 2 whose
-    hard predictions have a gap of at most ``gamma`` on the public rows is taken.
+    Parity: the weights are fitted again with the differences of the groups' rates held to ``(1 - level)`` times what
+    they are without a constraint. The smallest level in 0, 0.08, … 1.6 whose hard predictions have a gap of at most
+    ``gamma`` on the public rows is taken. What is held are smooth rates, with a threshold as wide as the scores are
+    spread: mean scores of groups can agree where the rates of a group with more extreme rows do not. Of three or more
+    classes the mean scores are held, at levels from 0 to 2.
 
     Parameters
     ----------
@@ -174,21 +179,13 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self, problem: "ShareProblem", groups: NDArray[np.int64] | None, n_groups: int
     ) -> list[tuple[float, Array, float | None]]:
         """Level, weights and gap of each step of the path. It serves every gamma: a sweep re-uses them all."""
-        basis, rank = np.eye(problem.rows.shape[1]), 0
-        if groups is not None:
-            basis, rank = _parity_basis(problem.public, groups, n_groups)
-        B, shape = problem.rows @ basis, (n_groups, len(self.classes_))
-        free = solution = _solve(B, problem.scored, problem.alpha, None, 0, None)
         path: list[tuple[float, Array, float | None]] = []
-        for level in LEVELS if rank else LEVELS[:1]:
-            if level > 0:  # a few Newton steps from the level before
-                solution = _solve(B, problem.scored, problem.alpha, (1 - level) * free[:rank], rank, solution)
-            weights = np.vstack([basis @ solution[:-1], solution[-1:]])
+        for level, weights in _path_of(problem, groups, n_groups):
             gap = None
             if groups is not None:
                 predicted = _decide(problem.public @ weights[:-1] + weights[-1])
-                gap = largest_disparity(tally(groups, predicted, shape), self.disparity)
-            path.append((float(level), weights, gap))
+                gap = largest_disparity(tally(groups, predicted, (n_groups, len(self.classes_))), self.disparity)
+            path.append((level, weights, gap))
         return path
 
     def with_gamma(self, gamma: float | None) -> "SoftLabelStudent":
@@ -306,6 +303,86 @@ def _decide(scores: Array) -> NDArray[np.int64]:
     return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
+# ---- parity ----------------------------------------------------------------------------------------------------
+
+
+def _path_of(
+    problem: ShareProblem, groups: NDArray[np.int64] | None, n_groups: int
+) -> Iterator[tuple[float, Array]]:  # fmt: skip
+    """Levels, and weights of shape (n_features + 1, n_outputs), the intercept last."""
+    free = _solve(problem.rows, problem.scored, problem.alpha, None, 0, None)
+    yield 0.0, free
+    if groups is None or len(np.unique(groups)) < 2 or problem.rows.shape[1] < 2:  # without all features no student
+        return
+    if free.shape[1] > 1:
+        basis, rank = _parity_basis(problem.public, groups, n_groups)
+        B, solution = problem.rows @ basis, np.vstack([basis.T @ free[:-1], free[-1:]])
+        of_means = solution[:rank]
+        for level in LEVELS[1:].tolist() if rank else ():  # a few steps from the level before
+            solution = _solve(B, problem.scored, problem.alpha, (1 - level) * of_means, rank, solution)
+            yield level, np.vstack([basis @ solution[:-1], solution[-1:]])
+        return
+    rows, public = (np.column_stack([X, np.ones(len(X))]) for X in (problem.rows, problem.public))
+    is_member = np.equal.outer(np.unique(groups), groups).astype(float)
+    apart, weights = is_member / is_member.sum(axis=1, keepdims=True) - 1 / len(public), free[:, 0]
+    rates = SmoothRates(public, apart, width=max(float((public @ weights).std()), 1e-6))
+    penalty, (of_rates, _) = np.append(np.full(len(weights) - 1, problem.alpha), 1e-6 * len(rows)), rates.apart(weights)
+    for level in LEVELS_OF_RATES[1:].tolist():
+        weights = _held(rows, problem.scored[:, 0], penalty, rates, (1 - level) * of_rates, weights)
+        yield level, weights[:, None]
+
+
+@dataclass(frozen=True)
+class SmoothRates:
+    """How often each group is given the second class, over a threshold without a sharp edge.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features + 1)
+        The last feature is 1.
+    members : ndarray of shape (n_present, n_rows)
+        What makes of a value of each row how far its mean over each group is from that over all rows.
+    width : float
+        Of the threshold, as wide as scores are spread. A narrow one tells what rows near by do, which few weights move
+        at will and to no end; a very wide one the mean score, which may agree where the tails, and the rates, do not.
+    """
+
+    rows: Array
+    members: Array
+    width: float
+
+    def apart(self, weights: Array) -> tuple[Array, Array]:
+        """How far the rate of each group is from that of all rows, and the slopes of that, a line for each group."""
+        scores = self.rows @ weights / self.width
+        density = np.exp(-0.5 * np.square(scores)) / (np.sqrt(2 * np.pi) * self.width)
+        return self.members @ ndtr(scores), (self.members * density) @ self.rows
+
+
+def _held(M: Array, target: Array, penalty: Array, rates: SmoothRates, wanted: Array, w: Array) -> Array:
+    """Newton steps to the least loss among weights with which smooth rates are as far apart as wanted.
+
+    They start near by, at the weights of the level before, so that one matrix of second derivatives serves them all.
+    """
+    p, most = expit(M @ w), M.shape[1] - 2
+    hessian = (M * (p * (1 - p))[:, None]).T @ M
+    hessian[np.diag_indices_from(hessian)] += penalty
+    factor = cho_factor(hessian)
+    for _ in range(_STEPS):
+        free = -cho_solve(factor, M.T @ (expit(M @ w) - target) + penalty * w)
+        apart, slopes = rates.apart(w)
+        left, singular, right = np.linalg.svd(slopes, full_matrices=False)
+        kept = singular > 1e-3 * max(float(singular[0]), 1e-300)  # that of the last group follows from the others
+        kept[most:] = False
+        lines, missing = right[kept], (left[:, kept].T @ (wanted - apart)) / singular[kept]
+        across = cho_solve(factor, lines.T)
+        step = free + across @ np.linalg.solve(lines @ across, missing - lines @ free)
+        moved = float((rates.rows @ step).std())
+        w = w + step * min(1.0, 0.5 * rates.width / max(moved, 1e-300))  # slopes hold near by
+        if moved < 1e-3 * rates.width:
+            break
+    return w
+
+
 def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[Array, int]:
     """Orthonormal basis of feature space whose first ``rank`` directions span the differences of group means."""
     present = [z for z in range(n_groups) if np.any(groups == z)]
@@ -314,6 +391,9 @@ def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[A
     rank = int(np.sum(singular > 1e-10 * max(float(singular[0]), 1e-300))) if singular.size else 0
     # All of feature space taken out would leave a constant prediction: parity, but no student.
     return left, min(rank, X.shape[1] - 1)
+
+
+# ---- fitting ---------------------------------------------------------------------------------------------------
 
 
 def _evidence(A: Array, targets: Array, noise_std: float) -> tuple[float, float]:

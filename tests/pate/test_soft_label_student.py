@@ -5,11 +5,13 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skfairdp.fairness import largest_disparity
 from skfairdp.pate import SoftLabelStudent
+from skfairdp.pate._soft_label_student import SmoothRates
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,40 @@ def test_a_gap_that_is_met_already_changes_nothing(data):
     assert held.level_ == 0 and held.satisfied_
     np.testing.assert_allclose(free.coef_, held.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(free.intercept_, held.intercept_, rtol=1e-6)
+
+
+def wide_and_narrow(n_rows=4000):
+    """Rows of two groups with equal means, of which the smaller is three times as spread, and shares of a class."""
+    rng = np.random.default_rng(0)
+    groups = (rng.random(n_rows) < 0.1).astype(int)
+    X = rng.normal(size=(n_rows, 2))
+    X[:, 0] *= 1 + 2 * groups
+    X -= np.stack([X[groups == z].mean(axis=0) for z in (0, 1)])[groups]
+    chance = 1 / (1 + np.exp(-2 * (X.sum(axis=1) - 1)))
+    return X, np.column_stack([1 - chance, chance]), groups
+
+
+def test_rates_are_brought_together_where_mean_scores_agree():
+    X, shares, groups = wide_and_narrow()
+    free, held = (SoftLabelStudent(gamma=gamma).fit(X, shares, groups=groups) for gamma in (None, 0.02))
+    assert free.gap_ > 0.1 and held.satisfied_
+    rates = [held.predict(X[groups == z]).mean() for z in (0, 1)]
+    assert abs(rates[1] - rates[0]) <= 0.02
+    right, constant = shares[np.arange(len(X)), held.predict(X)].mean(), shares.mean(axis=0).max()
+    assert right > constant + 0.05  # parity, and not of a constant
+
+
+def test_slopes_of_smooth_rates_are_those_of_their_differences():
+    X, _, groups = wide_and_narrow(300)
+    rows, weights = np.column_stack([X, np.ones(300)]), np.array([0.7, -0.4, 0.2])
+    members = np.stack([(groups == z) / np.sum(groups == z) - 1 / 300 for z in (0, 1)])
+    rates = SmoothRates(rows, members, width=0.8)
+    apart, slopes = rates.apart(weights)
+    for j, step in enumerate(1e-6 * np.eye(3)):
+        change = rates.apart(weights + step)[0] - rates.apart(weights - step)[0]
+        np.testing.assert_allclose(slopes[:, j], change / 2e-6, atol=1e-6)
+    soft = norm.cdf(rows @ weights / rates.width)
+    np.testing.assert_allclose(apart, [soft[groups == z].mean() - soft.mean() for z in (0, 1)], atol=1e-12)
 
 
 def test_out_of_reach_is_the_smallest_gap_there_is(data):
