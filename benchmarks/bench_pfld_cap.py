@@ -16,7 +16,7 @@ import numpy as np
 from skfairdp.lagrangian import GroupModel, PFLDClassifier, mlp
 
 N_ROWS, N_TEST, N_COLUMNS = 4_000_000, 200_000, 10
-LEARNS_FROM = {"2^20 rows": GroupModel.MOST_ROWS, "all rows": None}
+LEARNS_FROM = {"some rows": GroupModel.MOST_ROWS, "all rows": None}
 FIGURES = ("estimates", "accuracy", "gap")
 SHARES = (0.5, 0.05)  # of the second group, where the columns it depends on are 0
 
@@ -72,8 +72,9 @@ def fitted(n_rows: int, share: float, seed: int, most_rows: int, epochs: float) 
     Watched.most_rows = most_rows
     net = mlp(max_epochs=epochs)
     model = PFLDClassifier(
-        epsilon=1.0, classes=[0, 1], groups=[0, 1], primal=Watched(), net=net, random_state=seed, dual_steps=10
-    )
+        epsilon=1.0, delta=1e-7, classes=[0, 1], groups=[0, 1], primal=Watched(), net=net, random_state=seed,
+        dual_steps=10,
+    )  # fmt: skip
     begun = time.perf_counter()
     model.fit(X, y, sensitive_features=groups)
     seconds, answers = time.perf_counter() - begun, model.predict(X_test)
@@ -88,21 +89,29 @@ def fitted(n_rows: int, share: float, seed: int, most_rows: int, epochs: float) 
 
 def main() -> None:
     parser = common.parser(__doc__, "pfld_cap", seeds=4, first_seed=300)
-    parser.add_argument("--n-rows", type=int, default=N_ROWS)
+    parser.add_argument("--shrink", type=int, default=1, help="divides the rows of the table and those learnt from")
     parser.add_argument("--epochs", type=float, default=0.1, help="enough for the network, which has few columns")
     arguments = parser.parse_args()
     common.quiet_fairness()
-    n_rows, cut = (4000, 4000 / N_ROWS) if arguments.quick else (arguments.n_rows, 1.0)
+    shrink = 1000 if arguments.quick else arguments.shrink
+    n_rows = N_ROWS // shrink
     found: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
         for share in SHARES:
             for learns_from, most in LEARNS_FROM.items():
-                most_rows = n_rows if most is None else int(most * cut)
+                most_rows = n_rows if most is None else most // shrink
                 figures = fitted(n_rows, share, seed, most_rows, arguments.epochs)
                 found.append({"share": share, "seed": seed, "learns_from": learns_from, **figures})
                 print(found[-1], flush=True)
         results = [of_share(found, share) for share in SHARES]  # so far: a run that is stopped keeps its seeds
-        common.save(arguments, n_rows=n_rows, epochs=arguments.epochs, results=results, fits=found)
+        common.save(
+            arguments,
+            n_rows=n_rows,
+            learns_from=GroupModel.MOST_ROWS // shrink,
+            epochs=arguments.epochs,
+            results=results,
+            fits=found,
+        )
     headers = ["share", "learns from", *FIGURES]
     shown = [
         [f"{entry['share']:g}", who, *(common.plus_minus(entry[who][figure], 4) for figure in FIGURES)]

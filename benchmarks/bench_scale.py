@@ -333,8 +333,7 @@ def main() -> None:
         print(json.dumps(run(json.loads(arguments.task))))
         return
     done = known(arguments)
-    names = arguments.rows if not arguments.quick else ["generator", "idp3"]
-    for key in names:
+    for key in arguments.rows:
         work = WORKS[key]
         for n_rows in [4000] if arguments.quick else sorted(arguments.sizes or work.sizes):
             same = [row for row in done if (row["work"], row["n_rows"]) == (GOALS[key].work, n_rows)]

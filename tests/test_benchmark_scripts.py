@@ -23,7 +23,13 @@ NEEDS = {
     "bench_utility": ["fairlearn"],
 }
 # A cluster and worker processes that import torch take minutes on a busy machine, and have tests of their own.
-ONLY = {"bench_teachers": ["--parts", "logistic"]}
+ONLY = {
+    "bench_teachers": ["--parts", "logistic"],
+    "bench_scale": [
+        "--rows", "generator", "fair-pate", "fair-dpsgd", "idp3", "generator-in-memory", "pf-ld",
+        "many-groups-generator", "many-groups-fair-pate",
+    ],
+}  # fmt: skip
 
 
 def run(script, *arguments):

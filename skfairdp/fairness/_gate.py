@@ -20,6 +20,7 @@ _GAP_CODES = {"others": _stream.OTHERS, "overall": _stream.OVERALL, "between": _
 # plain one.
 _WORTH_COMPILING = 200_000
 _WORTH_BLOCKS = 8192
+_MANY_CELLS = 128
 
 
 class FairnessGate:
@@ -223,7 +224,7 @@ class FairnessGate:
             compiled = _stream.compiled_run()
         if engine == "numba" and compiled is None:
             raise ImportError("engine='numba' of FairnessGate.run needs numba: pip install 'skfairdp[fast]'.")
-        if compiled is None and len(z) < _WORTH_BLOCKS:
+        if compiled is None and len(z) < _WORTH_BLOCKS and len(self._counts) < _MANY_CELLS:
             mask = bytearray(len(z))
             _stream.run(*self._rule, self.min_count, *self._state, z.tolist(), k.tolist(), mask)
             decisions = np.frombuffer(mask, dtype=bool).copy()

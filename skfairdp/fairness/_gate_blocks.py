@@ -1,4 +1,6 @@
-"""The gate in plain Python, quicker: runs of answers that cannot come near γ are counted at once."""
+"""The gate without numba, quicker: answers far from γ are counted at once, many cells are looked at together."""
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ __all__ = ["run_in_blocks"]
 _LEAST = 512  # rows that are worth a look at all cells
 _MOST = 2**20  # rows at a time, whatever the gate allows
 _ROW_BY_ROW = (1024, 2**16)  # before the next look, an eighth of what was answered in between
+_TABLE = 128  # cells that a loop over them looks at in the time of arithmetic with a whole table, however small
 _ROUNDING = 1e-9  # far above that of any Γ, and of what is added to one
 _CODES = dict(zip(GAPS, (_stream.OTHERS, _stream.OVERALL, _stream.BETWEEN), strict=True))
 
@@ -86,8 +89,58 @@ def _move_of_rate(sizes: Counts, more: Counts) -> NDArray[np.float64]:
 def _row_by_row(
     rule: tuple[int, bool, float, int], counts: Counts, groups: Counts, labels: Counts
 ) -> NDArray[np.bool_]:
+    _, local, gamma, _ = rule
+    # While groups are small, one answer moves Γ by so much that a loop soon has to look at all cells again.
+    looks = max(1.0, min(32.0, gamma / 2 * counts.sum() / len(counts)))
+    if not local and counts.size > _TABLE * looks:
+        return _by_tables(rule, counts, groups, labels)
     state = counts.ravel().tolist(), counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
     mask = bytearray(len(groups))
     _stream.run(*rule, *state, groups.tolist(), labels.tolist(), mask)
     counts[:] = np.array(state[0], dtype=np.int64).reshape(counts.shape)
     return np.frombuffer(mask, dtype=bool)
+
+
+def _by_tables(rule: tuple[int, bool, float, int], counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
+    """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells."""
+    code, _, gamma, min_count = rule
+    limit, mask = gamma - _stream.TOLERANCE, np.zeros(len(groups), dtype=bool)
+    sizes, sums, excess = counts.sum(axis=1), counts.sum(axis=0), math.nan  # unknown
+    for i, (z, k) in enumerate(zip(groups.tolist(), labels.tolist(), strict=True)):
+        gated = sizes[z] >= min_count
+        if gated and math.isnan(excess):
+            excess = _excess(_gaps(code, counts, sizes, sums), gamma)
+        counts[z, k] += 1
+        sizes[z] += 1
+        sums[k] += 1
+        raised, mask[i] = math.nan, True  # a cold start may do anything
+        if gated:
+            gaps = _gaps(code, counts, sizes, sums)
+            raised, near = _excess(gaps, gamma), bool(gaps[z, k] < limit)
+            less, same = raised < excess - _stream.TOLERANCE, raised <= excess + _stream.TOLERANCE
+            mask[i] = less or (same and near)
+        if mask[i]:
+            excess = raised
+        else:
+            counts[z, k] -= 1
+            sizes[z] -= 1
+            sums[k] -= 1
+    return mask
+
+
+def _excess(gaps: NDArray[np.float64], gamma: float) -> float:
+    over = gaps - gamma
+    return float(over[over > _stream.TOLERANCE].sum())
+
+
+def _gaps(code: int, counts: Counts, sizes: Counts, sums: Counts) -> NDArray[np.float64]:
+    """Γ of all cells, as :func:`disparities` has it, of tables that need no checks."""
+    size = sizes[:, None]
+    rates = counts / np.maximum(size, 1)
+    if code == _stream.BETWEEN:
+        present = rates[sizes > 0] if sizes.any() else rates
+        found = np.maximum(rates - present.min(axis=0), present.max(axis=0) - rates)
+        return np.where(size > 0, found, 0.0)
+    others = sums - (0 if code == _stream.OVERALL else counts)
+    rest = sizes.sum() - (0 if code == _stream.OVERALL else size)
+    return np.where((size > 0) & (rest > 0), rates - others / np.maximum(rest, 1), 0.0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from skfairdp.fairness import FairnessGate, _gate, disparities, largest_disparity
+from skfairdp.fairness import FairnessGate, _gate, _gate_blocks, disparities, largest_disparity
 from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gate_blocks import _rows_that_fit
 
@@ -278,6 +278,25 @@ def test_rows_counted_at_once_are_decided_as_one_after_the_other(seed):
     plain, fast = (FairnessGate(*shape, **options, **rules) for _ in range(2))
     expected = one_row_after_the_other(plain, groups, labels)
     np.testing.assert_array_equal(fast.run(groups, labels, engine="python"), expected)
+    np.testing.assert_array_equal(fast.counts, plain.counts)
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("min_count", [0, 10])
+def test_many_cells_looked_at_together_are_decided_as_one_after_the_other(gap, min_count, monkeypatch):
+    """From the first answer on, over cold starts that leave gaps above γ, to groups large enough for single looks."""
+    rng = np.random.default_rng(0)
+    groups, labels = rng.integers(12, size=1200), rng.integers(12, size=1200)
+    labels[:300] = np.where(groups[:300] < 3, 0, labels[:300])
+    options = {"gamma": 0.1, "min_count": min_count, "disparity": gap}
+    plain, fast = (FairnessGate(12, 12, **options) for _ in range(2))
+    expected = one_row_after_the_other(plain, groups, labels)
+    rows, honest = [], _gate_blocks._by_tables
+    monkeypatch.setattr(
+        _gate_blocks, "_by_tables", lambda rule, counts, z, k: rows.append(len(z)) or honest(rule, counts, z, k)
+    )
+    np.testing.assert_array_equal(fast.run(groups, labels, engine="python"), expected)
+    assert 0.02 < expected.mean() < 0.99 and sum(rows) > 500
     np.testing.assert_array_equal(fast.counts, plain.counts)
 
 
