@@ -154,12 +154,11 @@ class Tokens(nn.Module):
         return self.table(x[:, 0].long())
 
 
-def audit_one_fit(n_canaries: int, epsilon: float, *, confidence: float) -> dict[str, Any]:
-    """One full-batch step on canaries that were in by a coin each."""
+def fit_on_canaries(included: Any, epsilon: float, *, clip: float, noise_seed: int | None = None) -> tuple[Any, Any]:
+    """One full-batch step on the canaries that are in, and how far the weights of each say that it was."""
     from skfairdp import FairDPSGDClassifier
-    from skfairdp.inspection import audit_one_run
 
-    included = np.random.default_rng().random(n_canaries) < 0.5  # coins as secret as the noise
+    n_canaries = len(included)
     labels = np.arange(n_canaries) % 2
     model = FairDPSGDClassifier(
         epsilon=epsilon,
@@ -169,12 +168,22 @@ def audit_one_fit(n_canaries: int, epsilon: float, *, confidence: float) -> dict
         classes=[0, 1],
         public_n_rows=n_canaries // 2,
         average_last=0.0,
-        max_grad_norm=CLIP,
+        max_grad_norm=clip,
         random_state=0,
+        noise_seed=noise_seed,
     )
     model.fit(np.flatnonzero(included)[:, None].astype(float), labels[included])
     weight = model.net_.module_.table.weight.detach().numpy()
     scores = np.where(labels == 1, 1, -1) * (weight[:, 1] - weight[:, 0])
+    return model, scores
+
+
+def audit_one_fit(n_canaries: int, epsilon: float, *, confidence: float) -> dict[str, Any]:
+    """One full-batch step on canaries that were in by a coin each."""
+    from skfairdp.inspection import audit_one_run
+
+    included = np.random.default_rng().random(n_canaries) < 0.5  # coins as secret as the noise
+    model, scores = fit_on_canaries(included, epsilon, clip=CLIP)
     found = audit_one_run(scores, included, delta=DELTA, confidence=confidence)
     alone = audit_one_run(scores, included, delta=DELTA, confidence=CONFIDENCE)
     certified = model.privacy_.epsilon

@@ -491,30 +491,13 @@ def _smallest_refuted_noise(step: Any, rates: Any) -> tuple[float, float]:
 def one_fit(epsilon: float, confidence: float, seed: int, n_canaries: int) -> dict[str, Any]:
     """One full-batch step of FairDPSGD on canaries that each have a weight of their own, in by a coin each."""
     import torch
-    from bench_audit_dpsgd import Tokens
-    from skorch import NeuralNetClassifier
+    from bench_audit_dpsgd import fit_on_canaries
 
-    from skfairdp import FairDPSGDClassifier
     from skfairdp.inspection import audit_one_run, audit_one_run_f_dp, audit_one_run_gaussian
 
     torch.set_num_threads(1)
     included = np.random.default_rng([seed, 1]).random(n_canaries) < 0.5  # not the stream of the noise
-    labels = np.arange(n_canaries) % 2
-    model = FairDPSGDClassifier(
-        epsilon=epsilon,
-        delta=DELTA,
-        lam=0.0,
-        net=NeuralNetClassifier(Tokens(n_canaries), batch_size=n_canaries, max_epochs=1, lr=1.0),
-        classes=[0, 1],
-        public_n_rows=n_canaries // 2,
-        average_last=0.0,
-        max_grad_norm=CLIP,
-        random_state=0,
-        noise_seed=seed,
-    )
-    model.fit(np.flatnonzero(included)[:, None].astype(float), labels[included])
-    weight = model.net_.module_.table.weight.detach().numpy()
-    scores = np.where(labels == 1, 1, -1) * (weight[:, 1] - weight[:, 0])
+    model, scores = fit_on_canaries(included, epsilon, clip=CLIP, noise_seed=seed)
     each = 1 - (1 - confidence) / 3
     lower = {
         "steinke": audit_one_run(scores, included, delta=DELTA, confidence=each).epsilon_lower,

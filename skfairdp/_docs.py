@@ -243,6 +243,12 @@ y : array-like of shape (n_rows,), default=None
 Returns
 -------
 ndarray of shape (n_rows,), dtype object""",
+    "table_as_read": """\
+table : DataFrame
+    As for :meth:`read`.""",
+    "path_of_schema": """\
+path : str or Path
+    Ends with .json, .yaml or .yml.""",
     "public_schema": """\
 Parameters
 ----------
@@ -446,6 +452,9 @@ labels : ndarray of shape (n_rows,)
     "returns_labels": """\
 y_pred : ndarray of shape (n_rows,)
     Predicted class labels.""",
+    "returns_scores": """\
+scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+    Log-odds of the second of two classes; of more, numbers of which the softmax is the probability.""",
     "returns_proba": """\
 proba : ndarray of shape (n_rows, n_classes)
     Probability of each class, in the order of ``classes_``.""",
@@ -455,7 +464,7 @@ proba : ndarray of shape (n_rows, n_classes)
 _OF_PREDICTIONS = "Parameters\n----------\n{X}\n\nReturns\n-------\n{result}"
 SHARED_TEXTS |= {
     f"predicts_{kind}": _OF_PREDICTIONS.format(X=SHARED_TEXTS["X_predict"], result=SHARED_TEXTS[f"returns_{kind}"])
-    for kind in ("labels", "proba")
+    for kind in ("labels", "proba", "scores")
 }
 
 

@@ -47,19 +47,12 @@ class NetworkPredictions:
 
     @available_if(_is_exact)
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log odds of the second class; of more than two classes, one score each.
+        """Log odds of the second class; of more than two classes, one score each, which add up to 0.
 
         Only of a network in double precision, such as a fitted "additive" one: in single precision the last digits of a
         row would hang on the rows around it.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Scores of more than two classes add up to 0; the softmax of them is the probability.
+        {predicts_scores}
         """
         logits = self._logits(X)
         if logits.shape[1] == 2:

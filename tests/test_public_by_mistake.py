@@ -5,17 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skfairdp import (
-    FairDPSGDClassifier,
-    FairPATEClassifier,
-    PATEClassifier,
-    PFGuardGenerator,
-    PFLDClassifier,
-    PrivacyLedger,
-    PublicData,
-    RandomizedResponseClassifier,
-    SFPATEClassifier,
-)
+import skfairdp
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -25,12 +15,17 @@ TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
 WITH_GROUP = TABLE.assign(sex=GROUPS.astype(float))
 WHOLE = WITH_GROUP.to_numpy()
 
-ATTRIBUTE = [PFLDClassifier, SFPATEClassifier, RandomizedResponseClassifier]
-WITH_PUBLIC_ROWS = [PATEClassifier, FairPATEClassifier, FairDPSGDClassifier, PFGuardGenerator]
+ATTRIBUTE = [skfairdp.PFLDClassifier, skfairdp.SFPATEClassifier, skfairdp.RandomizedResponseClassifier]
+WITH_PUBLIC_ROWS = [
+    skfairdp.PATEClassifier,
+    skfairdp.FairPATEClassifier,
+    skfairdp.FairDPSGDClassifier,
+    skfairdp.PFGuardGenerator,
+]
 
 
 def refused(model, match, *args, **given):
-    ledger = PrivacyLedger()
+    ledger = skfairdp.PrivacyLedger()
     with pytest.raises(ValueError, match=match):
         model.set_params(ledger=ledger).fit(*args, **given)
     assert len(ledger.entries) == 0
@@ -38,7 +33,7 @@ def refused(model, match, *args, **given):
 
 def accepted(model, *args, **given):
     """Fitted without a warning (here they are errors), and paid for once."""
-    ledger = PrivacyLedger()
+    ledger = skfairdp.PrivacyLedger()
     model.set_params(ledger=ledger).fit(*args, **given)
     (entry,) = ledger.entries
     assert entry.event == model.privacy_.event and entry.label == type(model).__name__
@@ -84,13 +79,13 @@ def test_a_private_group_that_is_a_view_of_an_array_is_refused(cls):
     ],
 )
 def test_a_group_beside_the_features_is_fine(rows, groups):
-    model = accepted(RandomizedResponseClassifier(groups=[0, 1]), rows, Y, sensitive_features=groups)
+    model = accepted(skfairdp.RandomizedResponseClassifier(groups=[0, 1]), rows, Y, sensitive_features=groups)
     assert read_as_public(model)["columns of X"] in (3, ["a", "b", "c"])
     assert model.predict(rows).shape == (200,)
 
 
 def test_a_group_that_is_named_among_the_features_is_taken_out_of_what_is_public():
-    model = RandomizedResponseClassifier(groups=[0, 1], sensitive_columns="sex")
+    model = skfairdp.RandomizedResponseClassifier(groups=[0, 1], sensitive_columns="sex")
     accepted(model, WITH_GROUP, Y)
     assert list(model.fair_estimator_.coef_.shape) == [1, 3]
     turned = WITH_GROUP.assign(sex=1.0 - WITH_GROUP["sex"])
@@ -98,7 +93,7 @@ def test_a_group_that_is_named_among_the_features_is_taken_out_of_what_is_public
 
 
 def test_a_group_among_private_features_is_fine():
-    model = PFGuardGenerator(bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1], epsilon=50.0)
+    model = skfairdp.PFGuardGenerator(bounds=(-6.0, 6.0), classes=[0, 1], groups=[0, 1], epsilon=50.0)
     accepted(model, WITH_GROUP, Y, sensitive_features=WITH_GROUP["sex"])
     assert "features and labels" not in read_as_public(model)
     assert list(model.sample(5, random_state=0).columns) == ["a", "b", "c", "sex"]
@@ -107,13 +102,17 @@ def test_a_group_among_private_features_is_fine():
 @pytest.mark.parametrize("cls", WITH_PUBLIC_ROWS)
 @pytest.mark.parametrize("rows", [X, TABLE, pl.from_pandas(TABLE)], ids=["array", "pandas", "polars"])
 def test_private_rows_are_refused_as_public_ones(cls, rows):
-    if isinstance(rows, pl.DataFrame) and cls is PFGuardGenerator:
+    if isinstance(rows, pl.DataFrame) and cls is skfairdp.PFGuardGenerator:
         pytest.skip("reads other libraries by a schema only")
-    for public in (rows, PublicData(rows, GROUPS)):
+    for public in (rows, skfairdp.PublicData(rows, GROUPS)):
         refused(cls(classes=[0, 1]), rf"X_public of {cls.__name__} has rows of X", rows, Y, X_public=public)
     if not isinstance(rows, pl.DataFrame):
         refused(
-            cls(classes=[0, 1]), "has rows of X", rows[:150], Y[:150], X_public=PublicData(rows[100:], GROUPS[100:])
+            cls(classes=[0, 1]),
+            "has rows of X",
+            rows[:150],
+            Y[:150],
+            X_public=skfairdp.PublicData(rows[100:], GROUPS[100:]),
         )
 
 
@@ -127,6 +126,6 @@ def test_private_rows_are_refused_as_public_ones(cls, rows):
 )
 def test_public_rows_from_the_same_array_are_fine(private, public):
     labels = (np.asarray(private)[:, 0] > 0).astype(int)
-    model = accepted(PATEClassifier(n_teachers=5, classes=[0, 1]), private, labels, X_public=public)
+    model = accepted(skfairdp.PATEClassifier(n_teachers=5, classes=[0, 1]), private, labels, X_public=public)
     assert read_as_public(model)["number of private rows"] == len(private)
     assert set(model.query_indices_) <= set(range(len(public)))

@@ -171,14 +171,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     def decision_function(self, X: ArrayLike) -> Array:
         """Log-odds of the second of two classes, shape (n_rows,); else one number per class.
 
-        Parameters
-        ----------
-        {X_predict}
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Log-odds, or unnormalised log-probabilities.
+        {predicts_scores}
         """
         check_is_fitted(self, "coef_")
         scores = read_features(self, X) @ self.coef_.T + self.intercept_

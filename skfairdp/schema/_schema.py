@@ -200,8 +200,7 @@ class Schema:
 
         Parameters
         ----------
-        table : DataFrame
-            As for :meth:`read`.
+        {table_as_read}
 
         Returns
         -------
@@ -232,8 +231,7 @@ class Schema:
 
         Parameters
         ----------
-        table : DataFrame
-            As for :meth:`read`.
+        {table_as_read}
 
         Returns
         -------
@@ -313,8 +311,7 @@ class Schema:
 
         Parameters
         ----------
-        path : str or Path
-            Ends with .json, .yaml or .yml.
+        {path_of_schema}
         """
         path = Path(path)
         path.write_text(text_of(self.to_dict(), path), encoding="utf-8")
@@ -325,8 +322,7 @@ class Schema:
 
         Parameters
         ----------
-        path : str or Path
-            Ends with .json, .yaml or .yml.
+        {path_of_schema}
 
         Returns
         -------
@@ -341,8 +337,7 @@ class Schema:
 
         Parameters
         ----------
-        path : str or Path
-            Ends with .json, .yaml or .yml.
+        {path_of_schema}
 
         Returns
         -------

@@ -7,17 +7,8 @@ import pytest
 from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp import FairPATEClassifier, PATEClassifier, SFPATEClassifier
+from skfairdp import FairPATEClassifier, PATEClassifier, SFPATEClassifier, datasets
 from skfairdp._teachers import position_partition, vote_histogram
-from skfairdp.datasets import (
-    data_file,
-    fetch_adult,
-    fetch_bank,
-    fetch_credit,
-    fetch_parkinsons,
-    make_biased_classification,
-    train_private_public_test_split,
-)
 from skfairdp.inspection import (
     ExcessiveRiskDisplay,
     FlippingProbabilityDisplay,
@@ -33,7 +24,9 @@ from skfairdp.privacy import RandomizedResponse
 
 @pytest.fixture(scope="module")
 def data():
-    X, y, groups = make_biased_classification(2400, group_proportions=(0.3, 0.7), disparity=0.3, random_state=0)
+    X, y, groups = datasets.make_biased_classification(
+        2400, group_proportions=(0.3, 0.7), disparity=0.3, random_state=0
+    )
     return np.asarray(X), np.asarray(y), np.asarray(groups)
 
 
@@ -55,12 +48,14 @@ def test_the_bound_of_corollary_1_lies_above_the_measured_sensitivity(data, alph
     assert found.private is False and "never publish" in repr(found)
 
 
-@pytest.mark.parametrize("fetch", [fetch_adult, fetch_bank, fetch_credit, fetch_parkinsons])
+@pytest.mark.parametrize(
+    "fetch", [datasets.fetch_adult, datasets.fetch_bank, datasets.fetch_credit, datasets.fetch_parkinsons]
+)
 def test_the_bound_holds_on_real_data(fetch):
-    if data_file(fetch.__name__.removeprefix("fetch_")) is None:
+    if datasets.data_file(fetch.__name__.removeprefix("fetch_")) is None:
         pytest.skip("SKFAIRDP_DATA names no folder with this data set")
     table = fetch()
-    split = train_private_public_test_split(
+    split = datasets.train_private_public_test_split(
         table.data, table.target, table.sensitive_features, sizes=(0.2, 0.02, 0.1), random_state=0
     ).encode(make_tabular_encoder())
     public = np.asarray(split.X_public, dtype=float)

@@ -43,13 +43,7 @@ from tests.rows.test_streamed_generator import generator, table
 from tests.rows.test_streamed_pfld import model as multipliers
 from tests.rows.test_streamed_sfpate import made, rows
 from tests.rows.test_streamed_teachers import fair_pate
-from skfairdp.privacy import NoiseSource
-
-release = NoiseSource.release
-
-def dies_after(*args, **kwargs):
-    release(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
+from tests._tools.processes import die_at_the_first_noise
 
 def fit(folder, who, when):
     class Rows(FrameRows):
@@ -60,7 +54,7 @@ def fit(folder, who, when):
 
     tempfile.tempdir = os.path.join(folder, "temporary")
     if when == "the first noise":
-        NoiseSource.release = dies_after
+        die_at_the_first_noise()
     ledger = PrivacyLedger(9.0, delta=1e-3, path=os.path.join(folder, "ledger.jsonl"))
     makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model,
               "multipliers": multipliers}

@@ -168,20 +168,14 @@ def test_workers_that_are_killed_while_teachers_read_cost_nothing(spark, tmp_pat
 
 
 DRIVER = """
-import os, signal, sys, warnings
+import sys, warnings
 warnings.simplefilter("ignore")
 from skfairdp import PrivacyLedger
-from skfairdp.privacy import NoiseSource
+from tests._tools.processes import die_at_the_first_noise
 from tests._tools.spark import started_spark
 from tests.rows.test_streamed_generator import generator, table
 
-release = NoiseSource.release
-
-def dies_after(*args, **kwargs):
-    release(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-NoiseSource.release = dies_after
+die_at_the_first_noise()
 frame = started_spark().createDataFrame(table())
 print("begun", flush=True)
 generator(ledger=PrivacyLedger(9.0, delta=1e-3, path=sys.argv[1])).fit(frame)
