@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,11 @@ class UsageError(Exception):
     """Something the caller has to change; its text is the one line that is shown."""
 
 
-def read_table(name: str, *, types: bool) -> "pd.DataFrame":
-    """A table as pandas reads it; without types, every cell as the text that the file holds."""
+def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] | None = None) -> "pd.DataFrame":
+    """A table as pandas reads it; without types, every cell as the text that the file holds.
+
+    Words like NA, which pandas takes for a missing value, stay words in a column that lists them as one of its values.
+    """
     import pandas as pd
 
     path = Path(name).expanduser()
@@ -39,10 +42,20 @@ def read_table(name: str, *, types: bool) -> "pd.DataFrame":
     try:
         if parts[-1] in (".parquet", ".pq"):
             return pd.read_parquet(path)
-        separator = "\t" if parts[-1] == ".tsv" else ","
-        given: dict[str, Any] = {} if types else {"dtype": str}
-        table = pd.read_csv(path, sep=separator, skipinitialspace=True, **given)
-        first = pd.read_csv(path, sep=separator, skipinitialspace=True, header=None, nrows=1, dtype=str)
+        given: dict[str, Any] = {"sep": "\t" if parts[-1] == ".tsv" else ",", "skipinitialspace": True}
+        first = pd.read_csv(path, header=None, nrows=1, dtype=str, **given)
+        _check_separator(first, name)
+        table = pd.read_csv(path, **given, **({} if types else {"dtype": str}))
+        _keep_words(
+            table, listed or {}, lambda at: pd.read_csv(path, dtype=str, keep_default_na=False, usecols=at, **given)
+        )
+    except UsageError:
+        raise
+    except UnicodeDecodeError:
+        raise UsageError(
+            f"cannot read {name}: it is not UTF-8 text. Save it as such, or where it comes from Windows: "
+            f"iconv -f CP1252 -t UTF-8 {name} > utf8.csv"
+        ) from None
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or ' '.join(str(error).split())}") from None
     except ImportError:
@@ -60,6 +73,29 @@ def read_table(name: str, *, types: bool) -> "pd.DataFrame":
         raise UsageError(f"{name} names a column twice: {twice}. Give each column a name of its own")
     table.columns = table.columns.astype(str).str.strip()
     return table
+
+
+def _check_separator(first: "pd.DataFrame", name: str) -> None:
+    """Refuse a first line that is one name, with other separators in it."""
+    line = str(first.iloc[0, 0])
+    other = next((mark for mark in ";\t|" if mark in line), None)
+    if first.shape[1] == 1 and other is not None:
+        raise UsageError(
+            f"cannot read {name}: its cells are separated by {other!r}. Write it with commas, and numbers with points; "
+            f"in Python: pandas.read_csv({name!r}, sep={other!r}, decimal=',').to_csv('commas.csv', index=False)"
+        )
+
+
+def _keep_words(
+    table: "pd.DataFrame", listed: Mapping[str, Collection[Any]], read: Callable[[list[int]], "pd.DataFrame"]
+) -> None:
+    """Put the words back that are values of their columns."""
+    names = [str(column).strip() for column in table.columns]
+    at = [j for j, column in enumerate(names) if column in listed and table.iloc[:, j].isna().any()]
+    if at:
+        for j, (_, cells) in zip(at, read(at).items(), strict=True):
+            words = cells.str.strip().isin({str(value) for value in listed[names[j]]})
+            table.isetitem(j, table.iloc[:, j].astype(object).where(~words, cells))
 
 
 def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str) -> None:

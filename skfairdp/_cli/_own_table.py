@@ -35,10 +35,14 @@ _TEMPLATE_HEAD = """\
 
 def run_frontier(arguments: argparse.Namespace) -> int:
     """Sweep the user's own table."""
+    from skfairdp.schema import Category
+
     started = time.perf_counter()
     folder = writable_folder(arguments.out, (*FRONTIER_FILES, "schema.yaml", "privacy.json"))
-    table = read_table(arguments.table, types=False)
     schema, said = (None, None) if arguments.schema is None else read_schema(arguments.schema)
+    known = said["known"].items() if said else ()
+    listed = {name: column.values for name, column in known if isinstance(column, Category)}
+    table = read_table(arguments.table, types=False, listed=listed)
     label = arguments.label or (said["label"] if said else None)
     groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:

@@ -1,5 +1,6 @@
 """Columns of a table as integer codes: what a value is counted as, and what a code is turned back into. All public."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -204,14 +205,11 @@ def merged_grid(
 
     Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept.
     """
-    doubt = _EVIDENCE * sigma * np.sqrt(np.arange(1, len(noisy) + 1))
-    from_left, from_right = np.cumsum(noisy) > doubt, np.cumsum(noisy[::-1]) > doubt
-    if not from_left.any() or not from_right.any():
+    occupied = _occupied(noisy, sigma)
+    if occupied is None:
         kept = np.unique(np.linspace(0, len(starts) - 1, min(n_bins, len(starts))).astype(int))
         return starts[kept], high
-    first, last = int(np.argmax(from_left)), len(noisy) - 1 - int(np.argmax(from_right))
-    if first > last:
-        first, last = last, first
+    first, last = occupied
     inside = noisy[first : last + 1]
     reached = np.maximum.accumulate(np.cumsum(inside))
     full = reached[-1] / n_bins
@@ -221,6 +219,28 @@ def merged_grid(
     kept = kept[kept < len(inside)] + first
     end = high if last == len(starts) - 1 else float(np.nextafter(starts[last + 1], -np.inf))
     return starts[kept], end
+
+
+def _occupied(noisy: NDArray[np.float64], sigma: float) -> tuple[int, int] | None:
+    """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing.
+
+    Few rows in many bins do not show in any bin, but in some of them together. So runs of bins of every length are
+    looked at: the one with evidence that ends first says where the values begin, and the one that begins last where
+    they end. The doubt grows with the number of runs, so that empty bins alone hardly ever give evidence.
+    """
+    summed = np.concatenate([[0.0], np.cumsum(noisy)])
+    doubt = math.hypot(_EVIDENCE, math.sqrt(2 * math.log(len(noisy))))
+    runs = []  # evidence, begin, last bin
+    for length in 2 ** np.arange(len(noisy).bit_length()):
+        evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
+        begin = np.flatnonzero(evidence > doubt * sigma)
+        runs.append(np.stack([evidence[begin], begin, begin + length - 1], axis=1))
+    evidence, begin, end = np.concatenate(runs).T
+    if not len(evidence):
+        return None
+    left = np.lexsort((-evidence, end))[0]  # the clearest of those that end first
+    right = np.lexsort((-evidence, -begin))[0]
+    return int(begin[left]), int(end[right])
 
 
 def settled(

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated
-from skfairdp.pate import FairPATEClassifier
+from skfairdp.pate import ConstantStudent, FairPATEClassifier
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
@@ -156,8 +157,10 @@ def frontier_of_table(
                 known = {"dataset": dataset, "epsilon": certified, "delta": delta, **point.row}
                 rows.append({**known, **figures.measured(point.model, held, truth, noise)})
                 bar.update()
+    common = float(figures.of_classes(rows, len(held)).max())
     event, n_fits = WorstOf((compose(*spent), figures.event)), len(epsilons) * len(methods)
-    return _result(rows, schema, event, delta, relation=_relation(methods), n_fits=n_fits, n_rows=len(table))
+    relation = _relation(methods)
+    return _result(rows, schema, event, delta, relation=relation, n_fits=n_fits, n_rows=len(table), common=common)
 
 
 def _check_methods(methods: Sequence[str]) -> None:
@@ -402,18 +405,46 @@ class _Figures:
             "disparity": largest_disparity(shown) if seen.sum() > 1 else math.nan,
             "gap_bound": parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1)),
             "coverage": 1.0,
-            "majority": self._share(float(by_class.max()), len(rows)),
+            "of_classes": by_class / len(rows),
+            "only_class": int(predicted[0]) if _has_one_answer(model) else None,
             "groups_seen": int(seen.sum()),
         }
+
+    def of_classes(self, rows: list[dict[str, Any]], n_rows: int) -> NDArray[np.float64]:
+        """Shares of the classes by all tables together, which are what models with one answer are right on.
+
+        Every table counts the same classes. Such a model has no better figure in its own table, and no gap, whatever
+        that table says.
+        """
+        assert self.schema.classes is not None and self.schema.group_values is not None
+        shares: NDArray[np.float64] = np.clip(np.mean([row["of_classes"] for row in rows], axis=0), 0.0, 1.0)
+        n_cells = (len(self.schema.group_values) + 1) * len(shares) / len(rows)
+        for row in rows:
+            if row["only_class"] is not None:
+                right = float(shares[row["only_class"]])
+                row.update(accuracy=right, accuracy_error=self._error(right, n_cells, n_rows))
+                row.update(disparity=0.0, gap_bound=0.0)
+        return shares
 
     @staticmethod
     def _share(count: float, n_rows: int) -> float:
         return min(max(count / n_rows, 0.0), 1.0)
 
-    def _error(self, share: float, n_cells: int, n_rows: int) -> float:
+    def _error(self, share: float, n_cells: float, n_rows: int) -> float:
         """Half of the width of a 95 % interval around a share: the noise of its cells, and the sampling of its rows."""
         sampled = max(share * (1 - share), 1 / n_rows) / n_rows
         return 1.96 * math.sqrt(n_cells * (self.mechanism.sigma / n_rows) ** 2 + sampled)
+
+
+def _has_one_answer(model: Any) -> bool:
+    """Whether what was released is no more than one class, by what the model is made of."""
+    if isinstance(model, SyntheticDataClassifier):
+        return isinstance(model.estimator_, DummyClassifier)
+    if isinstance(model, FairPATEClassifier):
+        return isinstance(model.student_, ConstantStudent)
+    from skfairdp._networks import is_constant, module_of
+
+    return is_constant(module_of(model.net_)) if hasattr(model, "net_") else False
 
 
 def _n_values(schema: Schema, name: str) -> int:
@@ -431,7 +462,7 @@ def _expression(gap: float | None) -> str:
 
 def _result(
     rows: list[dict[str, Any]], schema: Schema, event: DpEvent, delta: float, *, relation: NeighboringRelation,
-    n_fits: int, n_rows: int,
+    n_fits: int, n_rows: int, common: float,
 ) -> OwnFrontier:  # fmt: skip
     reads = PublicReads()
     reads.note_number_of_rows(n_rows)
@@ -448,13 +479,13 @@ def _result(
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
     frame["non_dominated"] = mark_non_dominated(frame.fillna({"disparity": 1.0}))  # not known: it may be anything
     record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, n_fits)
-    common = {
+    reference = {
         "dataset": rows[0]["dataset"],
         "name": "the commonest class for everybody",
         "private": True,
-        "accuracy": float(np.mean([row["majority"] for row in rows])),
+        "accuracy": common,
         "disparity": 0.0,
         "coverage": 1.0,
     }
-    frame.attrs.update({"guarantees": [record], **record, "scored_on": "held out", "references": [common]})
+    frame.attrs.update({"guarantees": [record], **record, "scored_on": "held out", "references": [reference]})
     return OwnFrontier(frame, schema, privacy)

@@ -6,6 +6,7 @@ from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._fair_pate import FairPATEClassifier
 from skfairdp.pate._fair_votes import FairTeachers, GroupTeachers
+from skfairdp.pate._learning import ConstantStudent as ConstantStudent
 from skfairdp.pate._learning import LabelGate, VoteGate
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier

@@ -96,7 +96,7 @@ def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> flo
       counts of each kind of release are declared, so any adaptive order is a post-processing of independent draws
       from the dominating pairs.
     * ``"pure"``: the sum of the pure ε of randomised response and Laplace releases, whatever δ is.
-    * A :class:`RareDisclosure` is paid by δ before any of them is asked.
+    * A :class:`RareDisclosure` is paid by δ before any of them is asked; inside of one worst case by its own branch.
 
     Examples
     --------
@@ -142,6 +142,9 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
     if any(isinstance(leaf, RareDisclosure) for leaf in _elementary(leaves)):
+        if branches := _branches(key) if delta > 0 else []:
+            found = [_bounds(branch, delta, accountant, coarseness) for branch in branches]
+            return max(found, key=lambda bounds: min(bounds.values()))
         exposed, key = _apart(key)
         delta = math.nextafter(delta - exposed, 0.0)
         if delta <= 0:
@@ -172,7 +175,7 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
 
     A disclosure that happens with probability p is a mixture: with p anything, else the same for both neighbours. So
     with probability P, at most the sum of all p, something is disclosed, and δ of the whole is at most
-    P + (1 - P) δ of the rest. Of a worst case each branch is charged the largest P of all branches.
+    P + (1 - P) δ of the rest. Of several worst cases each branch is charged the largest P of all branches.
     """
     exposed, rest = 0.0, []
     for leaf, times in leaves:
@@ -189,6 +192,15 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
             rest.append((leaf, times))
     others = flatten(compose(*(repeat(leaf, times) for leaf, times in rest)))
     return exposed * _UP, tuple(sorted(others.items(), key=repr))
+
+
+def _branches(leaves: Leaves) -> list[DpEvent]:
+    """What may happen to a record where there is one worst case: each of its branches, with all else; empty if not."""
+    worst = [(leaf, times) for leaf, times in leaves if isinstance(leaf, WorstOf)]
+    if len(worst) != 1 or worst[0][1] != 1:
+        return []
+    rest = [repeat(leaf, times) for leaf, times in leaves if not isinstance(leaf, WorstOf)]
+    return [compose(*rest, option) for option in worst[0][0].events]
 
 
 def _certain(value: float) -> float:
@@ -398,11 +410,10 @@ def _pld_of(leaf: DpEvent, grid: float) -> Any:
 
 def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | None:
     """Branch by branch for a single worst case; of several, all their branches together, which is no less."""
-    worst = [(leaf, times) for leaf, times in leaves if isinstance(leaf, WorstOf)]
-    rest = [repeat(leaf, times) for leaf, times in leaves if not isinstance(leaf, WorstOf)]
-    branches = [compose(*rest, option) for option in worst[0][0].events]
-    if len(worst) > 1 or worst[0][1] > 1:
-        branches = [compose(*rest, *(repeat(option, times) for leaf, times in worst for option in leaf.events))]
+    branches = _branches(leaves)
+    if not branches:
+        parts = ((leaf.events if isinstance(leaf, WorstOf) else (leaf,), times) for leaf, times in leaves)
+        branches = [compose(*(repeat(option, times) for options, times in parts for option in options))]
     bounds = []
     for branch in map(_leaves_of, branches):
         values = [_pld_bound(branch, delta, coarseness), _gdp_bound(branch, delta)]

@@ -76,6 +76,9 @@ class SecondOpinion:
     def __init__(self, event: Any) -> None:
         self.releases = releases_of(event)
         self.disclosed, hidden = _disclosed(self.releases)
+        # Who is touched by one branch alone is exposed by its disclosures alone.
+        alone = _branches(self.releases) if self.disclosed and _one_worst_case(self.releases) else []
+        self._alone = [SecondOpinion(_composed(branch) if branch else dp.NoOpDpEvent()) for branch in alone]
         if self.disclosed:
             self.releases = hidden
             event = _composed(hidden) if hidden else dp.NoOpDpEvent()
@@ -98,6 +101,8 @@ class SecondOpinion:
         """Smallest proven ε at δ, looked for until it is no more than the claim."""
         if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _all_leaves(self.event)):
             return math.inf
+        if self._alone and delta > 0:
+            return max(option.epsilon(delta, claim) for option in self._alone)
         if self.disclosed:
             if delta <= self.disclosed:
                 return math.inf
@@ -526,13 +531,17 @@ def _lattice(sigma: float, difference: bool, reach: int) -> tuple[NDArray[np.int
 
 
 # ---- privacy losses --------------------------------------------------------------------------------------------------
+def _one_worst_case(releases: Releases) -> bool:
+    return [times for leaf, times in releases if isinstance(leaf, ours.WorstOf)] == [1]
+
+
 def _branches(releases: Releases) -> list[Releases]:
     """One for each option of a single worst case; of several worst cases all options together, which is no less."""
     worst = [(leaf, times) for leaf, times in releases if isinstance(leaf, ours.WorstOf)]
     rest = [(leaf, times) for leaf, times in releases if not isinstance(leaf, ours.WorstOf)]
     if not worst:
         return [rest]
-    if len(worst) == 1 and worst[0][1] == 1:
+    if _one_worst_case(releases):
         parts = [releases_of(option) for option in worst[0][0].events]
     else:
         parts = [

@@ -168,6 +168,29 @@ def test_merged_bins_have_about_equal_counts_and_empty_outer_bins_are_cut_off():
     assert 2 <= len(nothing) <= 10 and high == 99.0
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 1000.0), (-1e4, 1e4), None])
+def test_few_rows_between_wide_bounds_are_not_cut_off(bounds):
+    """No bin of theirs is above the noise, and empty ones are many: all of them together show where the rows are."""
+    starts, high = fine_grid(bounds, False)
+    cut, told = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values = rng.uniform(400, 600, 1000)
+        counts = np.bincount(np.searchsorted(starts, values, "right") - 1, minlength=len(starts))
+        merged, end = merged_grid(starts, high, counts + 10 * rng.normal(size=len(starts)), 10.0, 16)
+        cut.append(np.mean((values < merged[0]) | (values > end)))
+        told.append(end - merged[0])
+    assert np.mean(cut) < 0.15 and np.median(told) < 800  # 7 in 10 were cut off
+
+
+def test_nothing_but_noise_hardly_ever_counts_as_occupied():
+    starts, high = fine_grid((0.0, 1.0), False)
+    for seed in range(300):
+        noisy = 5 * np.random.default_rng(seed).normal(size=len(starts))
+        merged, end = merged_grid(starts, high, noisy, 5.0, 10)
+        assert (merged[0], end) == (0.0, 1.0), seed
+
+
 # ---- rates -----------------------------------------------------------------------------------------------------
 def test_tilts_run_from_the_groups_own_shares_through_the_overall_ones():
     observed = np.array([[0.3, 0.1], [0.3, 0.3]])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from skfairdp.inspection._html import frontier_page
-from skfairdp.model_selection import frontier_of_table
+from skfairdp.model_selection import _own_table, frontier_of_table
 from skfairdp.model_selection._own_table import _Figures, _split
 from skfairdp.privacy import (
     CommonValues,
@@ -251,9 +251,10 @@ def test_one_class_found_ends_the_sweep_before_models_are_paid_for():
     assert all(np.ndim(release.private[0]) < 2 for release in record.releases)
 
 
-def test_one_group_that_the_noise_leaves_has_no_gap(capsys):
+def test_one_group_that_the_noise_leaves_has_no_gap(capsys, monkeypatch):
     from skfairdp._cli import print_frontier
 
+    monkeypatch.setattr(_own_table, "_has_one_answer", lambda model: False)  # which has none whatever is hidden
     found = swept(TABLE.iloc[:120], schema=SCHEMA, epsilons=[0.3], gaps=[None])
     assert found.frame["disparity"].isna().all() and found.frame["groups_seen"].max() < 2
     print_frontier(found.frame)
@@ -265,3 +266,23 @@ def test_one_group_that_the_noise_leaves_has_no_gap(capsys):
 def test_a_gap_comes_with_a_bound_that_knows_the_noise():
     frame = swept(TABLE, schema=SCHEMA, epsilons=[1.0, 9.0], gaps=[None]).frame
     assert (frame["gap_bound"] > frame["disparity"]).all() and (frame["gap_bound"] <= 1.0).all()
+
+
+def test_models_with_one_answer_have_the_figures_of_that_class_by_all_tables_and_no_gap():
+    """What is not told apart by its answers is not told apart by the noise of its own table."""
+    drawn = np.random.default_rng(0).normal(size=(900, 3))
+    table = people(900)
+    table["age"], table["job"] = 18 + 60 * np.abs(np.tanh(drawn[:, 0])), np.where(drawn[:, 1] > 0, "clerk", "nurse")
+    table["rich"] = np.where(drawn[:, 2] > 0.5, "yes", "no")
+    with recording_noise(0):
+        found = swept(table, schema=SCHEMA, epsilons=[0.05, 0.1], gaps=[0.1, None], methods=EVERY)
+    only = found.frame[found.frame["disparity"] == 0]
+    assert set(only["estimator"]) == {"SyntheticDataClassifier", "FairPATEClassifier", "FairDPSGDClassifier"}
+    assert only["accuracy"].nunique() <= 2 and (only["gap_bound"] == 0).all()  # one figure a class
+    assert found.frame.attrs["references"][0]["accuracy"] == only["accuracy"].max()
+
+
+def test_one_price_asked_for_is_one_price_stated_whatever_the_schema_discloses():
+    """Who was measured has no schema found, and pays no δ for it."""
+    found = swept(TABLE, epsilons=[2.0], gaps=[None])
+    assert found.schema.privacy_ is not None and found.privacy.epsilon <= 2.0

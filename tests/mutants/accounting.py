@@ -158,6 +158,17 @@ def data_dependent_stopping(patch):
 
 
 @mutant
+def a_worst_case_without_what_every_record_pays(patch):
+    """Branch by branch, a worst case has in each of its branches whatever was released beside it."""
+
+    def branches(leaves):
+        worst = [leaf for leaf, _ in leaves if isinstance(leaf, _accountants.WorstOf)]
+        return list(worst[0].events) if len(worst) == 1 else []
+
+    patch.setattr(_accountants, "_branches", branches)
+
+
+@mutant
 def expected_cost_instead_of_worst_case(patch):
     """Found: cost of the threshold plus *probability of answering* times the cost of the argmax.
 

@@ -50,6 +50,7 @@ ACCURACY_PARITY = tests_in("lagrangian.test_accuracy_parity")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
 PFLD_GUARANTEE = tests_in("lagrangian.test_pfld_guarantee")
 PFLD_PLAN = tests_in("lagrangian.test_plan")
+GAP_BOUNDS = tests_in("metrics.test_bounds")
 METRICS_SYNTHETIC = tests_in("metrics.test_metrics_synthetic")
 FRONTIER = tests_in("model_selection.test_frontier")
 OWN_ROWS = tests_in("statistical.test_own_rows")
@@ -198,6 +199,9 @@ NOTICED: dict[str, Noticed] = {
     ),
     "accounting.data_dependent_stopping": trap(
         19, RELEASE_ACCOUNTING("test_when_the_queries_stop_depends_on_outputs_only", accounting="gdp", n_classes=2)
+    ),
+    "accounting.a_worst_case_without_what_every_record_pays": also(
+        RARE_DISCLOSURE("test_a_worst_case_is_the_worst_of_its_branches_each_with_its_own_disclosure"),
     ),
     "accounting.expected_cost_instead_of_worst_case": trap(
         34,
@@ -1276,6 +1280,17 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_bound_from_rows_that_are_alike": also(
         PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_stand_for_all_where_rows_are_alike"),
+    ),
+    "thresholding.a_bound_by_the_middle_of_two_laws": also(
+        GAP_BOUNDS("test_a_bound_without_noise_is_at_least_that_of_clopper_and_pearson"),
+        GAP_BOUNDS(
+            "test_the_bound_holds_for_rates_of_zero_and_one_and_for_groups_of_few_rows_or_none",
+            name="opposite ends",
+            repeats=40,
+        ),
+    ),
+    "thresholding.a_bound_that_does_not_know_of_the_noise": also(
+        GAP_BOUNDS("test_the_gap_stays_below_its_bound_in_95_of_100_samples", name="much noise", repeats=120),
     ),
     "thresholding.half_the_sensitivity": also(
         PRIVATE_THRESHOLDS(

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from skfairdp.fairness import RateConstraints, RateGate, _rate_gate
+from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
 from skfairdp.postprocessing._bins import HELD, BinsPlan
@@ -49,6 +49,25 @@ def a_bound_from_rows_that_are_alike(patch):
         return frame.f_locals["coins"] < 1 / HELD
 
     patch.setattr(BinsPlan, "kept_aside", kept_aside)
+
+
+@mutant
+def a_bound_by_the_middle_of_two_laws(patch):
+    """Found: one law of each rate, which misses rates of 0 and 1. Right: one from below and one from above."""
+    honest = _rate_bounds._laws
+
+    def middle(constraints, counts, noise):
+        lower, upper = honest(constraints, counts, noise)
+        return (lower + upper) / 2, (lower + upper) / 2
+
+    patch.setattr(_rate_bounds, "_laws", middle)
+
+
+@mutant
+def a_bound_that_does_not_know_of_the_noise(patch):
+    """Counts behind noise say less of the rates than they look like."""
+    honest = _rate_bounds._laws
+    patch.setattr(_rate_bounds, "_laws", lambda constraints, counts, noise: honest(constraints, counts, 0.0))
 
 
 @mutant

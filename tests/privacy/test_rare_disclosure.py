@@ -56,10 +56,23 @@ def test_there_is_no_epsilon_at_a_delta_that_the_disclosure_uses_up():
     assert SecondOpinion(rare).mu is None
 
 
-def test_a_worst_case_pays_for_the_likeliest_disclosure():
-    rare = RareDisclosure(1e-6)
-    worst = epsilon_of(WorstOf((GAUSSIAN, rare)), 1e-5)
-    assert worst == epsilon_of(compose(GAUSSIAN, rare), 1e-5) > epsilon_of(GAUSSIAN, 1e-5)
+def test_a_worst_case_is_the_worst_of_its_branches_each_with_its_own_disclosure():
+    rare, more = RareDisclosure(1e-6), GaussianDpEvent(2.0)
+    assert epsilon_of(WorstOf((GAUSSIAN, rare)), 1e-5) == epsilon_of(GAUSSIAN, 1e-5)
+    branches = (compose(GAUSSIAN, repeat(rare, 8)), more, LaplaceDpEvent(3.0))
+    for also in ([], [rare], [LaplaceDpEvent(5.0), rare]):  # what every record pays is part of every branch
+        event = compose(WorstOf(branches), *also)
+        worst = max(epsilon_of(compose(branch, *also), 1e-5) for branch in branches)
+        assert epsilon_of(event, 1e-5) == worst
+        assert 0.99 * worst < SecondOpinion(event).epsilon(1e-5) <= worst * (1 + 1e-9)
+    for several in (repeat(WorstOf(branches), 2), compose(WorstOf(branches), WorstOf((more, rare)))):
+        assert epsilon_of(several, 1e-5) >= epsilon_of(compose(more, more), 1e-5)
+        assert SecondOpinion(several).epsilon(1e-5) <= epsilon_of(several, 1e-5) * (1 + 1e-9)
+    assert (
+        epsilon_of(WorstOf((GAUSSIAN, rare)), 9e-7)
+        == SecondOpinion(WorstOf((GAUSSIAN, rare))).epsilon(9e-7)
+        == math.inf
+    )
     assert epsilon_of(WorstOf((rare, RareDisclosure(2e-6))), 1e-5) == 0
     assert epsilon_of(compose(WorstOf((rare, LaplaceDpEvent(2.0))), repeat(rare, 9)), 1e-5) == math.inf
 
