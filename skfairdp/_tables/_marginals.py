@@ -25,18 +25,22 @@ from skfairdp.utils._sklearn import StrOptions
 __all__ = ["MarginalsBackend"]
 
 _GRID = 1024.0  # steps of one row
-_TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}
+_TREE_SPLIT = {"tables": 0.85, "scores": 0.03, "pairs": 0.12}
+#: Each row is counted so many times by label, and by group and label: 4² + 3² = 5².
+_BY_LABEL, _BY_CELL, _TOGETHER = 4, 3, 5
 
 
 @shared_docs
 class MarginalsBackend(GeneratorBackend):
     """Draw each column from noisy tables of counts, given group, label and (in a tree) one other column.
 
-    **Guarantee.** Differential privacy for one replaced record, by three Gaussian releases. (1) One table of counts for
-    every column by group and label: one replaced row moves two counts by one in each, so all of them together by √(2d)
-    in L2 norm. (2) One score per pair of columns, the L1 distance of its joint counts from what (1) would make of them:
-    it moves by at most 2, so all pairs together by 2√(d(d−1)/2). (3) The joint counts of the pairs of a tree that (2)
-    chose: √2 times the root of the number of pairs. The rest is post-processing.
+    **Guarantee.** Differential privacy for one replaced record, by three Gaussian releases. (1) Two tables for every
+    column: its counts by label four times, and by group and label three times. One replaced row moves two counts by 4
+    in the one and two by 3 in the other, so all of them together by √(d (2·4² + 2·3²)) = 5√(2d) in L2 norm. With a
+    single group there is one table, and they move by √(2d). (2) One score per pair of columns, the L1 distance of its
+    joint counts from what (1) would make of them: it moves by at most 2, so all pairs together by 2√(d(d−1)/2). (3) The
+    joint counts of the pairs of a tree that (2) chose: √2 times the root of the number of pairs. The rest is
+    post-processing.
 
     The tree (Chow & Liu 1968) gives each column one parent beside group and label; what a pair has in common is taken
     to be the same in every group, the joint shares of largest entropy that agree with the released tables.
@@ -47,7 +51,8 @@ class MarginalsBackend(GeneratorBackend):
         ``"star"`` makes columns independent given group and label: release (1) only.
     budget_split : dict, default=None
         Shares of the squared cost of the releases that the structure has: (1) is ``"tables"``, (2) ``"scores"``, (3)
-        ``"pairs"``. None is ``{"tables": 0.6, "scores": 0.06, "pairs": 0.34}`` for a tree.
+        ``"pairs"``. None is ``{"tables": 0.85, "scores": 0.03, "pairs": 0.12}`` for a tree: what a learner needs
+        first is each column by label.
     verbose : int, default=0
         Above 0: a bar over rows in each pass, where X is read in chunks by this machine.
 
@@ -139,10 +144,21 @@ class MarginalsPlan(BackendPlan):
         """Declared tables of pairs: those of a tree."""
         return self.layout.n_columns - 1
 
+    @property
+    def times(self) -> tuple[int, int]:
+        """How many times a row is counted by label, and by group and label; these are the same with a single group."""
+        return (_BY_LABEL, _BY_CELL) if self.layout.n_groups > 1 else (0, 1)
+
     def tables_at(self, scale: float) -> GaussianMechanism:
-        """For the tables of all columns by group and label."""
+        """For the tables of all columns by label, and by group and label."""
         share = 1 - self.scores_share - self.pairs_share
-        return _counts_at(scale / math.sqrt(share), math.sqrt(2 * self.layout.n_columns))
+        together = _TOGETHER if self.layout.n_groups > 1 else 1
+        return _counts_at(scale / math.sqrt(share), together * math.sqrt(2 * self.layout.n_columns))
+
+    def noise_by_label_at(self, scale: float) -> float:
+        """Standard deviation of the noise in a count by label, from both tables."""
+        by_label, by_cell = self.times
+        return self.tables_at(scale).sigma / math.sqrt(by_label**2 + by_cell**2 / self.layout.n_groups)
 
     def scores_at(self, scale: float) -> GaussianMechanism:
         """For the scores of all pairs."""
@@ -161,7 +177,8 @@ class MarginalsPlan(BackendPlan):
     @property
     def releases(self) -> tuple[str, ...]:
         d = self.layout.n_columns
-        tables = (f"{d} tables of counts by group and label",)
+        by_label = (f"{d} tables of counts by label",) if self.layout.n_groups > 1 else ()
+        tables = (*by_label, f"{d} tables of counts by group and label")
         pairs = (f"{d * (d - 1) // 2} scores of pairs", f"{self.n_pairs} tables of pairs")
         return (*tables, *pairs) if self.tree else tables
 
@@ -185,19 +202,28 @@ class MarginalsPlan(BackendPlan):
 
     def _tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
         """Released shares of each column's codes, given group and label."""
-        n_cells, mechanism = self.layout.n_cells, self.tables_at(scale)
-        counts = rows.column_counts(self._all_pairs() if self.tree else ())
+        shape, mechanism = (self.layout.n_groups, self.layout.n_classes), self.tables_at(scale)
+        by_label, by_cell = self.times
+        tables = [line.reshape(*shape, -1) for line in rows.column_counts(self._all_pairs() if self.tree else ())]
+        counted = [by_cell * table for table in tables]
+        counted += [by_label * table.sum(axis=0) for table in tables] if by_label else []
+        released = _released_together(counted, mechanism, noise)
+        of_cells = [line.reshape(-1, size) / by_cell for line, size in zip(released, rows.n_codes, strict=False)]
+        of_labels: list[NDArray[np.float64] | None] = [None] * len(tables)
+        if by_label:
+            lines = zip(released[len(tables) :], rows.n_codes, strict=True)
+            of_labels = [line.reshape(-1, size) / by_label for line, size in lines]
         return [
             conditional_tables(
-                noisy.reshape(n_cells, n_codes),
-                mechanism.sigma,
-                self.layout.n_groups,
+                cells,
+                mechanism.sigma / by_cell,
+                rows.observed,
                 sampled,
-                n_codes - 2 if nullable else None,
+                cells.shape[1] - 2 if nullable else None,
+                labels,
+                mechanism.sigma / max(by_label, 1),
             )
-            for noisy, n_codes, sampled, nullable in zip(
-                _released_together(counts, mechanism, noise), rows.n_codes, rows.sampled, rows.nullable, strict=True
-            )
+            for cells, labels, sampled, nullable in zip(of_cells, of_labels, rows.sampled, rows.nullable, strict=True)
         ]
 
     def _all_pairs(self) -> list[tuple[int, int]]:

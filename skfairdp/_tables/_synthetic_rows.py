@@ -201,8 +201,8 @@ class SyntheticRowsPlan:
 
     @property
     def sigma(self) -> float:
-        """Noise on each count by group and label."""
-        return self.backend.tables_at(self.scale).sigma
+        """Noise on a group's part of each count by label, if all groups had as much of it."""
+        return self.backend.noise_by_label_at(self.scale) / math.sqrt(self.layout.n_groups)
 
     @property
     def usual_bins(self) -> int:

@@ -3,6 +3,7 @@
 Everything here works on released tables. No private row comes near it.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,37 +20,71 @@ _TINY = 1e-300
 
 
 def conditional_tables(
-    noisy: NDArray[np.float64], sigma: float, n_groups: int, sampled: NDArray[np.bool_], null_code: int | None
+    noisy: NDArray[np.float64],
+    sigma: float,
+    observed: NDArray[np.float64],
+    sampled: NDArray[np.bool_],
+    null_code: int | None,
+    of_labels: NDArray[np.float64] | None = None,
+    sigma_of_labels: float = math.inf,
 ) -> NDArray[np.float64]:
-    """Shares of a column's codes in each cell (group and label), from one noisy table of counts.
+    """Shares of a column's codes in each cell (group and label), from noisy tables of counts.
 
-    Where the noise of a cell drowns what sets it apart from the other groups with its label, its shares are drawn
-    towards theirs, and those of a label towards all labels', by the positive-part rule of James and Stein.
+    Counts of a cell are made to add up to what is known of its size. Where the noise of a cell drowns what sets it
+    apart from the other groups with its label, its shares are drawn towards theirs, and those of a label towards all
+    labels', by the positive-part rule of James and Stein.
 
     Parameters
     ----------
     noisy : ndarray of shape (n_cells, n_codes)
     sigma : float
         Standard deviation of the noise in each entry.
-    n_groups : int
+    observed : ndarray of shape (n_groups, n_classes)
+        Released shares of the cells.
     sampled : ndarray of bool of shape (n_codes,)
         The other codes get no share.
     null_code : int or None
         Taken as empty where its count over all cells is within four standard deviations of its noise.
+    of_labels : ndarray of shape (n_classes, n_codes) or None, default=None
+        The same rows counted by label alone, with noise of their own.
+    sigma_of_labels : float, default=inf
+        Of that noise.
     """
-    n_cells, n_codes = noisy.shape
+    n_codes, (n_groups, n_classes) = noisy.shape[1], observed.shape
+    cells = noisy.reshape(n_groups, n_classes, n_codes)
+    labels, sigma_of_labels = _both_counts(cells, sigma, of_labels, sigma_of_labels)
     used = sampled.copy()
-    if null_code is not None and used[:null_code].any() and noisy[:, null_code].sum() < 4 * sigma * np.sqrt(n_cells):
+    doubt = 4 * sigma_of_labels * np.sqrt(n_classes)
+    if null_code is not None and used[:null_code].any() and labels[:, null_code].sum() < doubt:
         used[null_code] = False
-    out = np.zeros((n_cells, n_codes))
+    out = np.zeros(noisy.shape)
     if not used.any():
         out[:, : max(int(sampled.sum()), 1)] = 1.0 / max(int(sampled.sum()), 1)
         return out
-    kept = noisy[:, used]
-    by_label = kept.reshape(n_groups, -1, kept.shape[1]).sum(axis=0)
-    of_labels = drawn_towards(on_simplex(by_label.sum(axis=0)), by_label, sigma * np.sqrt(n_groups))
-    out[:, used] = drawn_towards(np.tile(of_labels, (n_groups, 1)), kept, sigma)
+    labels = labels[:, used]
+    overall = labels.sum(axis=0)
+    cells = cells[:, :, used] + (labels - cells[:, :, used].sum(axis=0)) / n_groups
+    labels = _adding_up(labels, observed.sum(axis=0) * overall.sum())
+    shares = drawn_towards(on_simplex(overall), labels, sigma_of_labels)
+    kept = _adding_up(cells.reshape(len(noisy), -1), observed.ravel() * overall.sum())
+    out[:, used] = drawn_towards(np.tile(shares, (n_groups, 1)), kept, sigma)
     return out
+
+
+def _both_counts(
+    cells: NDArray[np.float64], sigma: float, of_labels: NDArray[np.float64] | None, sigma_of_labels: float
+) -> tuple[NDArray[np.float64], float]:
+    """Counts by label from both tables, each as far as it can be trusted, and the noise that is left in them."""
+    summed, variance = cells.sum(axis=0), len(cells) * sigma**2
+    if of_labels is None:
+        return summed, math.sqrt(variance)
+    share = variance / (variance + sigma_of_labels**2)
+    return share * of_labels + (1 - share) * summed, math.sqrt(share) * sigma_of_labels
+
+
+def _adding_up(noisy: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest rows that add up to totals."""
+    return np.asarray(noisy + ((totals - noisy.sum(axis=1)) / noisy.shape[1])[:, None])
 
 
 def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from skfairdp._tables._cells import drawn_cells, on_simplex
 from skfairdp._tables._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
 from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
 from skfairdp._tables._marginals import MarginalsModel, MarginalsPlan
-from skfairdp._tables._tree import TreeModel, best_tree, conditional_tables, joint_given_cells
+from skfairdp._tables._tree import TreeModel, _both_counts, best_tree, conditional_tables, joint_given_cells
 from skfairdp.generative._group_rates import fair_label_rates, tilted_label_rates
 
 
@@ -41,18 +41,52 @@ def test_shares_of_many_rows_are_projected_row_by_row():
 def test_without_noise_shares_are_frequencies_and_with_much_of_it_those_of_all_rows():
     counts = np.array([[30.0, 10, 0], [5, 15, 0], [40, 20, 0], [1, 9, 0]])
     sampled = np.array([True, True, False])
-    exact = conditional_tables(counts, 1e-9, 2, sampled, None)
+    observed = counts.sum(axis=1).reshape(2, 2) / counts.sum()
+    exact = conditional_tables(counts, 1e-9, observed, sampled, None)
     np.testing.assert_allclose(exact[:, :2], counts[:, :2] / counts.sum(axis=1, keepdims=True), atol=1e-6)
     assert (exact[:, 2] == 0).all()
-    drowned = conditional_tables(counts, 1e3, 2, sampled, None)
+    drowned = conditional_tables(counts, 1e3, observed, sampled, None)
     np.testing.assert_allclose(drowned, np.tile([76 / 130, 54 / 130, 0], (4, 1)))
 
 
 @pytest.mark.parametrize(("missing", "kept"), [(3.0, False), (500.0, True)])
 def test_a_code_of_missing_values_within_the_noise_is_empty(missing, kept):
     counts = np.array([[100.0, 50, missing, 0], [100, 50, missing, 0]])
-    shares = conditional_tables(counts, 10.0, 1, np.array([True, True, True, False]), 2)
+    shares = conditional_tables(counts, 10.0, np.array([[0.5, 0.5]]), np.array([True, True, True, False]), 2)
     assert (shares[:, 2] > 0).all() == kept
+
+
+def test_counts_by_label_are_those_of_both_tables_with_the_least_noise():
+    """Four and three times the counts: what is left of the noise is that of the declared mean of both, and no more."""
+    rng = np.random.default_rng(0)
+    plan = MarginalsPlan(Layout("codes", 1000, 5, 3, 2, None, groups_known=True), True, 0.03, 0.12)
+    sigma, (by_label, by_cell) = plan.tables_at(1.0).sigma, plan.times
+    found = []
+    for _ in range(4000):
+        labels, left = _both_counts(
+            sigma / by_cell * rng.normal(size=(3, 2, 4)), sigma / by_cell, sigma / by_label * rng.normal(size=(2, 4)),
+            sigma / by_label,
+        )  # fmt: skip
+        found.append(labels)
+    assert left == pytest.approx(plan.noise_by_label_at(1.0))
+    assert np.std(found) == pytest.approx(left, rel=4 / math.sqrt(2 * 32_000))
+    alone = math.sqrt(3) * sigma / math.sqrt(by_label**2 + by_cell**2)  # all of it on the counts by group and label
+    assert left < 0.7 * alone
+
+
+def test_a_rare_cell_has_the_size_that_is_known_of_it():
+    """Noise in its codes adds up to more than the cell holds; its size is released with less."""
+    rng = np.random.default_rng(0)
+    observed = np.array([[0.9, 0.1]])
+    truth = 5000 * observed.reshape(2, 1) * np.array([[0.1] * 9 + [0.1], [0.05] * 9 + [0.55]])
+    wrong = [
+        np.abs(
+            conditional_tables(truth + 60 * rng.normal(size=truth.shape), 60.0, observed, np.full(10, True), None)[1]
+            - truth[1] / 500
+        ).sum()
+        for _ in range(50)
+    ]
+    assert np.mean(wrong) < 0.75
 
 
 def test_the_joint_shares_agree_with_all_three_tables():

@@ -470,6 +470,12 @@ def pairs_chosen_by_exact_scores(patch):
 
 
 @mutant
+def rows_counted_more_often_than_charged(patch):
+    """Found (planted): rows are counted five times by label and four times by group and label. Right: 4² + 3² = 5²."""
+    patch.setattr(MarginalsPlan, "times", property(lambda self: (5, 4)))
+
+
+@mutant
 def gap_downstream_against_all_other_groups(patch):
     """Found (survived in 0.1.0): a group against the rest, which is smaller with three groups. Right: the two furthest
     apart."""
