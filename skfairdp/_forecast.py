@@ -5,12 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import gdp_mu
-from skfairdp.utils import warn_caller
 
 __all__ = [
     "CLEAR",
@@ -22,7 +17,6 @@ __all__ = [
     "smallest",
     "usual_teachers",
     "variance_of_shares",
-    "warn_if_no_better",
 ]
 
 # With fewer rows a logistic regression says little more than which class is the larger one in its part.
@@ -211,23 +205,3 @@ def smallest(enough: Callable[[float], bool], start: float, most: float) -> floa
         if value >= 99.5 * step:
             step *= 10
     return None
-
-
-def warn_if_no_better(predicted: NDArray[np.int64], y: NDArray[np.int64], owner: str) -> None:
-    """Warn where predictions are right less often than the most frequent class, by labels that are public.
-
-    Parameters
-    ----------
-    predicted, y : ndarray of int of shape (n_rows,)
-        Codes of classes: released, and public.
-    owner : str
-        Class name for the warning.
-    """
-    usual, right = float(np.bincount(y).max()) / len(y), float(np.mean(predicted == y))
-    if right < usual:
-        warn_caller(
-            f"{owner} is right on {right:.3f} of its rows, whose labels are public, and the most frequent class alone "
-            f"on {usual:.3f}. Its constraint, at this noise, costs more than the features bring: raise 'epsilon', or "
-            "take a looser constraint, or another one.",
-            UtilityWarning,
-        )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
+from skfairdp._public_trial import Trial, may_give_way, seen, tried
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.baselines._group_randomizer import RandomizedGroups
@@ -23,7 +24,7 @@ from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, public_generator, warn_caller
+from skfairdp.utils import RandomStateLike, public_generator, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["RandomizedResponseClassifier"]
@@ -74,6 +75,13 @@ class RandomizedResponseClassifier(PrivateClassifier):
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
+
+    Warns
+    -----
+    UtilityWarning
+        By its labels, which are public, it is no better than the most frequent class: on its rows or, of the built-in
+        learner and at most 10,000 rows, on thirds of them that are kept from learners like it. The built-in learner
+        then gives way to that class.
 
     Examples
     --------
@@ -152,12 +160,33 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if takes_weights:
             unbiased = plan.mechanism.weights(answers)
             released["group_weights"] = unbiased if self.debias else np.eye(len(plan.domain))[answers]
-        if len(np.unique(data.y)) < 2:
+        trial = self._tried(data, released)
+        gives_way = trial is not None and not trial.is_passed
+        if gives_way or len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
         self.fair_estimator_ = learner.fit(data.X, data.y, **released)
+        if trial is None:
+            trial = seen(self._codes(data.X), data.y)
         self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
         self.mechanism_ = plan.mechanism
+        if not trial.is_passed and len(data.classes) > 1:
+            trial.warn(data.classes[trial.usual], type(self).__name__, gives_way=gives_way)
         return self
+
+    def _tried(self, data: TrainingData, released: dict[str, Any]) -> Trial | None:
+        """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""
+        if self.fair_estimator is not None or not may_give_way(data.y):
+            return None
+
+        def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+            if len(np.unique(data.y[learned])) < 2:
+                return np.full(len(asked), data.y[learned[0]])
+            given = {name: values[learned] for name, values in released.items()}
+            with silence():  # of groups that are small in a part
+                learner = ParityLogisticRegression().fit(data.X[learned], data.y[learned], **given)
+            return np.asarray(learner.predict(data.X[asked]), dtype=np.int64)
+
+        return tried(data.y, answers, 0)
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
         self._validate_params()
@@ -175,12 +204,13 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
-        features = read_features(self, X)
+        return self.classes_[self._codes(read_features(self, X))]
+
+    def _codes(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
         options: dict[str, Any] = {}
         if "random_state" in inspect.signature(self.fair_estimator_.predict).parameters:
             options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
-        codes = np.asarray(self.fair_estimator_.predict(features, **options))
-        return self.classes_[codes.astype(np.int64)]
+        return np.asarray(self.fair_estimator_.predict(features, **options)).astype(np.int64)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -6,13 +6,14 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._forecast import warn_if_no_better
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
 from skfairdp._network_classifier import NetworkPredictions
+from skfairdp._public_trial import Trial, constant_meets, may_give_way, seen, tried
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, LeftOver, read_constraints
@@ -106,7 +107,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     violation_, violation_noise_ : float
         The largest difference between two groups that the constraints want to be 0, by the mean of the noisy violations
         that were released in the last quarter of the training, and the standard deviation of the noise in it (infinite
-        where groups are too small beside the noise). Released already: it costs nothing.
+        where groups are too small beside the noise). Released already: it costs nothing. 0 where one class is predicted
+        for every row.
     {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -117,7 +119,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         A constraint was not reached: by the released violations a difference is left of .05 and two standard deviations
         of their noise more. Noise alone says so in one fit of twenty at most.
     UtilityWarning
-        It is right less often than the most frequent class, by its labels, which are public.
+        By its labels, which are public, it is no better than the most frequent class: on its rows or, of at most 10,000
+        rows, on thirds of them that are kept from networks like it. Of so few rows that class is then predicted for
+        every row, unless the constraint is "accuracy_parity", which that need not meet.
 
     See Also
     --------
@@ -213,7 +217,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         -------
         {returns_self}
         """
-        from skfairdp._networks import fitted_net, predict_logits, prepare_network
+        from skfairdp._networks import constant_module, fitted_net, predict_logits, prepare_network
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features)
@@ -229,6 +233,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
             asked = ViolationsAsked(plan, constraints, groups, noise, self.dual_steps)
+            released = primal.release(groups, noise)
             module, multipliers = train_lagrangian(
                 network,
                 rows,
@@ -237,20 +242,64 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 constraints.sizes(counts),
                 self._training(net),
                 violations=asked,
-                **primal.release(groups, noise),
+                **released,
                 dual_noise=plan.largest_dual_noise(constraints.n_constraints),
                 make_optimizer=net.make_optimizer,
                 seed=seeds[1],
                 verbose=self.verbose,
             )
 
+        # Released and public values only from here on.
         predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision
+        trial = self._tried(predicted, rows, data, net, released.get("membership"), seeds[1])
+        gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
+        if gives_way:
+            of_classes = np.maximum(np.bincount(data.y, minlength=len(data.classes)), 1)
+            module = constant_module(of_classes / of_classes.sum())
         self.net_ = fitted_net(net, module, data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
-        warn_if_no_better(predicted, data.y, type(self).__name__)
-        self._tell_what_is_left(asked.left_over(counts, domain, data.classes))
+        if not trial.is_passed and len(data.classes) > 1:
+            trial.warn(data.classes[trial.usual], type(self).__name__, gives_way=gives_way)
+        self._tell_what_is_left(None if gives_way else asked.left_over(counts, domain, data.classes))
         return self
+
+    def _tried(
+        self,
+        predicted: NDArray[np.int64],
+        rows: "Tensor",
+        data: TrainingData,
+        net: "Net",
+        membership: NDArray[np.float64] | None,
+        seed: int,
+    ) -> Trial:
+        """Whether the network beats one class alone: on its rows, and taught by some of them on the others.
+
+        There it is held to its constraints by the released estimates of the groups. A network that follows noisy
+        gradients has none, and is tried without constraints.
+        """
+        from skfairdp._networks import predict_logits
+        from skfairdp.lagrangian._trainer import train_with_groups
+
+        on_its_rows = seen(predicted, data.y)
+        if not on_its_rows.is_passed or not may_give_way(data.y):
+            return on_its_rows
+        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS)
+        if self.lam_max == 0 or data.domain is None or len(data.domain) < 2:  # nothing is held
+            membership = None
+
+        def answers(learned: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+            module, _ = train_with_groups(
+                net,
+                rows[learned],
+                FairnessConstraints(notions, data.y[learned], len(data.classes)),
+                None if membership is None else membership[learned],
+                self._dual_settings(),
+                seed=seed,
+            )
+            return predict_logits(module, rows[others]).argmax(axis=1)
+
+        return tried(data.y, answers, seed)
 
     def _tell_what_is_left(self, left: LeftOver | None) -> None:
         """Say so where the violations that were released show a constraint that was not reached."""
@@ -345,12 +394,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _training(self, net: "Net") -> "LagrangianTraining":
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
-        return LagrangianTraining(
-            epochs=net.max_epochs,
-            batch_size=net.batch_size,
-            lam_max=self.lam_max,
-            dual_step=self.dual_step,
-            dual_steps=self.dual_steps,
-            average_last=self.average_last,
-            violations=self.violations,
-        )
+        return LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **self._dual_settings())
+
+    def _dual_settings(self) -> dict[str, Any]:
+        names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
+        return {name: getattr(self, name) for name in names}

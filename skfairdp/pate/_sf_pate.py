@@ -11,8 +11,8 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._forecast import warn_if_no_better
 from skfairdp._inputs import read_any_training, read_public_rows_of
+from skfairdp._public_trial import Trial, constant_meets, may_give_way, seen, tried
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
@@ -23,7 +23,7 @@ from skfairdp.pate._asking import count_teachers
 from skfairdp.pate._fair_forecast import FairForecast
 from skfairdp.pate._fair_teachers import seeded_predictions
 from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, GroupTeachers, fair_network
-from skfairdp.pate._learning import LearnsFromVotes, paid_votes
+from skfairdp.pate._learning import ConstantStudent, LearnsFromVotes, paid_votes
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
@@ -129,7 +129,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         network of the fair student did not reach its constraint, and the message says which. (What fair teachers do to
         private groups is in no release: of the "teacher" variant that cannot be told.)
     UtilityWarning
-        It is right less often than the most frequent class, by its labels, which are public.
+        By its labels, which are public, it is no better than the most frequent class: on its rows or, of the built-in
+        network and at most 10,000 rows, on thirds of them that are kept from students like it. That network then gives
+        way to that class, which is predicted for every row, unless the constraint is "accuracy_parity", which that need
+        not meet.
 
     See Also
     --------
@@ -300,21 +303,54 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 f"This {type(self).__name__} is a copy or comes from a pickle, which hold no rows to train a student "
                 "on. Call refit on the estimator that was fitted."
             )
-        released, rng, weight = self._released, np.random.default_rng(self._student_seed), self.proximal_weight
+        released, trial = self._released, self._tried()
+        may_be_constant = trial is not None and constant_meets(self._notions)
+        if trial is None or trial.is_passed or not may_be_constant:
+            self.student_ = self._student(released)
+        if trial is None or trial.is_passed:
+            trial = seen(self._codes_of(self.student_, released.X), released.y)
+        gives_way = may_be_constant and not trial.is_passed
+        if gives_way:
+            self.student_ = ConstantStudent(released.n_classes, trial.usual)
+        if not trial.is_passed and released.n_classes > 1:
+            trial.warn(released.classes[trial.usual], type(self).__name__, gives_way=gives_way)
+        return self
+
+    def _student(self, released: Released) -> Any:
+        """A student of released votes and public rows, those of a trial too."""
+        rng, weight = np.random.default_rng(self._student_seed), self.proximal_weight
         if weight is None:
             weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
         variant, usual = self._part, LagrangianClassifier(constraints=None)
         if isinstance(variant, GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
-            self.student_ = fair_student(released, given, self._network(), weight, rng)
-        elif as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
-            self.student_ = plain_student(released, None, variant.student, weight, rng)
-        else:
-            self.student_ = plain_student(released, variant.student, usual, weight, rng)
-        rows = released.X * released.scale + released.center
-        predicted = np.asarray(seeded_predictions(self.student_, rows, self._student_seed), dtype=np.int64)
-        warn_if_no_better(predicted, released.y, type(self).__name__)
-        return self
+            return fair_student(released, given, self._network(), weight, rng)
+        if as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
+            return plain_student(released, None, variant.student, weight, rng)
+        return plain_student(released, variant.student, usual, weight, rng)
+
+    def _tried(self) -> Trial | None:
+        """Whether a student taught by some of the rows beats one class alone on the others; of our own network only."""
+        released = self._released
+        others = [learner for learner in (self.fair_estimator, self._given_student) if learner is not None]
+        if not may_give_way(released.y) or any(as_perceptron(learner) is None for learner in others):
+            return None
+
+        def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+            return self._codes_of(self._student(released.part(learned)), released.X[asked])
+
+        return tried(released.y, answers, self._student_seed)
+
+    def _codes_of(self, student: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Classes of rows that are standardised."""
+        rows = X * self._released.scale + self._released.center
+        return np.asarray(seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
+
+    @property
+    def _notions(self) -> tuple[str, ...]:
+        """What the built-in network is held to."""
+        perceptron = as_perceptron(self._network())
+        return () if perceptron is None else perceptron.notions
 
     # ------------------------------------------------------------------ pieces
 

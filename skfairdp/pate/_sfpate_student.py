@@ -50,6 +50,8 @@ class Released:
         Whether it was said beforehand that the votes cannot hold a constraint.
     groups, classes : tuple
         The names of groups and classes.
+    is_part : bool, default=False
+        Whether these are some of the rows, for a trial, of which nothing is told.
     """
 
     X: Array
@@ -65,6 +67,7 @@ class Released:
     doubted: bool = False
     groups: tuple[Any, ...] = ()
     classes: tuple[Any, ...] = ()
+    is_part: bool = False
 
     @classmethod
     def of(
@@ -80,6 +83,15 @@ class Released:
         return cls(
             rows.X, rows.codes, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
             rows.center, rows.scale, doubted, tuple(rows.domain.tolist()), tuple(rows.classes.tolist()),
+        )  # fmt: skip
+
+    def part(self, rows: NDArray[np.int64]) -> "Released":
+        """What was released about some of the rows, given by their positions in increasing order."""
+        asked = np.isin(self.queries, rows)
+        labels, shares = (None if values is None else values[asked] for values in (self.labels, self.shares))
+        return replace(
+            self, X=self.X[rows], y=self.y[rows], queries=np.searchsorted(rows, self.queries[asked]), labels=labels,
+            shares=shares, is_part=True,
         )  # fmt: skip
 
     def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
@@ -128,7 +140,8 @@ def fair_student(released: Released, learner: Any, default: Any, weight: float, 
     features = features_and_labels(released.X, released.y, released.n_classes)
     rows, membership = released.estimates(features)
     X, y = released.X[rows], released.y[rows]
-    _warn_of_small_groups(released, membership)
+    if not released.is_part:
+        _warn_of_small_groups(released, membership)
     if learner is None:
         return _network(released, default, X, y, membership, weight, rng)
     # Whoever takes no weights gets groups drawn from them: their rates are right on average, those of the likeliest
@@ -195,7 +208,9 @@ def _network(
         unconstrained = replace(perceptron, notions=())
         start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
     network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=weight)
-    violation = None if membership is None else _left(released, perceptron, network, X, targets, membership)
+    violation = (
+        None if membership is None or released.is_part else _left(released, perceptron, network, X, targets, membership)
+    )
     return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes), violation)
 
 

@@ -45,9 +45,9 @@ class TwoLayers(torch.nn.Module):
 
 def test_parts_and_nets_are_parameters_of_a_grid():
     X, y, groups = biased()
-    net = NeuralNetClassifier(TwoLayers, max_epochs=1, batch_size=64, optimizer=torch.optim.Adam, train_split=None)
+    net = NeuralNetClassifier(TwoLayers, max_epochs=4, batch_size=64, optimizer=torch.optim.Adam, train_split=None)
     model = PFLDClassifier(epsilon=None, primal=GroupModel(), **{**QUICK, "net": net})
-    grid = {"primal__n_features": [8, 16], "net__module__width": [2, 5], "net__lr": [1e-3]}
+    grid = {"primal__n_features": [8, 16], "net__module__width": [2, 5], "net__lr": [0.1]}
     search = GridSearchCV(model, grid, cv=2).fit(X, y, sensitive_features=groups)
     width = search.best_params_["net__module__width"]
     assert search.best_estimator_.net_.module_.layers[0].out_features == width
