@@ -217,7 +217,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         -------
         {returns_self}
         """
-        from skfairdp._networks import constant_module, fitted_net, predict_logits, prepare_network
+        from skfairdp._networks import fitted_net, predict_logits, prepare_network
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features)
@@ -253,15 +253,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision
         trial = self._tried(predicted, rows, data, net, released.get("membership"), seeds[1])
         gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
-        if gives_way:
-            of_classes = np.maximum(np.bincount(data.y, minlength=len(data.classes)), 1)
-            module = constant_module(of_classes / of_classes.sum())
-        self.net_ = fitted_net(net, module, data.classes)
+        self.net_ = fitted_net(net, _constant(data) if gives_way else module, data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
-        if not trial.is_passed and len(data.classes) > 1:
-            trial.warn(data.classes[trial.usual], type(self).__name__, gives_way=gives_way)
-        self._tell_what_is_left(None if gives_way else asked.left_over(counts, domain, data.classes))
+        self._tell(trial, gives_way, asked.left_over(counts, domain, data.classes))
         return self
 
     def _tried(
@@ -301,8 +296,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         return tried(data.y, answers, seed)
 
-    def _tell_what_is_left(self, left: LeftOver | None) -> None:
-        """Say so where the violations that were released show a constraint that was not reached."""
+    def _tell(self, trial: Trial, gives_way: bool, left: LeftOver | None) -> None:
+        """Say so where one class is as good, or released violations show a constraint that was not reached."""
+        if not trial.is_passed and len(self.classes_) > 1:
+            trial.warn(self.classes_[trial.usual], type(self).__name__, gives_way=gives_way)
+        left = None if gives_way else left
         self.violation_ = 0.0 if left is None else left.violation
         self.violation_noise_ = 0.0 if left is None else left.violation_noise
         if left is None or self.lam_max == 0:  # then none was asked for
@@ -399,3 +397,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
         return {name: getattr(self, name) for name in names}
+
+
+def _constant(data: TrainingData) -> Any:
+    """A network that answers how frequent each class is."""
+    from skfairdp._networks import constant_module
+
+    of_classes = np.maximum(np.bincount(data.y, minlength=len(data.classes)), 1)
+    return constant_module(of_classes / of_classes.sum())

@@ -152,7 +152,7 @@ def _adam(module: nn.Module, training: LagrangianTraining) -> torch.optim.Optimi
 
 def train_with_groups(
     net: Net,
-    X: Array,
+    X: Array | Tensor,
     constraints: FairnessConstraints,
     membership: Array | None,
     settings: Mapping[str, Any],
@@ -165,7 +165,7 @@ def train_with_groups(
     Parameters
     ----------
     net : Net
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or Tensor of shape (n_rows, n_features)
     constraints : FairnessConstraints
         Of these rows.
     membership : ndarray of shape (n_rows, n_groups) or None

@@ -88,11 +88,15 @@ class Released:
     def part(self, rows: NDArray[np.int64]) -> "Released":
         """What was released about some of the rows, given by their positions in increasing order."""
         asked = np.isin(self.queries, rows)
-        labels, shares = (None if values is None else values[asked] for values in (self.labels, self.shares))
         return replace(
-            self, X=self.X[rows], y=self.y[rows], queries=np.searchsorted(rows, self.queries[asked]), labels=labels,
-            shares=shares, is_part=True,
-        )  # fmt: skip
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            queries=np.searchsorted(rows, self.queries[asked]),
+            labels=None if self.labels is None else self.labels[asked],
+            shares=None if self.shares is None else self.shares[asked],
+            is_part=True,
+        )
 
     def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
         """Rows to learn from, and the estimated share of every value for each of them.

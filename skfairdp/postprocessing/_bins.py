@@ -26,6 +26,7 @@ MOST_BINS = 32
 FOR_EDGES = 0.2  # of the squared cost: where bins end matters less than what they hold
 FOR_LOOK = 0.1  # of the squared cost: a tenth leaves rates of 1,000 rows a noise of about .03 at ε = 1
 HELD = 5  # one row in five is looked at, and teaches no threshold
+HOPELESS = 0.4  # noise of all counts together, as a share of the rows: half of them may seem to be of the other class
 ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations of its noise, on average
 
 
@@ -87,9 +88,19 @@ class BinsPlan:
         return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
+    def n_counted(self) -> float:
+        """Rows of the tables, on average."""
+        return self.n_rows * (1 - 1 / HELD)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether noise is going to say more of the rates than the rows: a function of public numbers."""
+        return self.table.sigma * math.sqrt(2 * self.n_groups * self.n_bins) > HOPELESS * self.n_counted
+
+    @property
     def n_bins(self) -> int:
         """As many as the noise lets one tell apart: a function of public numbers."""
-        cells = self.n_rows * (1 - 1 / HELD) / (ROWS_PER_NOISE * self.table.sigma)
+        cells = self.n_counted / (ROWS_PER_NOISE * self.table.sigma)
         return int(np.clip(cells / (2 * self.n_groups), 2, MOST_BINS))
 
     @property

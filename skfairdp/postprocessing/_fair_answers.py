@@ -10,15 +10,24 @@ from scipy.optimize import linprog
 
 from skfairdp.fairness import RateConstraints, RateParity
 
-__all__ = ["answer_counts", "coins_of", "fair_answers", "gaps_of", "predicted_counts"]
+__all__ = ["answer_counts", "coins_of", "fair_answers", "for_own_answers", "gaps_of", "predicted_counts"]
 
 Array = NDArray[np.float64]
 
 # What a violation of 1 costs, in accuracy: no constraint is ever broken for accuracy's sake.
 _PRICE = 100.0
+#: Standard deviations of noise by which counts have to speak against a classifier's own answers.
+DOUBT = 2.0
 
 
-def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool, sizes: Array | None = None) -> Array:
+def fair_answers(
+    constraints: RateConstraints,
+    counts: Array,
+    *,
+    by_group: bool,
+    sizes: Array | None = None,
+    in_favour: Array | None = None,
+) -> Array:
     """Return how often each bin is answered by the second class, so that constraints hold on the counts.
 
     Where nothing meets them, they are broken by as little as possible. With groups a higher score has never less of a
@@ -34,6 +43,8 @@ def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool,
         Whether an answer may follow the group.
     sizes : ndarray of shape (n_groups, 2), default=None
         Rows by group and true class, where that is known without noise.
+    in_favour : ndarray of shape (n_bins, n_groups), default=None
+        Rows that speak for the second class beside those that were counted; negative ones speak for the first.
 
     Returns
     -------
@@ -44,7 +55,8 @@ def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool,
     n_rules = n_groups if by_group else 1
     sizes = sizes_of(counts) if sizes is None else sizes
     total = sizes.sum()
-    gain = _by_rule((counts[..., 1] - counts[..., 0]) / total, by_group)
+    for_second = counts[..., 1] - counts[..., 0] + (0.0 if in_favour is None else in_favour)
+    gain = _by_rule(for_second / total, by_group)
     lines, bounds = [], []
     for j, unit in enumerate(np.eye(constraints.n_inequalities)):
         weights = constraints.row_weights(unit, sizes)
@@ -62,6 +74,34 @@ def fair_answers(constraints: RateConstraints, counts: Array, *, by_group: bool,
     found = linprog(np.append(-gain, _PRICE), A_ub=np.array(lines), b_ub=np.array(bounds), bounds=limits)
     assert found.x is not None  # all answers are feasible at the price of a violation
     return np.clip(found.x[:-1], 0.0, 1.0).reshape(n_rules, n_bins)
+
+
+def for_own_answers(counts: Array, edges: Array, sigma: float, n_rows: float) -> Array:
+    """Rows by which a classifier is in the right before any is counted: ``DOUBT`` times the noise of all counts.
+
+    They lie where its rows lie, so that answering all rows otherwise takes that much evidence, and a part of them as
+    large a part. Without it noise alone had a classifier of 150 rows answer the rarer class for all of them.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_bins, n_groups, 2)
+        As released, or drawn towards a smooth table.
+    edges : ndarray of shape (n_bins - 1,)
+        The classifier answers the second class from a score of 1/2 on.
+    sigma : float
+        Standard deviation of the noise in each count.
+    n_rows : float
+        How many rows were counted, by public numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_bins, n_groups)
+        Positive where its answer is the second class.
+    """
+    rows = np.maximum(counts.sum(2), 0.0)
+    own = np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0)[:, None]
+    found: Array = DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows)
+    return found
 
 
 def predicted_counts(counts: Array, answers: Array) -> Array:

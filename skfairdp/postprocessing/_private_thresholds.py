@@ -20,10 +20,17 @@ from skfairdp._inputs import TrainingData, read_any_training, read_features, rea
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
-from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_bounds
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
-from skfairdp.postprocessing._fair_answers import answer_counts, coins_of, fair_answers, gaps_of, predicted_counts
+from skfairdp.postprocessing._fair_answers import (
+    answer_counts,
+    coins_of,
+    fair_answers,
+    for_own_answers,
+    gaps_of,
+    predicted_counts,
+)
 from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
@@ -59,7 +66,8 @@ class PrivateThresholds(PrivateClassifier):
 
     *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
     the constraints hold on the released counts. Counts that noise may explain are drawn towards a smooth curve of the
-    score first. On new rows the constraints hold up to noise and sampling. Which answer a row gets follows from a keyed
+    score first, and where they say little for or against the classifier's own answers, these are kept. On new rows the
+    constraints hold up to noise and sampling. Which answer a row gets follows from a keyed
     hash of its features: predictions are the same however often and in whatever order you ask.
 
     Parameters
@@ -198,7 +206,10 @@ class PrivateThresholds(PrivateClassifier):
         PrivacyLeakWarning
             The classifier states no guarantee of its own.
         FairnessWarning
-            No answers meet the constraints; noise leaves the rates of a group uncertain by more than 0.05.
+            No answers meet the constraints; noise leaves the rates of a group uncertain by more than 0.05, or says so
+            much more than the rows, by public numbers, that the classifier's own answers are left as they are.
+        UtilityWarning
+            By the released counts the answers are right no more often than the larger class, beyond noise.
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
         plan = self._plan(data)
@@ -213,7 +224,7 @@ class PrivateThresholds(PrivateClassifier):
             held = plan.kept_aside(len(scores), noise)
             edges, counts = plan.released(scores[~held], groups[~held], y[~held], noise)
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
-            answers = fair_answers(constraints, smoothed, by_group=self.group_at_prediction)
+            answers = self._answers(plan, constraints, smoothed, edges)
             rules = groups[held] if self.group_at_prediction else np.zeros(int(held.sum()), dtype=np.int64)
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
@@ -425,14 +436,35 @@ class PrivateThresholds(PrivateClassifier):
         values = as_groups(given, n_rows, owner=_OWNER)
         return encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
 
+    def _answers(
+        self, plan: BinsPlan, constraints: RateConstraints, counts: NDArray[np.float64], edges: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The chance of the second class by rule and bin; the classifier's own answers where counts are mere noise."""
+        by_group = self.group_at_prediction
+        if plan.is_hopeless:
+            own = (np.append(0.0, edges) >= 0.5).astype(np.float64)
+            return np.tile(own, (plan.n_groups if by_group else 1, 1))
+        in_favour = for_own_answers(counts, edges, plan.table.sigma, plan.n_counted)
+        return fair_answers(constraints, counts, by_group=by_group, in_favour=in_favour)
+
     def _warn(self, plan: BinsPlan, weight: float) -> None:
         """Everything told here is released, or follows from it."""
+        if plan.is_hopeless:
+            self._warn_if_no_better(plan.table.sigma)
+            warn_caller(
+                f"{plan.n_rows:,} rows at epsilon={self.epsilon:g} leave the counts of {_OWNER} with more noise than "
+                "they say of any rate: it answers as its classifier does, and no constraint is held. More rows or a "
+                "larger epsilon would do.",
+                FairnessWarning,
+            )
+            return
         if self.violation_ > 1e-6:
             warn_caller(
                 f"No answers of {_OWNER} meet its constraints: the best break one by {self.violation_:.3g}. Allow "
                 "more, or let it see the group (group_at_prediction=True).",
                 FairnessWarning,
             )
+        self._warn_if_no_better(plan.table.sigma)
         rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
         free = weight * 2 * len(self.counts_) + (1 - weight) * 4  # numbers that say what a group's rate is
         unsure = plan.table.sigma * np.sqrt(free) / rows
@@ -442,6 +474,21 @@ class PrivateThresholds(PrivateClassifier):
                 f"±{unsure.max():.2g} only, and the constraints hold no better. More rows or a larger epsilon would "
                 "help.",
                 FairnessWarning,
+            )
+
+    def _warn_if_no_better(self, sigma: float) -> None:
+        """Compare with the larger class, by the released counts of the bins that are answered otherwise."""
+        of_classes = self.smoothed_counts_.sum((0, 1))
+        usual = int(of_classes.argmax())
+        apart = np.broadcast_to(np.abs(self.answers_ - usual), self.smoothed_counts_.shape[1::-1])
+        for_second = (self.smoothed_counts_[..., 1] - self.smoothed_counts_[..., 0]).T
+        ahead, noise = float((apart * for_second).sum()) * (1 - 2 * usual), sigma * float(np.sqrt(2 * (apart**2).sum()))
+        if ahead <= noise:
+            warn_caller(
+                f"By its released counts {_OWNER} is right on {ahead:.0f} rows more than the class "
+                f"{self.classes_[usual]!r} for every row, and noise has a standard deviation of {noise:.0f}: it may be "
+                "no better. More rows, a larger epsilon or looser constraints would help.",
+                UtilityWarning,
             )
 
     def __sklearn_tags__(self) -> Tags:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -16,13 +17,19 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skfairdp import FairDPSGDClassifier, PFLDClassifier, PrivacyLedger, SchemaEncoder
 from skfairdp.datasets import make_biased_classification
-from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import mlp as fld_mlp
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
-from skfairdp.postprocessing._fair_answers import answer_counts, coins_of, fair_answers, predicted_counts
+from skfairdp.postprocessing._fair_answers import (
+    answer_counts,
+    coins_of,
+    fair_answers,
+    for_own_answers,
+    predicted_counts,
+)
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.sources import RecordingNoise, recording_noise
@@ -442,3 +449,40 @@ def test_bins_hold_about_equally_many_rows_and_end_at_the_models_threshold():
 def test_more_noise_leaves_fewer_bins():
     numbers = [BinsPlan(5000, 2, epsilon, 1e-5, REPLACED).n_bins for epsilon in (0.01, 0.3, 1.0, 10.0)]
     assert numbers == sorted(numbers) and numbers[0] == 2 and numbers[-1] > 20
+
+
+# ---- few rows --------------------------------------------------------------------------------------------------
+def constant_around(n, epsilon, entropy):
+    """Thresholds around a classifier that answers the larger class, which has three rows of four."""
+    rng = np.random.default_rng(entropy)
+    X, y, groups = rng.normal(size=(n, 3)), (np.arange(n) % 4 == 0).astype(int), np.arange(n) // 2 % 2
+    model = FrozenEstimator(DummyClassifier().fit(X, y))
+    with recording_noise(entropy=entropy), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = PrivateThresholds(model, epsilon=epsilon, groups=[0, 1], random_state=0)
+        made.fit(X, y, sensitive_features=groups)
+    return made, made.predict(X), {w.category for w in caught}
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(150, 0.25), (150, 0.5)])
+def test_noise_does_not_turn_the_answers_of_a_classifier_around(n, epsilon):
+    """At ε = .25 one fit of nine answered the rarer class for every row, half a point of accuracy behind."""
+    found = [constant_around(n, epsilon, entropy) for entropy in range(12)]
+    assert sum(predicted.mean() > 0.5 for _, predicted, _ in found) == 0
+    assert all(UtilityWarning in told for _, _, told in found)
+
+
+def test_what_is_hopeless_follows_from_public_numbers_and_leaves_the_classifier_alone():
+    few, enough = (BinsPlan(n, 2, 0.25, 1e-5, NeighboringRelation.REPLACE_ONE) for n in (150, 600))
+    assert few.is_hopeless and not enough.is_hopeless
+    model, predicted, told = constant_around(150, 0.25, entropy=0)
+    assert set(predicted) == {0} and FairnessWarning in told
+    np.testing.assert_array_equal(model.answers_, (np.append(0.0, model.edges_) >= 0.5)[None].astype(float))
+
+
+def test_own_answers_are_believed_by_as_much_as_the_noise_and_no_more():
+    counts, edges = toy_counts(0, n_bins=2), np.array([0.5])
+    for_own = for_own_answers(counts, edges, 3.0, 0.0)
+    assert (for_own[0] <= 0).all() and (for_own[1] >= 0).all()
+    assert np.abs(for_own).sum() == pytest.approx(2 * 3.0 * np.sqrt(counts.size))
+    assert not for_own_answers(counts, edges, 0.0, 0.0).any()  # without noise counts decide alone
