@@ -51,11 +51,8 @@ class Net:
     module : nn.Module or callable
         An instance, which is copied, or what builds one from ``module_options``. Where its signature names
         ``n_features`` or ``n_classes``, it gets them.
-    lr : float
-        Step size.
-    batch_size : int
-    max_epochs : float or None
-        None only where the estimator chooses by itself.
+    lr, batch_size, max_epochs : float, int, float
+        Step size, rows and passes. None only where the estimator chooses by itself.
     optimizer : type of torch.optim.Optimizer
     device : torch.device
         Where to train.
@@ -66,8 +63,8 @@ class Net:
     """
 
     module: nn.Module | Callable[..., nn.Module]
-    lr: float
-    batch_size: int
+    lr: Any
+    batch_size: Any
     max_epochs: Any
     optimizer: Any
     device: torch.device
@@ -166,8 +163,8 @@ def as_net(
     net: Any,
     *,
     owner: str,
-    lr: float = 0.01,
-    batch_size: int = 128,
+    lr: float | None = 0.01,
+    batch_size: int | None = 128,
     max_epochs: float | None = 10,
     optimizer: Any = torch.optim.SGD,
     optimizer_options: Mapping[str, Any] | None = None,
@@ -418,7 +415,7 @@ def _check_numbers(numbers: Mapping[str, Any], owner: str) -> None:
         ("max_epochs", Real, "a positive, finite number"),
     ):
         value = numbers[name]
-        if value is None and name == "max_epochs":
+        if value is None:  # the estimator chooses
             continue
         if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < np.inf:
             raise ValueError(f"The 'net__{name}' parameter of {owner} must be {what}. Got {value!r} instead.")

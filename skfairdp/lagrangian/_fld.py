@@ -15,6 +15,7 @@ from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, left_over, standard_scale
+from skfairdp.lagrangian._schedule import LEFT_OPEN, LONG, settled
 from skfairdp.utils import (
     NamedEstimator,
     RandomStateLike,
@@ -59,8 +60,9 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         Moments that generalized demographic parity compares.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained. "mlp" has 64 ReLU units, gets standardised features, and is trained by Adam;
-        ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() or "additive" is logistic regression), ``lr``
-        (1e-3), ``batch_size`` (256), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
+        ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() or "additive" is logistic regression), ``lr`` (2
+        over the number of steps, between .001 and .01), ``batch_size`` (256, or as few as a given ``max_epochs`` needs
+        for 1000 steps, but 16 at least), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
         ``optimizer__weight_decay``. Other modules map the rows as they are to one logit per class, and take any
         optimizer. Callbacks and ``train_split`` of a skorch net are not run.
     lam_max : float, default=5.0
@@ -177,12 +179,13 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         membership = self._membership(sensitive_features, group_weights, len(features))
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
+        chosen = settled(net, len(features), LONG)
         if net.hidden is None:
             from skfairdp.lagrangian._trainer import train_with_groups
 
             constraints = self._constraints(codes, len(classes))
             module, self.multipliers_ = train_with_groups(
-                net, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
+                chosen, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
             )
         else:
             center, scale = standard_scale(features)
@@ -190,7 +193,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
                 (features - center) / scale, codes, len(classes), membership, seed
             )
             module = perceptron.unscaled(center, scale).as_module()
-        self.net_ = fitted_net(net, module, classes)
+        self.net_ = fitted_net(chosen, module, classes)
         self.classes_ = classes
         self.violation_: float | None = None
         if membership is not None:
@@ -264,7 +267,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         self._validate_params()
         owner = type(self).__name__ if owner is None else owner
         read_constraints(self.constraints, owner, optional=True)
-        net = as_net(self.net, owner=owner, lr=1e-3, batch_size=256, max_epochs=None, optimizer=torch.optim.Adam)
+        net = as_net(self.net, owner=owner, optimizer=torch.optim.Adam, **LEFT_OPEN)
         try:
             stackable = net.hidden is not None
         except ValueError as error:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skfairdp.fairness import FairnessConstraints, LeftOver
+from skfairdp.lagrangian._schedule import usual_batch, usual_lr
 
 if TYPE_CHECKING:
     from skfairdp._networks import StackedMLP
@@ -132,7 +133,8 @@ class FairPerceptron:
     moments : int
     epochs : int or None
         None is 20, and as many more as 2000 steps take.
-    batch_size : int
+    batch_size : int or None
+        None is 256, or as few as the passes need for 1000 steps.
     device : torch.device or str
     settings : mapping
         All else of :class:`LagrangianTraining`.
@@ -143,7 +145,7 @@ class FairPerceptron:
     notions: tuple[str, ...]
     moments: int
     epochs: int | None
-    batch_size: int
+    batch_size: int | None
     device: Any
     settings: Mapping[str, Any] = field(default_factory=dict)
     verbose: int = 0
@@ -152,8 +154,11 @@ class FairPerceptron:
         """How networks of at most so many rows are trained."""
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
-        passes = LagrangianTraining(epochs=self.epochs, batch_size=self.batch_size).passes(n_rows)
-        return LagrangianTraining(epochs=passes, batch_size=min(self.batch_size, max(1, n_rows)), **self.settings)
+        batch = usual_batch(self.epochs, n_rows) if self.batch_size is None else self.batch_size
+        passes, settings = LagrangianTraining(epochs=self.epochs, batch_size=batch).passes(n_rows), dict(self.settings)
+        if settings.get("lr") is None:
+            settings["lr"] = usual_lr(passes * -(-n_rows // batch))
+        return LagrangianTraining(epochs=passes, batch_size=min(batch, max(1, n_rows)), **settings)
 
     def network(self, n_features: int, n_classes: int) -> "StackedMLP":
         """The architecture, for a stack of any length."""

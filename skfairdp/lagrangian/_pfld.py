@@ -19,6 +19,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, LeftOver, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
+from skfairdp.lagrangian._schedule import LEFT_OPEN, LONG, SHORT, settled
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
@@ -84,11 +85,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         The network and how it is trained. "mlp" has 64 tanh units, "additive" none, "cnn" two convolutions, "resnet"
         two residual blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module
         maps float rows to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused.
-        Of a skorch net ``module``, ``optimizer`` (usually Adam) and their options, ``lr`` (1e-3), ``batch_size`` of the
-        public batches (256), ``max_epochs`` (20, and as many more as 2000 steps take) and ``device`` are read. Its
-        callbacks and ``train_split`` are never run. Dropout acts on the loss; releases are formed without it. "mlp",
-        and any other sequence of linear layers with tanh or ReLU between them, is trained several times as fast as
-        other modules (on the CPU, by Adam, with a group model).
+        Of a skorch net ``module``, ``optimizer`` (usually Adam) and their options, ``lr`` (2 over the number of steps,
+        between .001 and .01), ``batch_size`` of the public batches (256, or as few as a given ``max_epochs`` needs for
+        1000 steps, but 16 at least), ``max_epochs`` (20, and as many more as 2000 steps take) and ``device`` are read.
+        "mlp" takes 10 passes or 1000 steps, with a weight decay of 1 over the number of rows. Callbacks and
+        ``train_split`` are never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other
+        sequence of linear layers with tanh or ReLU between them, is trained several times as fast as other modules (on
+        the CPU, by Adam, with a group model).
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
@@ -221,7 +224,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features)
-        plan, net = self._plan(data), self._net()
+        plan, net = self._plan(data), self._net(len(data.X))
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         rows, data = self._rows(data, network, seeds[2])
@@ -381,13 +384,17 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             )
         return given["sizes"], given["primal"], given["dual"]
 
-    def _net(self) -> "Net":
+    def _net(self, n_rows: int) -> "Net":
         import torch
 
-        from skfairdp._networks import as_net
+        from skfairdp._networks import MLP, as_net
 
-        owner = type(self).__name__
-        return as_net(self.net, owner=owner, lr=1e-3, batch_size=256, max_epochs=None, optimizer=torch.optim.Adam)
+        net = as_net(self.net, owner=type(self).__name__, optimizer=torch.optim.Adam, **LEFT_OPEN)
+        if net.module is not MLP:
+            return settled(net, n_rows, LONG)
+        if net.optimizer is torch.optim.Adam:  # weights with a standard normal prior, as in a logistic regression
+            net = replace(net, optimizer_options={"weight_decay": 1 / n_rows, **net.optimizer_options})
+        return settled(net, n_rows, SHORT)
 
     def _training(self, net: "Net") -> "LagrangianTraining":
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining

@@ -45,7 +45,7 @@ def test_where_nothing_is_violated_the_noise_moves_multipliers_by_half_at_most(m
     """Labels and features say nothing of the group; ε is small and the rows few, so that full steps would be noise."""
     rng = np.random.default_rng(0)
     X, y, groups = rng.normal(size=(1500, 2)), np.arange(1500) % 2, np.arange(1500) // 2 % m
-    settings = {**quick(max_epochs=1), "groups": list(range(m)), "dual_steps": 40, "lam_max": 50.0}
+    settings = {**quick(max_epochs=1, lr=1e-3), "groups": list(range(m)), "dual_steps": 40, "lam_max": 50.0}
 
     def ends(step):
         found = []

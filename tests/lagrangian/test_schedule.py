@@ -1,0 +1,58 @@
+"""How long and by which steps networks are trained where nobody says so, and that multipliers then settle."""
+
+import numpy as np
+import pytest
+
+from skfairdp import PFLDClassifier
+from skfairdp._networks import as_net
+from skfairdp.datasets import make_biased_classification
+from skfairdp.lagrangian import LagrangianClassifier, mlp
+from skfairdp.lagrangian._schedule import LEFT_OPEN, LONG, SHORT, settled, usual_batch, usual_lr
+from skfairdp.metrics import demographic_disparity
+
+NETS = {
+    "8-units-large-steps": mlp((8,), lr=0.01, max_epochs=15),
+    "8-units": mlp((8,), max_epochs=15),
+    "none": mlp((), lr=3e-3, max_epochs=15),
+    "two-layers": mlp((16, 16), max_epochs=10),
+}
+
+
+@pytest.mark.parametrize("seed", [10, 11, 12])
+@pytest.mark.parametrize("net", NETS.values(), ids=NETS)
+def test_the_constraint_is_met_on_training_rows_by_few_passes_without_noise(net, seed):
+    """With batches of 256 rows and 40 moves of the multipliers in 90 steps, gaps of .16 to .26 were left."""
+    rows, disparity = [(1500, 0.2), (2000, 0.3)][seed % 2]
+    X, y, groups = make_biased_classification(rows, disparity=disparity, random_state=seed)
+    truth = demographic_disparity(None, y, sensitive_features=groups)
+    learners = (
+        LagrangianClassifier(net=net, random_state=seed),
+        PFLDClassifier(epsilon=None, net=net, groups=sorted(set(groups)), random_state=seed),
+    )
+    for model in learners:
+        predicted = model.fit(X, y, sensitive_features=groups).predict(X)  # and warns of nothing
+        assert demographic_disparity(None, predicted, sensitive_features=groups) < 0.05 < truth
+        assert np.mean(predicted == y) > 0.75
+
+
+def test_what_is_given_is_kept_and_the_rest_follows_from_public_sizes():
+    given = as_net(mlp((8,), lr=0.5, batch_size=7, max_epochs=3), owner="PF-LD", **LEFT_OPEN)
+    assert settled(given, 1000, SHORT) == given
+    chosen = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 51_200, LONG)
+    assert (chosen.lr, chosen.batch_size, chosen.max_epochs) == (1e-3, 256, 20)
+    few = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 100, SHORT)
+    assert (few.lr, few.max_epochs) == (2e-3, 1000)  # all rows are one batch
+
+
+def test_a_net_that_takes_so_many_passes_gets_batches_small_enough_for_a_thousand_steps():
+    assert usual_batch(15, 2000) == 30 and usual_batch(1, 2000) == 16 and usual_batch(15, 1_000_000) == 256
+    assert usual_batch(None, 2000) == 256
+    assert [usual_lr(steps) for steps in (1, 1000, 10**6)] == [0.01, 2e-3, 1e-3]
+
+
+def test_pf_ld_shrinks_the_weights_of_its_own_perceptron_and_of_no_other_net():
+    model = PFLDClassifier(net="mlp")._net(1000)
+    assert model.optimizer_options == {"weight_decay": 1e-3} and model.max_epochs * 1000 / 256 == 1000
+    own = PFLDClassifier(net=mlp(optimizer__weight_decay=0.5))._net(1000)
+    assert own.optimizer_options == {"weight_decay": 0.5}
+    assert PFLDClassifier(net="cnn")._net(1000).optimizer_options == {}
