@@ -19,7 +19,7 @@ from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
-from skfairdp.pate._asking import VOTINGS, PATEPlan, ask_teachers, check_learners, check_student, plan_votes
+from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import (
     GATES,
@@ -286,8 +286,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self._warn_of_small_groups(data.public)
         return data
 
-    def _plan(self, data: TrainingData) -> PATEPlan:
-        return plan_votes(self, data)
+    _plan = plan_votes
 
     def _learn(self) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""

@@ -11,7 +11,7 @@ from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
-from skfairdp.pate._asking import VOTINGS, PATEPlan, ask_teachers, check_learners, check_student, plan_votes
+from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._learning import LearnsFromVotes, Lessons, fit_student, paid_votes, tell_answers
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import no_worse
@@ -190,8 +190,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     _votes_by_group = False  # its teachers read no groups
 
-    def _plan(self, data: TrainingData) -> PATEPlan:
-        return plan_votes(self, data)
+    _plan = plan_votes
 
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
