@@ -141,9 +141,8 @@ def frontier_of_table(
     bounds = [None, *(gap for gap in gaps if gap is not None)]
     n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
     figures = _Figures(schema, _mu_of_figures(epsilons, delta, paid, methods), delta, n_models)
-    truth = figures.codes(held)
+    truth, spent = figures.codes(held), [one.event for one in paid]
     rows: list[dict[str, Any]] = []
-    spent = [one.event for one in paid]
     with (
         figures.spending(len(held)) as noise,
         progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar,
@@ -157,9 +156,8 @@ def frontier_of_table(
                 known = {"dataset": dataset, "epsilon": certified, "delta": delta, **point.row}
                 rows.append({**known, **figures.measured(point.model, held, truth, noise)})
                 bar.update()
-    common = float(figures.of_classes(rows, len(held)).max())
-    event, n_fits = WorstOf((compose(*spent), figures.event)), len(epsilons) * len(methods)
-    relation = _relation(methods)
+    common, n_fits = float(figures.of_classes(rows, len(held)).max()), len(epsilons) * len(methods)
+    event, relation = WorstOf((compose(*spent), figures.event)), _relation(methods)
     return _result(rows, schema, event, delta, relation=relation, n_fits=n_fits, n_rows=len(table), common=common)
 
 
