@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
-from threadpoolctl import threadpool_limits
 
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, rounded_down, run_tasks
+from skfairdp.utils import BLAS
 
 __all__ = ["LogisticTeachers"]
 
@@ -185,7 +185,7 @@ def _fit_block(
     largest = int(padded[owner].max(initial=0)) * (X.shape[1] + 1)
     X, room = np.ascontiguousarray(X), np.empty((2, max(batch_entries, largest)))
     # Threads would not pay for matrices this small, and their number would change the last bits.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with BLAS.limit(limits=1):
         for size in np.unique(padded[owner]):
             same = np.flatnonzero(padded[owner] == size)
             batch = max(1, batch_entries // (size * (X.shape[1] + 1)))

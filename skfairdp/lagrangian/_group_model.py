@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from threadpoolctl import threadpool_limits
 
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
-from skfairdp.utils import fit_softmax
+from skfairdp.utils import BLAS, fit_softmax
 
 __all__ = ["PublicFeatures", "estimate_groups", "group_coefficients"]
 
@@ -47,7 +46,7 @@ class PublicFeatures:
         By which long rows are cut, in (0, 1].
     """
 
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @BLAS.wrap(limits=1)
     def __init__(self, X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int) -> None:
         n, rng = len(X), np.random.default_rng(seed)
         room = max(n_classes, min(n_features, n // 20))
@@ -87,7 +86,7 @@ class PublicFeatures:
         yield np.concatenate([scaled * labels[:, [k]] for k in range(1, self._n_classes)], axis=1)
         yield np.tanh(np.concatenate([scaled, labels], axis=1) @ self._slope + self._offset)
 
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @BLAS.wrap(limits=1)
     def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
         """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups).
 
@@ -125,7 +124,7 @@ def _common_scale(X: Array) -> tuple[Array, Array]:
     return middle, np.where(spread > 0, spread, 1.0)
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@BLAS.wrap(limits=1)
 def group_coefficients(
     features: Array,
     weights: Array,

@@ -6,10 +6,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from threadpoolctl import threadpool_limits
 
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
-from skfairdp.utils import fit_softmax
+from skfairdp.utils import BLAS, fit_softmax
 
 __all__ = ["ClassSums", "PublicScale"]
 
@@ -123,7 +122,7 @@ class ClassSums:
         # Released values only from here on.
         return self.regression(noisy, scale(X_public))
 
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
         """The logistic regression on public rows that expects the released sums; post-processing.
 

@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import on_simplex
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.pate._group_blind import MET, group_blind_rule
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.utils import NamedEstimator, fit_softmax
+from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
 
 __all__ = ["ConstrainedStudent"]
 
@@ -136,7 +135,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         return other
 
     # Threads do not pay for products this small.
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @BLAS.wrap(limits=1)
     def fit(
         self,
         X: Array,

@@ -11,11 +11,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, log_expit, ndtr, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils import NamedEstimator, fit_softmax
+from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["ShareProblem", "SoftLabelStudent"]
@@ -143,7 +142,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self.alpha = alpha
 
     # Threads do not pay for products this small; on a busy machine their waiting made the fit 20 times slower.
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @BLAS.wrap(limits=1)
     def fit(
         self,
         X: Array,

@@ -276,7 +276,7 @@ def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
     return dpa.rdp_to_epsilon(fine, _rdp(leaves, fine), delta)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | None:
     if any(isinstance(leaf, WorstOf) for leaf, _ in leaves):
         return _worst_pld_bound(leaves, delta, coarseness)

@@ -6,7 +6,7 @@ import math
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
 from typing import Any
 
@@ -439,6 +439,7 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
     }
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in ("skfairdp", "numpy", "scipy", "dp-accounting"):

@@ -34,8 +34,10 @@ from skfairdp.utils._private_errors import (
 from skfairdp.utils._public import PublicData
 from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._softmax_regression import fit_softmax
+from skfairdp.utils._threads import BLAS
 
 __all__ = [
+    "BLAS",
     "PRIVATE_ERRORS",
     "NamedEstimator",
     "PrivateRowsError",
