@@ -42,7 +42,7 @@ def print_frontier(table: "pd.DataFrame") -> None:
     if shown["idp3"].any():
         print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
     print(
-        f"\nPublishing the whole table ({attrs['n_fits']} releases, every γ from them) costs "
+        f"\nPublishing the whole table ({_releases(attrs['n_fits'])}) costs "
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
         f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'])}\n"
         + (
@@ -63,6 +63,10 @@ def _print_noise(table: "pd.DataFrame") -> None:
         )
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
+
+
+def _releases(number: int) -> str:
+    return "1 release, every γ from it" if number == 1 else f"{number} releases, every γ from them"
 
 
 def _gap_text(gap: float) -> str:

@@ -1,6 +1,7 @@
 """Images and labels in the idx format that MNIST and its successors are published in."""
 
 import gzip
+import math
 import os
 import zlib
 from pathlib import Path
@@ -65,7 +66,9 @@ def _array(path: Path, homepage: str) -> NDArray[Any]:
         raise ValueError(f"{path} cannot be unpacked ({type(error).__name__}). Get it again from {homepage}.") from None
     start = 4 + 4 * axes
     shape = np.frombuffer(content[4:start].ljust(4 * axes, b"\0"), dtype=">u4").astype(np.int64)
-    if content[:4] != bytes((0, 0, 8, axes)) or len(content) - start != shape.prod():
+    if content[:4] != bytes((0, 0, 8, axes)) or len(content) - start != math.prod(
+        shape.tolist()
+    ):  # of numpy's it may wrap
         raise ValueError(
             f"{path} is not an idx file of bytes with {axes} axes, or parts of it are missing. Get it again from "
             f"{homepage}."

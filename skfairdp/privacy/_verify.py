@@ -107,7 +107,24 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # ---- statements ------------------------------------------------------------------------------------------------------
+#: Of every statement.
+_ENTRIES = frozenset({
+    "format", "subject", "protects", "unit", "neighboring_relation", "relation_text", "noise_is_secret", "epsilon",
+    "delta", "mechanism_epsilon", "accountant", "mu", "curve", "attack", "event", "releases", "performed", "public",
+    "post_processing", "ledger", "versions",
+})  # fmt: skip
+
+
+def _check_entries(document: Mapping[str, Any]) -> None:
+    """All that a statement says, and nothing that nobody has checked beside it."""
+    if absent := sorted(_ENTRIES - {*document}):
+        raise KeyError(absent[0])
+    if others := sorted({*document} - _ENTRIES - {"gap_bound"}):
+        raise ValueError(f"no statement has the entry {', '.join(map(repr, others))}, and nobody has checked it")
+
+
 def _statement(document: Mapping[str, Any]) -> list[Check]:
+    _check_entries(document)
     event = _event(document["event"])
     opinion = SecondOpinion(event)
     secret = document["noise_is_secret"]

@@ -144,6 +144,7 @@ def test_mnist_is_read_from_idx_files_too_and_never_mistaken_for_fashion_mnist(t
         (lambda raw: raw[:-1], "is not an idx file of bytes with 3 axes, or parts of it are missing"),
         (lambda raw: b"\0\0\x0d\3" + raw[4:], "is not an idx file of bytes"),
         (lambda raw: raw[:6], "is not an idx file of bytes"),
+        (lambda raw: raw[:4] + b"\x80\0\0\0\x80\0\0\0\0\0\0\4", "is not an idx file of bytes"),  # 2⁶⁴ of them
         (lambda raw: b"", "is not an idx file of bytes"),
     ],
 )

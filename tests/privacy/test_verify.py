@@ -222,6 +222,10 @@ def with_event(**changes):
 
 MALFORMED = {
     "a gap in words": edited(gap_bound={"at_most": "small", "confidence": 0.95}),
+    "a promise that nobody checks": edited(promise="no record can be recovered"),
+    "without what was taken as public": json.dumps(
+        {k: v for k, v in statement_of("Gaussian").items() if k != "public"}
+    ),
     "empty": "",
     "no JSON": "epsilon = 1",
     "a list": "[1, 2]",
