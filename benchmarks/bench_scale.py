@@ -174,7 +174,8 @@ def fair_dpsgd(path: str, n_rows: int) -> Callable[[], Any]:
     from skfairdp.gradient import mlp
 
     public = PublicData(chunk(5000, np.random.default_rng(1)).drop(columns="rich"))
-    net = mlp((64,), batch_size=min(BATCH, n_rows // 4), max_epochs=STEPS * BATCH / n_rows)
+    batch, steps = (BATCH, STEPS) if n_rows > 4 * BATCH else (n_rows // 4, 10)  # few: a quick run
+    net = mlp((64,), batch_size=batch, max_epochs=steps * batch / n_rows)
     model = FairDPSGDClassifier(epsilon=1.0, schema=schema(), net=net, public_data=public, random_state=0)
 
     def fit() -> dict[str, Any]:

@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from sklearn import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
@@ -172,3 +174,15 @@ def test_how_to_balance_is_refused_where_nothing_is_balanced(setting):
     with pytest.raises(ValueError, match=f"The '{next(iter(setting))}' parameter of GSWGANBackend says how groups and"):
         make(backend, balance=None, ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()
+
+
+@every_backend
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
+def test_networks_train_on_cuda_at_the_same_cost_and_leave_nothing_there(backend):
+    X, y, s = easy()
+    here, there = (
+        make(clone(backend).set_params(device=device)).fit(X, y, sensitive_features=s) for device in ("cpu", "cuda")
+    )
+    assert there.privacy_.epsilon == here.privacy_.epsilon
+    sampled = pickle.loads(pickle.dumps(there)).sample(40)
+    assert len(sampled) == 40 and list(sampled) == list(X)

@@ -29,7 +29,15 @@ pytestmark = [
 
 CASES = [
     (who, when)
-    for who in ("generator", "teachers", "teachers of groups", "gradients", "multipliers")
+    for who in (
+        "generator",
+        "teachers",
+        "teachers of groups",
+        "gradients",
+        "multipliers",
+        "thresholds",
+        "random groups",
+    )
     for when in ("reading", "the first noise")
 ]
 #: One process that imports everything once, and dies in a fork of itself for each case.
@@ -37,13 +45,22 @@ DRIVER = """
 import json, os, signal, sys, tempfile, traceback, warnings
 warnings.simplefilter("ignore")
 from skfairdp import PrivacyLedger
+from skfairdp.baselines import GroupRandomizer
 from skfairdp._rows._chunks import FrameRows
 from tests.rows.test_streamed_dpsgd import model
-from tests.rows.test_streamed_generator import generator, table
+from tests.rows.test_streamed_generator import SCHEMA, generator, table
 from tests.rows.test_streamed_pfld import model as multipliers
 from tests.rows.test_streamed_sfpate import made, rows
 from tests.rows.test_streamed_teachers import fair_pate
+from tests.rows.test_streamed_thresholds import made as thresholds
 from tests._tools.processes import die_at_the_first_noise
+
+class RandomGroups(GroupRandomizer):
+    def fit(self, X):
+        return list(self.release_chunks(X))
+
+def random_groups(ledger):
+    return RandomGroups(schema=SCHEMA, ledger=ledger)
 
 def fit(folder, who, when):
     class Rows(FrameRows):
@@ -57,7 +74,7 @@ def fit(folder, who, when):
         die_at_the_first_noise()
     ledger = PrivacyLedger(9.0, delta=1e-3, path=os.path.join(folder, "ledger.jsonl"))
     makers = {"generator": generator, "teachers": fair_pate, "teachers of groups": made, "gradients": model,
-              "multipliers": multipliers}
+              "multipliers": multipliers, "thresholds": thresholds, "random groups": random_groups}
     estimator = makers[who](ledger=ledger)
     open(os.path.join(folder, "begun"), "w").close()
     estimator.fit(Rows(rows() if who in ("teachers of groups", "multipliers") else table(), 500))
