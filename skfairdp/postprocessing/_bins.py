@@ -26,7 +26,7 @@ MOST_BINS = 32
 FOR_EDGES = 0.2  # of the squared cost: where bins end matters less than what they hold
 FOR_LOOK = 0.1  # of the squared cost: a tenth leaves rates of 1,000 rows a noise of about .03 at ε = 1
 HELD = 5  # one row in five is looked at, and teaches no threshold
-HOPELESS = 0.4  # noise of all counts together, as a share of the rows: half of them may seem to be of the other class
+HOPELESS = 0.3  # noise of all counts together, as a share of the rows: answers turned around by it cost most there
 ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations of its noise, on average
 
 
