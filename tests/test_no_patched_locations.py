@@ -19,7 +19,7 @@ EXCEPTIONS = {
     "fairness/test_gate.py: skfairdp.fairness._gate._WORTH_COMPILING": "the compiled loop, on few rows",
     "fairness/test_gate.py: skfairdp.fairness._gate_blocks._by_tables": "which rows were decided together",
     "fairness/test_gate.py: skfairdp.fairness._gate_stream.compiled_run": "a machine without numba",
-    "model_selection/test_own_table.py: skfairdp.model_selection._own_table._has_one_answer": "figures of the noise alone",
+    "model_selection/test_own_table.py: skfairdp.model_selection._own_table._has_one_answer": "noise of its own",
     "model_selection/test_search_rows.py: skfairdp._row_wise._copies": "models that know who asks them",
     "networks/test_stacked.py: skfairdp._networks._stacked._ACTIVATION_FLOATS": "chunks of a few rows",
     "networks/test_stacked.py: skfairdp._networks._stacked._LEAST_ROWS": "chunks of a few rows",
