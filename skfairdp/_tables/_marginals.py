@@ -26,8 +26,9 @@ __all__ = ["MarginalsBackend"]
 
 _GRID = 1024.0  # steps of one row
 _TREE_SPLIT = {"tables": 0.85, "scores": 0.03, "pairs": 0.12}
-#: Each row is counted so many times by label, and by group and label: 4² + 3² = 5².
-_BY_LABEL, _BY_CELL, _TOGETHER = 4, 3, 5
+#: Each row is counted so many times by label, and by group and label: 3² + 4² = 5². The other way round labels are
+#: known better still, but groups so little that a learner held to a constraint on the rows does not keep it on others.
+_BY_LABEL, _BY_CELL, _TOGETHER = 3, 4, 5
 
 
 @shared_docs
@@ -35,8 +36,8 @@ class MarginalsBackend(GeneratorBackend):
     """Draw each column from noisy tables of counts, given group, label and (in a tree) one other column.
 
     **Guarantee.** Differential privacy for one replaced record, by three Gaussian releases. (1) Two tables for every
-    column: its counts by label four times, and by group and label three times. One replaced row moves two counts by 4
-    in the one and two by 3 in the other, so all of them together by √(d (2·4² + 2·3²)) = 5√(2d) in L2 norm. With a
+    column: its counts by label three times, and by group and label four times. One replaced row moves two counts by 3
+    in the one and two by 4 in the other, so all of them together by √(d (2·3² + 2·4²)) = 5√(2d) in L2 norm. With a
     single group there is one table, and they move by √(2d). (2) One score per pair of columns, the L1 distance of its
     joint counts from what (1) would make of them: it moves by at most 2, so all pairs together by 2√(d(d−1)/2). (3) The
     joint counts of the pairs of a tree that (2) chose: √2 times the root of the number of pairs. The rest is

@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 LEVELS = np.round(np.arange(0.0, 2.01, 0.1), 2)
 LEVELS_OF_RATES = np.round(0.8 * LEVELS, 2)
 _STEPS = 8  # of Newton's method, at each level
+#: Share of the steepest slopes there may be, those of rows at the threshold. Below it no row is near: each group has
+#: one answer, and only weights far away would change a rate.
+_OUT_OF_REACH = 1e-6
 
 
 @dataclass(frozen=True)
@@ -361,17 +364,21 @@ def _held(M: Array, target: Array, penalty: Array, rates: SmoothRates, wanted: A
     """Newton steps to the least loss among weights with which smooth rates are as far apart as wanted.
 
     They start near by, at the weights of the level before, so that one matrix of second derivatives serves them all.
+    They end where no row is near the threshold: a nearly constant student, which no step mends.
     """
     p, most = expit(M @ w), M.shape[1] - 2
     hessian = (M * (p * (1 - p))[:, None]).T @ M
     hessian[np.diag_indices_from(hessian)] += penalty
     factor = cho_factor(hessian)
+    steepest = float(np.linalg.norm(rates.rows, axis=1).mean()) / (np.sqrt(2 * np.pi) * rates.width)
     for _ in range(_STEPS):
         free = -cho_solve(factor, M.T @ (expit(M @ w) - target) + penalty * w)
         apart, slopes = rates.apart(w)
         left, singular, right = np.linalg.svd(slopes, full_matrices=False)
         kept = singular > 1e-3 * max(float(singular[0]), 1e-300)  # that of the last group follows from the others
         kept[most:] = False
+        if singular[0] < _OUT_OF_REACH * steepest:
+            break
         lines, missing = right[kept], (left[:, kept].T @ (wanted - apart)) / singular[kept]
         across = cho_solve(factor, lines.T)
         step = free + across @ np.linalg.solve(lines @ across, missing - lines @ free)

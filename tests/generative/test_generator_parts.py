@@ -57,7 +57,7 @@ def test_a_code_of_missing_values_within_the_noise_is_empty(missing, kept):
 
 
 def test_counts_by_label_are_those_of_both_tables_with_the_least_noise():
-    """Four and three times the counts: what is left of the noise is that of the declared mean of both, and no more."""
+    """Three and four times the counts: what is left of the noise is that of the declared mean of both, and no more."""
     rng = np.random.default_rng(0)
     plan = MarginalsPlan(Layout("codes", 1000, 5, 3, 2, None, groups_known=True), True, 0.03, 0.12)
     sigma, (by_label, by_cell) = plan.tables_at(1.0).sigma, plan.times
@@ -71,7 +71,7 @@ def test_counts_by_label_are_those_of_both_tables_with_the_least_noise():
     assert left == pytest.approx(plan.noise_by_label_at(1.0))
     assert np.std(found) == pytest.approx(left, rel=4 / math.sqrt(2 * 32_000))
     alone = math.sqrt(3) * sigma / math.sqrt(by_label**2 + by_cell**2)  # all of it on the counts by group and label
-    assert left < 0.7 * alone
+    assert left < 0.8 * alone  # .76 for three groups; counts by label four times would be .62, and groups drowned
 
 
 def test_a_rare_cell_has_the_size_that_is_known_of_it():

@@ -471,7 +471,7 @@ def pairs_chosen_by_exact_scores(patch):
 
 @mutant
 def rows_counted_more_often_than_charged(patch):
-    """Found (planted): rows are counted five times by label and four times by group and label. Right: 4² + 3² = 5²."""
+    """Found (planted): rows are counted five times by label and four times by group and label. Right: 3² + 4² = 5²."""
     patch.setattr(MarginalsPlan, "times", property(lambda self: (5, 4)))
 
 

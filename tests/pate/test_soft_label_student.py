@@ -239,3 +239,15 @@ def test_answers_to_private_rows_say_nothing_of_numbers_that_are_too_large():
         warnings.simplefilter("error")
         answers = student.answers_at_levels(huge)
     assert all(len(codes) == 3 for codes in answers)
+
+
+@pytest.mark.parametrize("seed", [0, 203])
+def test_a_nearly_constant_student_is_left_where_no_row_is_near_its_threshold(seed):
+    """Weights that would bring rates of nothing together lie beyond all numbers: the fit broke off with an overflow."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(80, 4)), rng.integers(2, size=80)
+    share = np.clip(0.06 + 0.03 * (X[:, 0] + groups) + rng.normal(0, 0.05, 80), 0, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        student = SoftLabelStudent().fit(X, np.column_stack([1 - share, share]), noise_std=0.05, groups=groups)
+    assert np.isfinite(student.coef_).all() and student.predict(X).mean() < 0.1
