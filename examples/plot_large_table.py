@@ -4,13 +4,16 @@ A table that does not fit into memory
 =====================================
 
 Rows lie in Parquet files. A private generator counts them chunk by chunk, and FairPATE gives each row to one teacher by
-a hash of its id: neither loads the table. The script writes a small one; set ``N_ROWS`` to ten million to see that
-memory stays where it is. The noise is drawn from the operating system, so every run gives slightly different figures.
+a hash of its id: neither loads the table. The script writes a small one; ``python plot_large_table.py 10000000`` writes
+ten million rows, and shows that memory stays where it is. The noise is drawn from the operating system, so every run
+gives slightly different figures.
 """
 
 # %%
 # Files, written chunk by chunk
 # -----------------------------
+import resource
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,7 +21,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-N_ROWS, CHUNK = 60_000, 20_000
+N_ROWS = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1].isdigit() else 60_000
+CHUNK = max(20_000, N_ROWS // 100)
 folder = Path(tempfile.mkdtemp())
 
 
@@ -79,6 +83,7 @@ public, test = people(3000, rng).drop(columns="rich"), people(5000, rng)
 model = FairPATEClassifier(epsilon=1.0, gamma=0.05, schema=schema)
 model.fit(KeyedRows(folder, key="id"), X_public=public)
 print(f"ε = {model.privacy_.epsilon:.3f}, {model.n_teachers_} teachers, accuracy {model.score(test, test['rich']):.3f}")
+print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB at the peak of this process")
 
 # %%
 # What the generator kept
@@ -87,7 +92,10 @@ print(f"ε = {model.privacy_.epsilon:.3f}, {model.n_teachers_} teachers, accurac
 sampled = generator.sample(20_000)
 ages = np.arange(18, 81, 6)
 fig, ax = plt.subplots(figsize=(6, 3.5))
-for rows, name in ((pd.concat(map(pd.read_parquet, folder.iterdir())), "private"), (sampled, "synthetic")):
+for rows, name in (
+    (pd.concat(pd.read_parquet(file, columns=["age", "rich"]) for file in folder.iterdir()), "private"),
+    (sampled, "synthetic"),
+):
     bins = pd.cut(rows["age"], ages, right=False)
     share = (rows["rich"] == "yes").groupby(bins, observed=False).mean()
     ax.plot(ages[:-1] + 3, share.to_numpy(), "o-", label=name)

@@ -22,6 +22,9 @@ class StackedMLP:
     hidden : tuple of int
         Widths of the hidden layers; may be empty (softmax regression).
     n_classes : int
+    narrow : bool, default=False
+        Draw weights within 1/√inputs, as torch's layers do, and not within Glorot's √(6/(inputs + outputs)). Where a
+        network has about as many rows as features, it finds less in the noise of the latter.
 
     Examples
     --------
@@ -31,9 +34,10 @@ class StackedMLP:
     4994
     """
 
-    def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int) -> None:
+    def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int, *, narrow: bool = False) -> None:
         self.widths = (n_features, *hidden, n_classes)
         self.n_classes = n_classes
+        self.narrow = narrow
         self.widest = max(self.widths)
 
     @property
@@ -42,7 +46,7 @@ class StackedMLP:
         return sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(self.widths))
 
     def initial(self, seeds: Sequence[int]) -> list[Tensor]:
-        """Draw Glorot-uniform weights and zero biases, one network per seed: weight, bias, weight, bias, ...
+        """Draw uniform weights and zero biases, one network per seed: weight, bias, weight, bias, ...
 
         Hidden weights are (networks, inputs, outputs).
         """
@@ -50,7 +54,7 @@ class StackedMLP:
         rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
         params = []
         for fan_in, fan_out in itertools.pairwise(self.widths):
-            bound = np.sqrt(6 / (fan_in + fan_out))
+            bound = np.sqrt(1 / fan_in if self.narrow else 6 / (fan_in + fan_out))
             weight = np.stack([rng.uniform(-bound, bound, (fan_in, fan_out)) for rng in rngs])
             params += [torch.as_tensor(weight.astype(np.float32)), torch.zeros(len(rngs), 1, fan_out)]
         # Products with a matrix of only a few columns are slow, those with a few rows are not: the output layer

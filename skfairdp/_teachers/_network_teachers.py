@@ -84,8 +84,9 @@ class MLPTeachers(_StackedTeachers):
     """Multilayer perceptrons as teachers; what ``teacher="mlp"`` stands for.
 
     ReLU networks with softmax outputs, trained with Adam on the cross-entropy, all of them in batched matrix
-    products. Every teacher has its own initialisation and batch order and takes the same steps as if it were
-    trained alone. Parts should have about the same size; the time is that of the largest.
+    products. Every teacher has its own initialisation (weights as torch's layers draw them, biases 0) and batch order
+    and takes the same steps as if it were trained alone. Parts should have about the same size; the time is that of the
+    largest.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ class MLPTeachers(_StackedTeachers):
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedMLP":
         from skfairdp._networks import StackedMLP
 
-        return StackedMLP(X.shape[1], tuple(self.hidden), n_classes)
+        return StackedMLP(X.shape[1], tuple(self.hidden), n_classes, narrow=True)
 
 
 @shared_docs

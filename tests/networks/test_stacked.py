@@ -174,6 +174,9 @@ def test_initial_weights_differ_between_seeds_and_repeat_for_one():
     assert torch.equal(weight[0], weight[2]) and not torch.equal(weight[0], weight[1])
     # Glorot: uniform within sqrt(6 / (inputs + outputs)).
     assert np.sqrt(6 / 13) * 0.9 < weight.abs().max() <= np.sqrt(6 / 13)
+    # As torch's layers: within sqrt(1 / inputs).
+    narrow = StackedMLP(6, (7,), 3, narrow=True).initial([0])[0]
+    assert np.sqrt(1 / 6) * 0.9 < narrow.abs().max() <= np.sqrt(1 / 6)
 
 
 def test_a_missing_device_is_named_before_any_work(monkeypatch):
