@@ -23,6 +23,7 @@ import pandas as pd
 
 N_ROWS = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1].isdigit() else 60_000
 CHUNK = max(20_000, N_ROWS // 100)
+DELTA = min(1e-5, 0.1 / N_ROWS)  # well below one over the number of rows
 folder = Path(tempfile.mkdtemp())
 
 
@@ -70,7 +71,7 @@ schema = Schema(
 # Counts are sums, so each row adds its own to them wherever it lies; noise is added once.
 from skfairdp import PFGuardGenerator
 
-generator = PFGuardGenerator(epsilon=1.0, schema=schema).fit(folder)
+generator = PFGuardGenerator(epsilon=1.0, delta=DELTA, schema=schema).fit(folder)
 print(generator.sample(4).to_string())
 
 # %%
@@ -80,7 +81,7 @@ print(generator.sample(4).to_string())
 from skfairdp import FairPATEClassifier, KeyedRows
 
 public, test = people(3000, rng).drop(columns="rich"), people(5000, rng)
-model = FairPATEClassifier(epsilon=1.0, gamma=0.05, schema=schema)
+model = FairPATEClassifier(epsilon=1.0, delta=DELTA, gamma=0.05, schema=schema)
 model.fit(KeyedRows(folder, key="id"), X_public=public)
 print(f"ε = {model.privacy_.epsilon:.3f}, {model.n_teachers_} teachers, accuracy {model.score(test, test['rich']):.3f}")
 print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB at the peak of this process")

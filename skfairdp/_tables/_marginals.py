@@ -25,7 +25,7 @@ from skfairdp.utils._sklearn import StrOptions
 __all__ = ["MarginalsBackend"]
 
 _GRID = 1024.0  # steps of one row
-_TREE_SPLIT = {"tables": 0.85, "scores": 0.03, "pairs": 0.12}
+_TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}
 #: Each row is counted so many times by label, and by group and label: 3² + 4² = 5². The other way round labels are
 #: known better still, but groups so little that a learner held to a constraint on the rows does not keep it on others.
 _BY_LABEL, _BY_CELL, _TOGETHER = 3, 4, 5
@@ -52,8 +52,7 @@ class MarginalsBackend(GeneratorBackend):
         ``"star"`` makes columns independent given group and label: release (1) only.
     budget_split : dict, default=None
         Shares of the squared cost of the releases that the structure has: (1) is ``"tables"``, (2) ``"scores"``, (3)
-        ``"pairs"``. None is ``{"tables": 0.85, "scores": 0.03, "pairs": 0.12}`` for a tree: what a learner needs
-        first is each column by label.
+        ``"pairs"``. None is ``{"tables": 0.6, "scores": 0.06, "pairs": 0.34}`` for a tree.
     verbose : int, default=0
         Above 0: a bar over rows in each pass, where X is read in chunks by this machine.
 
