@@ -15,7 +15,7 @@ from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, left_over, standard_scale
-from skfairdp.lagrangian._schedule import LEFT_OPEN, LONG, settled
+from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.utils import (
     NamedEstimator,
     RandomStateLike,
@@ -179,7 +179,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         membership = self._membership(sensitive_features, group_weights, len(features))
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
-        chosen = settled(net, len(features), LONG)
+        chosen = settled(net, len(features))
         if net.hidden is None:
             from skfairdp.lagrangian._trainer import train_with_groups
 

@@ -19,7 +19,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, LeftOver, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
-from skfairdp.lagrangian._schedule import LEFT_OPEN, LONG, SHORT, settled
+from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
@@ -88,7 +88,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Of a skorch net ``module``, ``optimizer`` (usually Adam) and their options, ``lr`` (2 over the number of steps,
         between .001 and .01), ``batch_size`` of the public batches (256, or as few as a given ``max_epochs`` needs for
         1000 steps, but 16 at least), ``max_epochs`` (20, and as many more as 2000 steps take) and ``device`` are read.
-        "mlp" takes 10 passes or 1000 steps, with a weight decay of 1 over the number of rows. Callbacks and
+        "mlp" has a weight decay of 1 over the number of rows. Callbacks and
         ``train_split`` are never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other
         sequence of linear layers with tanh or ReLU between them, is trained several times as fast as other modules (on
         the CPU, by Adam, with a group model).
@@ -390,11 +390,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import MLP, as_net
 
         net = as_net(self.net, owner=type(self).__name__, optimizer=torch.optim.Adam, **LEFT_OPEN)
-        if net.module is not MLP:
-            return settled(net, n_rows, LONG)
-        if net.optimizer is torch.optim.Adam:  # weights with a standard normal prior, as in a logistic regression
+        # Weights with a standard normal prior, as in a logistic regression.
+        if net.module is MLP and net.optimizer is torch.optim.Adam:
             net = replace(net, optimizer_options={"weight_decay": 1 / n_rows, **net.optimizer_options})
-        return settled(net, n_rows, SHORT)
+        return settled(net, n_rows)
 
     def _training(self, net: "Net") -> "LagrangianTraining":
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining

@@ -7,7 +7,7 @@ from skfairdp import PFLDClassifier
 from skfairdp._networks import as_net
 from skfairdp.datasets import make_biased_classification
 from skfairdp.lagrangian import LagrangianClassifier, mlp
-from skfairdp.lagrangian._schedule import LEFT_OPEN, LONG, SHORT, settled, usual_batch, usual_lr
+from skfairdp.lagrangian._schedule import LEFT_OPEN, settled, usual_batch, usual_lr
 from skfairdp.metrics import demographic_disparity
 
 NETS = {
@@ -37,11 +37,11 @@ def test_the_constraint_is_met_on_training_rows_by_few_passes_without_noise(net,
 
 def test_what_is_given_is_kept_and_the_rest_follows_from_public_sizes():
     given = as_net(mlp((8,), lr=0.5, batch_size=7, max_epochs=3), owner="PF-LD", **LEFT_OPEN)
-    assert settled(given, 1000, SHORT) == given
-    chosen = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 51_200, LONG)
+    assert settled(given, 1000) == given
+    chosen = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 51_200)
     assert (chosen.lr, chosen.batch_size, chosen.max_epochs) == (1e-3, 256, 20)
-    few = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 100, SHORT)
-    assert (few.lr, few.max_epochs) == (2e-3, 1000)  # all rows are one batch
+    few = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 100)
+    assert (few.lr, few.max_epochs) == (1e-3, 2000)  # all rows are one batch
 
 
 def test_a_net_that_takes_so_many_passes_gets_batches_small_enough_for_a_thousand_steps():
@@ -52,7 +52,7 @@ def test_a_net_that_takes_so_many_passes_gets_batches_small_enough_for_a_thousan
 
 def test_pf_ld_shrinks_the_weights_of_its_own_perceptron_and_of_no_other_net():
     model = PFLDClassifier(net="mlp")._net(1000)
-    assert model.optimizer_options == {"weight_decay": 1e-3} and model.max_epochs * 1000 / 256 == 1000
+    assert model.optimizer_options == {"weight_decay": 1e-3} and model.max_epochs * 1000 / 256 == 2000
     own = PFLDClassifier(net=mlp(optimizer__weight_decay=0.5))._net(1000)
     assert own.optimizer_options == {"weight_decay": 0.5}
     assert PFLDClassifier(net="cnn")._net(1000).optimizer_options == {}
