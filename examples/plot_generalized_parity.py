@@ -40,7 +40,7 @@ for constraint in ("demographic_parity", "generalized_demographic_parity"):
     axes.plot(thresholds, gaps, marker="o", markersize=3, label=constraint.replace("_", " "))
 
 # %%
-# Parity at one half is met by both. Elsewhere only the second holds.
+# Both models have nearly equal rates at one half. At other thresholds only the second has them.
 axes.set(xlabel="threshold on the score", ylabel="demographic disparity", title="ε = 2 for the group of each row")
 axes.legend(fontsize="small")
 plt.show()

@@ -15,12 +15,17 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("start/*.md"), *DOCS.glob("guide/*.md")])
 #: These pages are run by tests of their own room.
 ELSEWHERE = {"audits.md", "generators.md", "replay.md", "statement.md"}
-#: Private slang that a reader cannot look up.
-NOT_SAID = ("nobody's", "aloud", "is not heard", "to reach at", "**met**", "dearer", "no float", "be heard")
+#: Other texts that people read: the front page, how to take part, the gallery, the templates of the benchmark pages.
+TEXTS = sorted(
+    [*PAGES, *DOCS.parent.glob("*.md"), *DOCS.parent.glob(".github/ISSUE_TEMPLATE/*.md")]
+    + [*DOCS.parent.glob("examples/plot_*.py"), *DOCS.parent.glob("benchmarks/pages/*.jinja")]
+)
+#: Private slang that a reader cannot look up, and verdicts on targets, which belong to a test.
+NOT_SAID = r"nobody's|aloud|(?:is not|be) heard|to reach at|\*\*met\*\*|(?:is|are|was|were) met\b|dearer|no float"
 
 
 def _name(page: Path) -> str:
-    return str(page.relative_to(DOCS))
+    return str(page.relative_to(DOCS.parent))
 
 
 @pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn's own, about pandas
@@ -47,10 +52,30 @@ def test_a_link_to_another_page_leads_to_it(page):
         assert not target or (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_a_page_has_no_private_slang(page):
-    text = page.read_text("utf-8")
-    assert [word for word in NOT_SAID if word in text] == []
+@pytest.mark.parametrize("page", TEXTS, ids=_name)
+def test_a_text_has_no_private_slang(page):
+    assert re.findall(NOT_SAID, page.read_text("utf-8")) == []
+
+
+# ---- the changelog -------------------------------------------------------------------------------------------
+SECTIONS = ["Renamed", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+
+
+def _unreleased():
+    text = (DOCS.parent / "CHANGELOG.md").read_text("utf-8")
+    return re.search(r"(?ms)^## Unreleased\n(.*?)^## ", text)[1]
+
+
+def test_the_changelog_has_the_usual_sections_each_once_and_in_their_order():
+    found = re.findall(r"(?m)^### (.+)$", _unreleased())
+    assert found == [section for section in SECTIONS if section in found]
+
+
+def test_no_line_of_the_changelog_stands_twice_or_speaks_of_our_tests():
+    entries = [" ".join(entry.split()) for entry in re.split(r"(?m)^\* ", _unreleased())[1:]]
+    assert entries
+    assert len(entries) == len(set(entries))
+    assert [entry for entry in entries if re.search(r"golden|frozen fit|tests/", entry, re.IGNORECASE)] == []
 
 
 #: What each page about a method has, whatever its order. "Covers" has no one heading: the words have to be there.
