@@ -17,7 +17,7 @@ help:
 	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
 	@echo "make minimum   install the lowest supported versions elsewhere and use them: needs a package index"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
-	@echo "make bench-check  list the stored results that are older than the code they measure"
+	@echo "make bench-check  say of each stored result: current, same fits, or stale"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
 
 install: $(STAMP)

@@ -1,79 +1,224 @@
-"""List the stored results that are older than the code they measure.
+"""Say of every stored result whether it still holds: it is current, its fits are the same, or it is stale.
 
 python benchmarks/check.py
 
-A result is *stale* where the package, or the script that made it, has changed since the commit that it names; results
-made before commits were kept name none. Stale figures are not wrong, but nobody has measured them on the code of today.
+* *current*: no code has changed since the commit that the result names: neither in the package nor in the script that
+  made it (with what that imports from this folder). Comments and docstrings are no code.
+* *same fits*: the package's code has changed, but every fit of the result's methods that ``tests/vectors/golden.json``
+  freezes is as it was, to the last digit kept. Frozen fits set their own epochs, so the defaults and the constants of
+  then also have to stand as they stood. Accuracies and gaps are then likely those of today; but frozen fits have a few
+  hundred rows, so a rule for large tables may have changed unseen. Of seconds they say nothing: results that are about
+  seconds are never called this.
+* *stale*: the rest, with the reason. Stale figures are not wrong, but nobody has measured them on the code of today.
 
-Most commits change no model. So of methods that ``tests/vectors/golden.json`` freezes, a stale result also says which
-frozen fits were written anew since. Where it says none, its accuracies and gaps are likely those of today: frozen fits
-have a few hundred rows, so a rule for large tables may have changed unseen. Of seconds they say nothing.
+Results made before commits were kept name none, and are stale. What is compared is the code that lies here, committed
+or not. The last line counts each word.
 """
 
+import ast
+import io
 import json
 import subprocess
+import tarfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
 FROZEN = "tests/vectors/golden.json"
+VERDICTS = ("current", "same fits", "stale")
 #: First words of results, and of the frozen fits of the methods that they are about.
 METHODS = {
     "arena": ("FairPATE", "FairDPSGD", "PrivateThresholds", "Calibrator", "PFGuard-marginals"),
-    "fair_dpsgd": ("FairDPSGD",),
-    "frontiers": ("FairPATE",),
+    "calibrator": ("Calibrator", "FairDPSGD", "PATE"),
+    "fair_dpsgd": ("FairDPSGD", "IDP3"),
+    "frontiers": ("FairPATE", "PFGuard"),
     "glass_box": ("FairDPSGD",),
     "no_public_rows": ("FairPATE", "FairDPSGD", "SyntheticData"),
-    "notions": ("PFLD", "Lagrangian"),
+    "notions": ("PFLD", "Lagrangian", "SFPATE", "RandomizedResponse"),
     "pate_papers": ("PATE", "FairPATE"),
-    "pfguard": ("PFGuard",),
-    "pfld": ("PFLD", "RandomizedResponse", "Lagrangian"),
-    "sfpate": ("SFPATE",),
+    "pfguard": ("PFGuard", "FairClipping", "FairDPSGD"),
+    "pfld": ("PFLD", "GroupRandomizer", "RandomizedResponse", "Lagrangian"),
+    "sfpate": ("SFPATE", "PFLD", "RandomizedResponse", "Lagrangian"),
     "utility": ("PATE", "FairPATE", "IDP3"),
 }
+#: Last words of results that are about seconds.
+SECONDS = ("_speed", "_time")
 
 
 def main() -> None:
-    stale = 0
+    said = []
     for path in sorted((HERE / "results").glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        said = state(record)
-        stale += said is not None
-        print(f"{path.name:36} {said or 'current'}{changed(path.stem, record) if said else ''}")
-    print(f"{stale} stale")
+        word, why = verdict(path.stem, json.loads(path.read_text(encoding="utf-8")))
+        print(f"{path.name:36} {word}{why and ': '}{why}")
+        said.append(word)
+    print(", ".join(f"{said.count(word)} {word}" for word in reversed(VERDICTS)))
 
 
-def state(record: dict[str, object]) -> str | None:
-    """Why a result is stale; None where it is current."""
-    revision = str(record.get("revision") or "")
+def verdict(name: str, record: dict[str, object]) -> tuple[str, str]:
+    """One of the three words for a result, and why; the worst, where its points are from several commits."""
+    words = str(record["command"]).split()
+    script = next((word for word in words if word.endswith(".py")), None)
+    revisions = str(record.get("revision") or "").split(", ")
+    return max((since(name, script, one) for one in revisions), key=lambda said: VERDICTS.index(said[0]))
+
+
+def since(name: str, script: str | None, revision: str) -> tuple[str, str]:
+    """The word for points that a script measured at one commit, and why."""
     if not revision:
-        return "stale: names no commit"
+        return "stale", "names no commit"
     if revision.endswith("+changes"):
-        return f"stale: measured with uncommitted changes on {revision.removesuffix('+changes')}"
-    script = next((word for word in str(record["command"]).split() if word.endswith(".py")), "benchmarks")
-    count = git("rev-list", "--count", f"{revision}..HEAD", "--", "skfairdp", script)
-    if count is None:
-        return f"stale: commit {revision} is not in this repository"
-    return f"stale: {int(count)} commits on skfairdp and {script} since {revision}" if int(count) else None
+        return "stale", f"measured with uncommitted changes on {revision.removesuffix('+changes')}"
+    changed = code_changes(revision)
+    if changed is None:
+        return "stale", f"commit {revision} is not in this repository"
+    package = {path for path in changed if path.startswith("skfairdp/")}
+    scripts = sorted(changed & read_by(script) if script else changed - package)
+    if not package and not scripts:
+        return "current", ""
+    fits, anew = frozen_fits(name, revision)
+    others = other_settings(revision) if fits and not anew else []
+    if fits and not (anew or others or scripts or name.endswith(SECONDS)):
+        return "same fits", f"its {len(fits)} frozen fits are as they were at {revision}"
+    reasons = [f"{len(package)} file{'s' * (len(package) > 1)} of skfairdp"] if package else []
+    why = f"{' and '.join(reasons + scripts)} changed since {revision}"
+    if anew:
+        why += f"; {len(anew)} of {len(fits)} frozen fits: {few(anew)}"
+    if others:
+        why += f"; its {len(fits)} frozen fits did not, but settings did: {few(others)}"
+    return "stale", why
 
 
-def changed(name: str, record: dict[str, object]) -> str:
-    """Which frozen fits of its methods were written anew since a result was measured, in words; "" where unknown."""
+@cache
+def code_changes(revision: str) -> frozenset[str] | None:
+    """Python files whose code is another than at a commit, of the package and of this folder; None where unknown."""
+    then, now = files_at(revision), files_here()
+    if then is None:
+        return None
+    return frozenset(
+        path
+        for path in then.keys() | now.keys()
+        if then.get(path) != now.get(path) and code(then.get(path)) != code(now.get(path))
+    )
+
+
+@cache
+def code(text: str | None) -> str | None:
+    """What Python makes of a file, without comments, docstrings and layout; None where there is no file."""
+    if text is None:
+        return None
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [line for line in node.body if not _is_text(line)]
+    return ast.dump(tree)
+
+
+def other_settings(revision: str) -> list[str]:
+    """Settings of the package at a commit that are gone or have another value; what is new since changes no old fit."""
+    then, now = (
+        {
+            setting
+            for path in code_changes(revision) or ()
+            if path.startswith("skfairdp/") and path in files
+            for setting in settings(ast.parse(files[path]))
+        }
+        for files in (files_at(revision) or {}, files_here())
+    )
+    return sorted({name for name, _ in then - now})
+
+
+def settings(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values of what decides a fit unless somebody says otherwise: defaults, and constants with numbers."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            words = node.args
+            positional = [*words.posonlyargs, *words.args]
+            by_position = zip(reversed(positional), reversed(words.defaults), strict=False)  # the last have defaults
+            by_name = zip(words.kwonlyargs, words.kw_defaults, strict=True)
+            given = [*by_position, *by_name]
+            yield from ((f"{inside}{node.name}.{word.arg}", ast.dump(value)) for word, value in given if value)
+        elif isinstance(node, ast.ClassDef):
+            yield from settings(node, f"{inside}{node.name}.")
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _has_number(node.value):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            yield f"{inside}{ast.unparse(target)}", ast.dump(node.value)
+
+
+def read_by(script: str) -> set[str]:
+    """A script and all that it imports from this folder, as paths from the root."""
+    found, open_ends = set[str](), [script]
+    while open_ends:
+        path = open_ends.pop()
+        text = text_of(path)
+        if path in found or text is None:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(text)):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            open_ends += [f"{HERE.name}/{name}.py" for name in names]
+    return found
+
+
+def frozen_fits(name: str, revision: str) -> tuple[list[str], list[str]]:
+    """The frozen fits of a result's methods, and which of them were written anew since a commit; none where unknown."""
     methods = next((found for first, found in METHODS.items() if name.startswith(first)), None)
-    then = git("show", f"{str(record.get('revision')).removesuffix('+changes')}:{FROZEN}")
-    if methods is None or then is None:
-        return ""
-    old, new = (json.loads(text)["fits"] for text in (then, (HERE.parent / FROZEN).read_text(encoding="utf-8")))
+    then, now = git("show", f"{revision}:{FROZEN}"), text_of(FROZEN)
+    if methods is None or then is None or now is None:
+        return [], []
+    old, new = json.loads(then)["fits"], json.loads(now)["fits"]
     mine = [fit for fit in new if fit.startswith(methods)]
-    anew = [fit for fit in mine if old.get(fit, {}).get("sha256") != new[fit]["sha256"]]
-    if not anew:
-        return f"; its {len(mine)} frozen fits are as they were"
-    return f"; {len(anew)} of {len(mine)} frozen fits changed: {', '.join(anew[:3])}{' ...' if len(anew) > 3 else ''}"
+    return mine, [fit for fit in mine if _answers(old.get(fit, {})) != _answers(new[fit])]
+
+
+def text_of(path: str) -> str | None:
+    """A file as it lies here; None where there is none."""
+    file = HERE.parent / path
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+@cache
+def files_here() -> dict[str, str]:
+    """The Python files of the package and of this folder, as they lie here."""
+    root = HERE.parent
+    paths = [*(root / "skfairdp").rglob("*.py"), *HERE.glob("*.py")]
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+@cache
+def files_at(revision: str) -> dict[str, str] | None:
+    """The same files at a commit; None where it is not in this repository."""
+    words = ["git", "archive", "--format=tar", revision, "skfairdp", HERE.name]
+    done = subprocess.run(words, cwd=HERE.parent, capture_output=True, check=False)
+    if done.returncode:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        members = [one for one in archive if one.isfile() and one.name.endswith(".py")]
+        return {one.name: archive.extractfile(one).read().decode() for one in members}
 
 
 def git(*words: str) -> str | None:
     """What git prints; None where it fails."""
     done = subprocess.run(["git", *words], cwd=HERE.parent, capture_output=True, text=True, check=False)
     return None if done.returncode else done.stdout
+
+
+def _is_text(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+
+
+def _has_number(value: ast.expr) -> bool:
+    return any(isinstance(node, ast.Constant) and isinstance(node.value, int | float) for node in ast.walk(value))
+
+
+def few(names: list[str]) -> str:
+    return f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+
+
+def _answers(fit: dict[str, object]) -> tuple[object, object]:
+    """What a fit answers and what it guarantees; how a ledger words its releases is no answer."""
+    return fit.get("sha256"), fit.get("privacy")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,19 @@
-"""The list of stale results says of which frozen fits it speaks."""
+"""Of every stored result it is said whether it is current, its fits are the same, or it is stale."""
 
 import importlib.util
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+import skfairdp
+
 ROOT = Path(__file__).parents[1]
 FITS = json.loads((ROOT / "tests" / "vectors" / "golden.json").read_text())["fits"]
+SCRIPT = "import _common\n\nprint(_common.__name__)\n"
+CODE = '"""A module."""\n\nSTEPS = 20\n\n\ndef fit(rows, *, passes=3):\n    return rows * passes  # a comment\n'
 
 
 @pytest.fixture
@@ -18,6 +24,118 @@ def check():
     return module
 
 
+class House:
+    """A repository with a package, a script, a helper of it and frozen fits, whose first commit made a result."""
+
+    def __init__(self, root, check):
+        self.root, self.check = root, check
+        self.write("skfairdp/_model.py", CODE)
+        self.write("benchmarks/_common.py", "X = 1\n")
+        self.write("benchmarks/bench_pfld.py", SCRIPT)
+        self.freeze()
+        self.git("init", "--quiet")
+        self.git("add", ".")
+        words = ("-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "--quiet", "--message", "First")
+        self.git(*words)
+        self.revision = self.git("rev-parse", "--short=10", "HEAD").strip()
+        check.HERE = root / "benchmarks"
+
+    def git(self, *words):
+        return subprocess.run(["git", *words], cwd=self.root, capture_output=True, text=True, check=True).stdout
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def freeze(self, **changed):
+        fits = {"PFLD-a": {"sha256": "1"}, "PFLD-b": {"sha256": "2"}, "IDP3": {"sha256": "3"}} | changed
+        self.write("tests/vectors/golden.json", json.dumps({"fits": fits}))
+
+    def says(self, name="pfld_bank", **record):
+        record = {"revision": self.revision, "command": "python benchmarks/bench_pfld.py --data bank"} | record
+        return self.check.verdict(name, record)
+
+
+@pytest.fixture
+def house(tmp_path, check):
+    return House(tmp_path, check)
+
+
+def test_a_result_is_current_whatever_happens_to_comments_docstrings_layout_and_other_scripts(house):
+    assert house.says() == ("current", "")
+    house.write(
+        "skfairdp/_model.py", CODE.replace("A module", "Another").replace("a comment", "none").replace("3", "(3)")
+    )
+    house.write("benchmarks/bench_other.py", "print(1)\n")
+    house.freeze(**{"PFLD-a": {"sha256": "other"}})
+    assert house.says() == ("current", "")
+
+
+def test_fits_are_the_same_where_code_changed_and_frozen_fits_and_settings_did_not(house):
+    house.write("skfairdp/_model.py", CODE.replace("rows * passes", "passes * rows"))
+    house.freeze(IDP3={"sha256": "other"})
+    assert house.says() == ("same fits", f"its 2 frozen fits are as they were at {house.revision}")
+
+
+def test_a_move_keeps_the_settings_and_new_ones_change_no_old_fit(house):
+    (house.root / "skfairdp" / "_model.py").unlink()
+    house.write("skfairdp/_moved.py", CODE.replace("passes=3", "passes=3, more=5") + "\nMORE = 4\n")
+    assert house.says()[0] == "same fits"
+
+
+@pytest.mark.parametrize(
+    ("of", "instead", "named"),
+    [("passes=3", "passes=4", "fit.passes"), ("STEPS = 20", "STEPS = 10", "STEPS"), ("STEPS", "LEAST", "STEPS")],
+)
+def test_a_result_is_stale_where_a_setting_changed_that_frozen_fits_may_not_see(house, of, instead, named):
+    house.write("skfairdp/_model.py", CODE.replace(of, instead))
+    word, why = house.says()
+    assert word == "stale" and why.endswith(f"its 2 frozen fits did not, but settings did: {named}")
+
+
+@pytest.mark.parametrize("changed", [{"sha256": "other"}, {"sha256": "1", "privacy": {"epsilon": "2"}}])
+def test_a_result_is_stale_where_its_frozen_fits_changed_and_these_are_named(house, changed):
+    house.write("skfairdp/_model.py", CODE.replace("rows * passes", "rows"))
+    house.freeze(**{"PFLD-a": changed, "PFLD-new": {"sha256": "4"}})
+    word, why = house.says()
+    assert word == "stale" and why.endswith("; 2 of 3 frozen fits: PFLD-a, PFLD-new")
+
+
+@pytest.mark.parametrize("path", ["benchmarks/_common.py", "benchmarks/bench_pfld.py"])
+def test_a_result_is_stale_where_its_script_changed_or_what_that_imports(house, path):
+    house.write(path, (house.root / path).read_text() + "y = 2\n")
+    assert house.says() == ("stale", f"{path} changed since {house.revision}")
+
+
+@pytest.mark.parametrize("name", ["audit", "pfld_speed"])
+def test_a_result_is_stale_after_any_code_where_it_is_about_seconds_or_no_frozen_method(house, name):
+    house.write("skfairdp/_more.py", "x = 1\n")
+    assert house.says(name) == ("stale", f"1 file of skfairdp changed since {house.revision}")
+
+
+@pytest.mark.parametrize(
+    ("revision", "why"),
+    [
+        (None, "names no commit"),
+        ("0123456789+changes", "measured with uncommitted changes on 0123456789"),
+        ("0123456789", "commit 0123456789 is not in this repository"),
+    ],
+)
+def test_a_result_is_stale_where_nobody_can_tell_which_code_it_measured(house, revision, why):
+    assert house.says(revision=revision) == ("stale", why)
+    assert house.says(revision=f"{house.revision}, {revision or ''}") == ("stale", why)
+
+
+def test_every_result_is_counted_under_its_word(house, capsys):
+    for name, revision in (("pfld_bank", house.revision), ("pfld_credit", None)):
+        record = {"revision": revision, "command": "python benchmarks/bench_pfld.py"}
+        house.write(f"benchmarks/results/{name}.json", json.dumps(record))
+    house.check.main()
+    *_, bank, credit, counts = capsys.readouterr().out.splitlines()
+    assert bank.split() == ["pfld_bank.json", "current"] and credit.endswith(" stale: names no commit")
+    assert counts == "1 stale, 0 same fits, 1 current"
+
+
 def test_every_method_of_a_result_has_frozen_fits_and_every_name_a_result(check):
     names = [path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")]
     for first, methods in check.METHODS.items():
@@ -25,12 +143,10 @@ def test_every_method_of_a_result_has_frozen_fits_and_every_name_a_result(check)
         assert all(any(fit.startswith(method) for fit in FITS) for method in methods), first
 
 
-def test_frozen_fits_that_were_written_anew_are_named_and_others_are_not(check, monkeypatch):
-    then = {name: dict(fit) for name, fit in FITS.items()}
-    then["PFLD-raw"]["sha256"] = "another"
-    del then["PFLD-several"]
-    monkeypatch.setattr(check, "git", lambda *words: json.dumps({"fits": then}))
-    said = check.changed("pfld_bank", {"revision": "0123456789"})
-    assert said.endswith("frozen fits changed: PFLD-several, PFLD-raw") and said.startswith("; 2 of ")
-    assert check.changed("fair_dpsgd_bank", {"revision": "0123456789"}).endswith("frozen fits are as they were")
-    assert check.changed("audit", {"revision": "0123456789"}) == ""
+def test_every_estimator_that_a_script_names_is_among_the_methods_of_its_results(check):
+    for first, methods in check.METHODS.items():
+        scripts = [ROOT / "benchmarks" / ("_arena_ours.py" if first == "arena" else f"bench_{first}.py")]
+        text = "\n".join(path.read_text() for path in scripts if path.exists())
+        roots = tuple(method.split("-")[0] for method in methods)
+        for name in re.findall(r"\b[A-Z]\w+(?:Classifier|Generator|Calibrator|Thresholds|Randomizer)\b|\bIDP3\b", text):
+            assert not hasattr(skfairdp, name) or name.removeprefix("Fairness").startswith(roots), (first, name)
