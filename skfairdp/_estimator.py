@@ -113,16 +113,16 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
     """Where a guarantee is proven and worth next to nothing. Everything it is told from is public."""
     if epsilon is not None and epsilon >= WEAK_EPSILON:
         warn_caller(
-            f"epsilon={epsilon:g} of {owner} is next to no privacy: from {WEAK_EPSILON} on, whoever gave it one chance "
-            "in a hundred million that you are among the rows may end up with four in five. Choose a few units at "
-            "most; 1 is usual.",
+            f"epsilon={epsilon:g} of {owner} is next to no privacy: from {WEAK_EPSILON} on, somebody who thought that "
+            "a person is among the rows with a chance of one in a hundred million may be four fifths sure after "
+            "seeing the model. Choose a few units at most; 1 is usual.",
             PrivacyLeakWarning,
         )
     for fact in public:
         if fact.name in ("number of private rows", "declared number of rows") and delta * (fact.value or 0) > 1:
             warn_caller(
-                f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of rows: publishing a row "
-                "drawn at random keeps such a guarantee. Choose delta well below that; 1e-5 is usual.",
+                f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of rows: even publishing "
+                "one row drawn at random would satisfy such a guarantee. Choose delta well below that; 1e-5 is usual.",
                 PrivacyLeakWarning,
             )
 
@@ -317,6 +317,6 @@ def check_numbers(estimator: Any) -> None:
         value = getattr(estimator, name)
         if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) > _LARGEST_INT):
             raise ValueError(
-                f"The '{name}' parameter of {type(estimator).__name__} must be neither a bool nor an integer beyond "
-                f"{_LARGEST_INT}."
+                f"The '{name}' parameter of {type(estimator).__name__} must be a number, no bool, of at most "
+                f"{_LARGEST_INT}. Got {value!r} instead."
             )

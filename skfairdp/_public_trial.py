@@ -67,7 +67,8 @@ class Trial:
         what = f"predicts the class {usual} for every row" if gives_way else f"is no better than the class {usual}"
         where = "of its rows, whose labels are public, and that class alone"
         why = (
-            "Its constraint, at this noise, costs more than the features bring: raise 'epsilon', or take a looser one."
+            "Its constraint, at this noise, costs more accuracy than the features bring. Raise 'epsilon', or take a "
+            "looser constraint."
         )
         if self.error > 0:
             where = "of the rows that were kept from it, whose labels are public, and that class alone"

@@ -164,14 +164,14 @@ class SecondLook:
         ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
         ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
         why = (
-            f"above {DOUBTFUL:g} they often carry nothing"
+            f"above {DOUBTFUL:g} they often say nothing"
             if self.noise > DOUBTFUL
-            else "features that say much of the classes would be heard"
+            else "features that tell the classes apart would show through that"
         )
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
-            f"clearly better than that. {self.n_features} features, {self.n_rows:,} private rows and "
-            f"epsilon={self.epsilon:g} leave gradients with {self.noise:.2g} of noise, and {why}. "
+            f"clearly better than that. With {self.n_features} features, {self.n_rows:,} private rows and "
+            f"epsilon={self.epsilon:g} gradients have {self.noise:.2g} of noise, and {why}. "
             f"{(' or '.join(ways) or 'A larger delta')} would "
             f"{'do' if self.noise > DOUBTFUL else 'halve it: try other features first'}."
         )

@@ -77,7 +77,7 @@ class DPStep:
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
         if not 1e-100 <= self.max_grad_norm <= 1e100:
             raise ValueError(
-                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, where sums of squares are floats. "
+                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. "
                 f"Got {self.max_grad_norm!r} instead."
             )
         if self.sampling_probability > 1:

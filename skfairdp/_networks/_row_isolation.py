@@ -151,7 +151,8 @@ def _check_state(module: nn.Module, batches: list[Tensor], owner: str) -> None:
         parameters = dict(copy.named_parameters())
         if any(not torch.equal(p, parameters[name]) for name, p in module.named_parameters()):
             raise ValueError(
-                f"The module of 'net' of {owner} changes its own parameters in the forward pass; no noise does."
+                f"The module of 'net' of {owner} changes its own parameters in the forward pass, by private rows and "
+                "without noise. Take that update out of 'forward'."
             )
         after.append(dict(copy.named_buffers()))
     for name, value in after[0].items():

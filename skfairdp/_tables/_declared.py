@@ -168,10 +168,16 @@ def _by_column(given: Any, names: Sequence[Any], parameter: str, owner: str) -> 
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ValueError(f"The '{parameter}' parameter of {owner} must be a dict with column names as keys.")
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} must be a dict with column names as keys. "
+            f"Got {type(given).__name__} instead."
+        )
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ValueError(f"The '{parameter}' parameter of {owner} names {unknown[0]!r}, which is no column of X.")
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} names {unknown[0]!r}, which is no column of X. Leave it out, or "
+            "correct its spelling."
+        )
     return dict(given)
 
 
@@ -311,7 +317,9 @@ class SampleForm:
     def groups_of(self, codes: NDArray[np.int64]) -> Any:
         """Groups of sampled rows in the container that fit was given."""
         if self.groups is None or self.groups_form is None:
-            raise ValueError(f"{self.owner} was fitted without groups, so it has none to return.")
+            raise ValueError(
+                f"{self.owner} was fitted without groups, so it has none to return. Pass sensitive_features to fit."
+            )
         return self.groups_form.restore(self.groups.tolist(), codes)
 
     def columns_of_groups(self, codes: NDArray[np.int64]) -> dict[int, tuple[Any, Any]]:

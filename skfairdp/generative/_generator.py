@@ -443,7 +443,10 @@ class PFGuardGenerator(PrivateEstimator):
         """
         check_is_fitted(self, "model_")
         if self.classes_ is None:
-            raise ValueError(f"{type(self).__name__} was fitted without y, so it has no labels to sample.")
+            raise ValueError(
+                f"{type(self).__name__} was fitted without y, so it has no labels to sample. Pass y to fit, or call "
+                "sample."
+            )
         X, labels, groups = self._draw(n_samples, conditions, random_state)
         if self._schema is not None:
             X = raw_features(self._schema, X)

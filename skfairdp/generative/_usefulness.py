@@ -117,12 +117,13 @@ class TableForecast:
         ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
         ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
         why = (
-            "no learner is worth a look"
+            "no learner could be clearly better"
             if self.is_hopeless
-            else "by a released count nothing clearly better was learned"
+            else "by a released count its learner is not clearly better than that"
         )
         return (
-            f"{opening}: {why}. {self.n_columns} columns, {self.n_rows:,} private rows and epsilon={self.epsilon:g} "
-            f"leave the tables with {self.noise:.2g} of noise, and above {DOUBTFUL:g} they often carry nothing. "
+            f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} private rows and "
+            f"epsilon={self.epsilon:g} the tables have {self.noise:.2g} of noise, and above {DOUBTFUL:g} they often "
+            "say nothing. "
             f"{' or '.join(ways) or 'A larger delta'} would do."
         )

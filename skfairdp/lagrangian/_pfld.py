@@ -309,7 +309,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         if left is None or self.lam_max == 0:  # then none was asked for
             return
         at_bound = bool((np.abs(self.multipliers_) >= self.lam_max).any())
-        ways = [f"raise 'lam_max' ({self.lam_max:g}), which a multiplier has met, or "] if at_bound else []
+        ways = [f"raise 'lam_max' ({self.lam_max:g}), which a multiplier has reached, or "] if at_bound else []
         by = "by the noisy violations of the last quarter of its training"
         if self.epsilon is None:
             by = by.replace("noisy ", "")

@@ -358,11 +358,16 @@ def _check_grid(
             f"The 'idp3' parameter of frontier must be a sequence of False, True and 'only'. Got {idp3!r} instead."
         )
     if all(gamma is None for gamma in gammas) and all(idp3):
-        raise ValueError("frontier has nothing to do: IDP3 needs a γ, and 'gammas' has none.")
+        raise ValueError(
+            "frontier has nothing to do: IDP3 needs a number among 'gammas', and all are None. Add one, or add False "
+            "to 'idp3'."
+        )
 
 
 def _common_delta(named: Mapping[str, Any]) -> float:
     deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
     if len(deltas) > 1:
-        raise ValueError("All estimators of one frontier must have the same 'delta': a total needs one.")
+        raise ValueError(
+            f"All estimators of one frontier must have the same 'delta', so that their ε add up. Got {sorted(deltas)}."
+        )
     return deltas.pop()

@@ -205,7 +205,10 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "coef_")
         if gamma is not None and self._path[0][2] is None:
-            raise ValueError("This student was fitted without groups; it cannot be held to 'gamma'.")
+            raise ValueError(
+                "This student was fitted without groups, so it cannot be held to 'gamma'. Fit it with 'groups', or "
+                "leave 'gamma' None."
+            )
         other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
         other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
         return other._select()

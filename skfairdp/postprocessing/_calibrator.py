@@ -489,10 +489,10 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         if (public is None and not own) or (y is None and self.schema is None and needs_labels(self.estimator)):
             raise NotFittedError(
                 f"{_OWNER} calibrates a classifier that is fitted already; this {type(self.estimator).__name__} is "
-                "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned; or "
-                "have it fitted: fit(X, y, X_public=PublicData(X, groups)) on private rows, with public ones to "
-                "calibrate on; without them around FairPATEClassifier or SyntheticDataClassifier, whose fits release "
-                "rows of their own, with sensitive_features."
+                "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned. Or "
+                "let the calibrator fit it on private rows, and give public ones to calibrate on: "
+                "fit(X, y, X_public=PublicData(X, groups)). FairPATEClassifier and SyntheticDataClassifier need none: "
+                "fit(X, y, sensitive_features=groups)."
             )
         check_same_index(_OWNER, X=X, y=y)
         self._check_goal(public)

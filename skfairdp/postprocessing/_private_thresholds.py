@@ -373,7 +373,7 @@ class PrivateThresholds(PrivateClassifier):
         relation = NeighboringRelation(stated.neighboring_relation)
         if not relation.number_is_public:
             raise ValueError(
-                f"{_OWNER} follows the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
+                f"{_OWNER} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
                 "classifier without 'public_n_rows'."
             )
         return relation
@@ -452,8 +452,8 @@ class PrivateThresholds(PrivateClassifier):
         if plan.is_hopeless:
             self._warn_if_no_better(plan.table.sigma)
             warn_caller(
-                f"{plan.n_rows:,} rows at epsilon={self.epsilon:g} leave the counts of {_OWNER} with more noise than "
-                "they say of any rate: it answers as its classifier does, and no constraint is held. More rows or a "
+                f"With {plan.n_rows:,} rows at epsilon={self.epsilon:g} the counts of {_OWNER} are too noisy to say "
+                "anything of a rate: it answers as its classifier does, and no constraint is held. More rows or a "
                 "larger epsilon would do.",
                 FairnessWarning,
             )
@@ -470,9 +470,9 @@ class PrivateThresholds(PrivateClassifier):
         unsure = plan.table.sigma * np.sqrt(free) / rows
         if unsure.max() > _UNSURE:
             warn_caller(
-                f"By its noise alone {_OWNER} knows the rates of the group {self.groups_[unsure.argmax()]!r} to "
-                f"±{unsure.max():.2g} only, and the constraints hold no better. More rows or a larger epsilon would "
-                "help.",
+                f"Because of its noise, {_OWNER} knows the rates of the group {self.groups_[unsure.argmax()]!r} only "
+                f"to ±{unsure.max():.2g}, and its constraints hold no more closely. More rows or a larger epsilon "
+                "would help.",
                 FairnessWarning,
             )
 
@@ -485,9 +485,9 @@ class PrivateThresholds(PrivateClassifier):
         ahead, noise = float((apart * for_second).sum()) * (1 - 2 * usual), sigma * float(np.sqrt(2 * (apart**2).sum()))
         if ahead <= noise:
             warn_caller(
-                f"By its released counts {_OWNER} is right on {ahead:.0f} rows more than the class "
-                f"{self.classes_[usual]!r} for every row, and noise has a standard deviation of {noise:.0f}: it may be "
-                "no better. More rows, a larger epsilon or looser constraints would help.",
+                f"{_OWNER} may be no better than the answer {self.classes_[usual]!r} for every row: by its released "
+                f"counts it is right on {ahead:.0f} more rows, and their noise has a standard deviation "
+                f"of {noise:.0f}. More rows, a larger epsilon or looser constraints would help.",
                 UtilityWarning,
             )
 

@@ -36,13 +36,13 @@ def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, 
     found = []
     if 0 < asked < 1 / (2 * math.sqrt(smallest)):
         found.append(
-            f"A difference of {asked:g} is asked, and {smallest} {rows} of the smallest group tell a rate to about "
-            f"{1 / (2 * math.sqrt(smallest)):.2g}: expect so much on other rows. Ask for no less, or give "
-            f"{math.ceil(round(1 / (4 * asked**2), 6))} of each."
+            f"You ask for a difference of {asked:g}, and {smallest} {rows} of the smallest group tell a rate only to "
+            f"about {1 / (2 * math.sqrt(smallest)):.2g}: expect a difference of that size on other rows. Ask for a "
+            f"larger one, or give {math.ceil(round(1 / (4 * asked**2), 6))} of each group."
         )
     if changed and 0 < gap < 2 * chance:
         found.append(
-            f"The gap before, {gap:.2g}, is what chance makes of none on so few {rows} (up to {2 * chance:.2g}): "
+            f"The gap before was {gap:.2g}, and on so few {rows} chance alone makes gaps of up to {2 * chance:.2g}: "
             "answers were changed to suit these rows, and the gap on others may grow. Leave the model as it is, or "
             f"give {math.ceil(4 * chance**2 / gap**2)} times as many."
         )

@@ -152,7 +152,10 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
     if delta == 0:
         pure = _pure_bound(key, delta)
         if pure is None or "pure" not in kinds:
-            raise ValueError("At delta = 0 only releases with a pure ε have one. Give a delta in (0, 1).")
+            raise ValueError(
+                "delta=0 is possible only for releases with a pure ε, such as randomised response, and these have "
+                "none. Give a delta in (0, 1)."
+            )
         return {"pure": _certain(pure)}
     bounds: dict[str, float] = {}
     for kind in kinds:
@@ -163,7 +166,10 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
                 bounds[kind] = _certain(value)
     if not bounds:
         names = sorted({type(leaf).__name__ for leaf in leaves})
-        raise ValueError(f"The accountants tried ({', '.join(kinds)}) have no proof for {names} composed together.")
+        raise ValueError(
+            f"The accountants tried ({', '.join(kinds)}) have no proof for {names} composed together. Take "
+            "accountant='auto', or report these releases separately."
+        )
     return bounds
 
 

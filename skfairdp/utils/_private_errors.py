@@ -74,12 +74,12 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "A group has to be comparable with the names of the groups.",
     ),
     "one class": PrivateError(
-        "{owner} can't train when only one class is present in y. If that is no mistake, give the classes with the "
-        "'classes' parameter.",
+        "{owner} can't train when only one class is present in y. If this is intended, list the classes "
+        "with the 'classes' parameter.",
         "Only without 'classes', where the classes are read from y outside of the guarantee.",
     ),
     "one group": PrivateError(
-        "{owner} found only one group, so every fairness statement would be vacuous. If that is no mistake, give the "
+        "{owner} found only one group, so every fairness statement would be vacuous. If this is intended, list the "
         "groups with the 'groups' parameter.",
         "Only without 'groups', where their names are read from the rows outside of the guarantee.",
     ),

@@ -409,18 +409,17 @@ def test_a_bound_or_a_gap_that_is_chance_is_told_with_how_many_rows_would_do(met
     wide, narrow = (RateParity("selection_rate", bound) for bound in (0.05, 0.01))
     assert said(wide, 400, 0.3, method=method) == ""
     asked = said(narrow, 400, 0.3, method=method)
-    assert (
-        "A difference of 0.01 is asked, and 400 public rows of the smallest group tell a rate to about 0.025" in asked
-    )
-    assert "give 2500 of each" in asked and "The gap before" not in asked
+    assert "You ask for a difference of 0.01, and 400 public rows of the smallest group" in asked
+    assert "tell a rate only to about 0.025" in asked and "give 2500 of each group" in asked
+    assert "The gap before" not in asked
     before = said(wide, 150, 0.08, method=method)
-    assert "The gap before, 0.08, is what chance makes of none on so few public rows (up to 0.1" in before
-    assert "give 3 times as many" in before and "is asked" not in before
+    assert "The gap before was 0.08, and on so few public rows chance alone makes gaps of up to 0.1" in before
+    assert "give 3 times as many" in before and "You ask" not in before
     assert said(wide, 150, 0.03, method=method) == ""  # met already, so nothing is changed
 
 
 def test_without_constraints_gamma_is_what_is_asked_and_a_weight_asks_for_nothing():
-    assert "A difference of 0.02 is asked" in said(None, 400, 0.3, gamma=0.02, method="threshold")
+    assert "You ask for a difference of 0.02" in said(None, 400, 0.3, gamma=0.02, method="threshold")
     assert said(None, 400, 0.3, gamma=0.05, method="threshold") == ""
     assert said(None, 400, 0.3, method="threshold") == ""
     assert "The gap before, 0.08" in said(None, 150, 0.08, gap_weight=5.0, method=AWARE)
@@ -429,7 +428,7 @@ def test_without_constraints_gamma_is_what_is_asked_and_a_weight_asks_for_nothin
 def test_rows_that_are_said_to_do_are_said_to_do():
     for bound, n in ((0.04, 157), (0.1, 25)):
         asked = [RateParity("selection_rate", bound)]
-        assert "is asked" not in said(asked, max(n, 30), 0.5) and (n <= 30 or f"give {n} of" in said(asked, n - 1, 0.5))
+        assert "You ask" not in said(asked, max(n, 30), 0.5) and (n <= 30 or f"give {n} of" in said(asked, n - 1, 0.5))
 
 
 def test_the_error_of_a_gap_is_that_of_many_draws():
