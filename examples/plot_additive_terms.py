@@ -11,7 +11,8 @@ weights: it costs nothing beyond the ε of the fit.
 # %%
 # Who pays back a loan
 # --------------------
-# Made up: older people do, up to a point; so do people with a higher income, of which one in ten says nothing.
+# The table is made up. Older people pay back more often, up to a point, and so do people with a higher income. One in
+# ten does not state an income.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -51,20 +52,21 @@ print(f"ε = {model.privacy_.epsilon:.2f}, accuracy {model.score(test):.3f}")
 # %%
 # What each column adds
 # ---------------------
-# Curves bend where the rows are, although the bounds of the income are far too wide: knots are released quantiles.
+# The bounds of the income are far too wide. The curves still bend where the rows are, because their knots are quantiles
+# that the fit released.
 terms = AdditiveTerms(model)
 terms.plot()
 terms.axes_[list(terms.importances.index).index("income")].set_xlim(0, 150_000)
 plt.show()
 
 # %%
-# One decision: the columns of a row add up to its log odds.
+# The terms of a row explain one decision: they add up to its log odds.
 print(terms.explain(test.head(3)).round(2))
 
 # %%
-# Nobody is to be turned down for a higher income
-# -----------------------------------------------
-# Noise makes curves wiggle. The monotone model has the closest curve that never falls, and the same ε.
+# A higher income never counts against you
+# ----------------------------------------
+# Noise makes curves wiggle. The monotone model takes the closest curve that never falls, at the same ε.
 fair_to_income = terms.monotone({"income": 1})
 print(f"accuracy {fair_to_income.score(test):.3f}, ε = {fair_to_income.privacy_.epsilon:.2f}")
 figure, axes = plt.subplots(figsize=(5, 3.4), layout="constrained")

@@ -1,13 +1,13 @@
 """
-====================================
-Does the program keep what it claims
-====================================
+======================================
+Does the program keep what it claims?
+======================================
 
-Two classes claim ε = 1 for the same release. One forgot that a changed label moves two counts, and its noise is a
-quarter of what it should be. Their code looks alike, their answers look alike. ``audit`` fits both a few hundred times
-on tables that differ in one record, and says which claim cannot hold.
+Two classes claim ε = 1 for the same release. In one of them the author forgot that a changed label moves two counts,
+and the noise is a quarter of what it should be. Their code looks alike, and so do their answers. ``audit`` fits both a
+few hundred times on tables that differ in one record, and says which claim cannot hold.
 
-The audit reads exact rows, so its result is not private: audit with rows that may be shown, like these.
+The audit reads exact rows, so its result is not private. Audit with rows that you may show, as this page does.
 """
 
 # %%
@@ -55,8 +55,8 @@ for model in (sound, broken):
 # %%
 # What more runs prove
 # --------------------
-# The bound grows towards what the program gives away: ε = 1 where it is sound, ε = 4 where it is not. With nothing
-# assumed of the noise it cannot pass the *reach* of so many runs.
+# With more runs the bound grows towards what the program gives away: ε = 1 for the sound class, ε = 4 for the other. A
+# bound that assumes nothing about the noise cannot pass the *reach* of so many runs.
 runs = (30, 100, 300, 1000)
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for model, name in ((sound, "sound"), (broken, "noise a quarter of what it should be")):

@@ -3,9 +3,9 @@
 The same table, counted by a cluster of dask
 =============================================
 
-Each worker reads its own files, counts them or trains its own teachers, and hands on sums and votes; noise is added
-once, in your process. A local cluster of two workers stands for yours: only the ``Client`` differs. The noise is drawn
-from the operating system, so every run gives slightly different figures.
+Each worker reads its own files, counts them or trains its own teachers, and hands on sums and votes. Noise is added
+once, in your process. This page starts a local cluster of two workers; for yours you change the ``Client`` and nothing
+else. The noise comes from the operating system, so every run gives slightly different figures.
 """
 
 # %%
@@ -39,9 +39,9 @@ def people(n_rows, rng, first=0):
 # %%
 # One fit here, the same fit there
 # --------------------------------
-# A worker is a process of its own, which reads this script again: what starts the cluster stands behind the guard.
-# The rows are the same wherever they are counted, so without noise both fits would release the same numbers, bit for
-# bit. What you see differ below is noise.
+# A worker is a process of its own, which reads this script again. So the lines that start the cluster stand behind the
+# guard ``if __name__ == "__main__"``. Without noise both fits would release the same numbers, bit for bit: the
+# differences that you see below are noise.
 from skfairdp import FairPATEClassifier, KeyedRows, PFGuardGenerator
 
 

@@ -3,18 +3,20 @@
 Coloured digits: a fair, private image
 ======================================
 
-Ten classes, and a group that the pictures show: each digit is red or green, and the lower digits are more often red. A
-network that reads every digit correctly is then as unfair as the labels are. Here a small convolutional network is
-trained with differential privacy, with and without the parity term on public images, and asked with and without IDP3.
+There are ten classes, and a group that the pictures show: each digit is red or green, and the lower digits are more
+often red. A network that reads every digit correctly is then as unfair as the labels are. This page trains a small
+convolutional network with differential privacy, with and without a parity term on public images. Then it answers with
+and without IDP3.
 
-The digits are the 8 x 8 ones that come with scikit-learn; with ``mnist.npz`` and
+The digits are the 8 x 8 ones that come with scikit-learn. With ``mnist.npz`` and
 :func:`skfairdp.datasets.fetch_mnist` the same lines run on MNIST.
 """
 
 # %%
 # Images whose gap is known
 # -------------------------
-# ``disparity`` is the gap of the labels, computed from the classes and the probabilities of red before a coin falls.
+# ``disparity`` is the gap of the labels. It follows from the classes and the probabilities of red, before any colour is
+# drawn.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -34,7 +36,7 @@ split = train_private_public_test_split(
 # %%
 # Two networks, each at a certified ε of 4
 # ----------------------------------------
-# The public images have no labels here; their colours are all that the parity term reads.
+# The public images have no labels here. The parity term reads their colours and nothing else.
 answers = {}
 for lam in (0.0, 10.0):
     model = FairDPSGDClassifier(
@@ -50,9 +52,10 @@ for lam in (0.0, 10.0):
 # %%
 # Answers that keep parity
 # ------------------------
-# IDP3 refuses what would widen the gap beyond γ. Equal shares of ten digits cannot come from labels that differ without
-# leaving some images unanswered; a network that is fairer by itself leaves fewer. With many classes the paper's check,
-# that of the answered class alone (``gate="local"``), answers more than the default.
+# IDP3 refuses answers that would widen the gap beyond γ. The labels of the two groups differ, so that equal shares of
+# ten digits are possible only if some images stay unanswered. A network that is fairer by itself leaves fewer of them.
+# With many classes the paper's check looks at the answered class alone (``gate="local"``), and answers more than the
+# default.
 for name in list(answers):
     idp = IDP3(gamma=0.05, gate="local").fit(None, answers[name], sensitive_features=split.sensitive_features_test)
     answers[f"{name}, IDP3"] = idp.transform(answers[name], sensitive_features=split.sensitive_features_test)

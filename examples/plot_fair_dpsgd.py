@@ -3,14 +3,15 @@
 Private SGD with a demographic-parity term
 ==========================================
 
-``FairDPSGDClassifier`` trains one network by DP-SGD. What holds its groups together comes from one of two places:
+``FairDPSGDClassifier`` trains one network by DP-SGD. The rows that hold its groups together come from one of two
+places:
 
-* ``parity="public_penalty"``: public rows with their groups, no labels needed. The fairness gradient reads nothing
-  private, so it is added whole, beside the clipped and noisy private one, and costs nothing.
-* ``parity="signed_loss"``: the private rows themselves. Then parity is a signed loss inside the clipping, steered by
-  noisy counts of the predictions of each group, and ε covers those counts as well.
+* ``parity="public_penalty"`` reads public rows with their groups, and needs no labels. The fairness gradient reads
+  nothing private, so it costs nothing. It is added to the private gradient, which is clipped and noisy.
+* ``parity="signed_loss"`` reads the private rows themselves. Parity is then a part of the loss that is clipped. Noisy
+  counts of the predictions of each group steer it, and ε covers those counts as well.
 
-Neither needs the group when it predicts. ``SKFAIRDP_DATA`` as in the quick start.
+Neither needs the group when it predicts. The page reads ``SKFAIRDP_DATA`` as the quick start does.
 """
 
 # %%
@@ -50,8 +51,8 @@ def measure(model):
 # %%
 # One knob: λ
 # -----------
-# Each point is a fit of its own at ε = 1. Whoever publishes all of them has released them all: a shared ledger says
-# what that comes to.
+# Each point is a fit of its own at ε = 1. If you publish all of them, all of them count: the shared ledger says what
+# they cost together.
 ledger = PrivacyLedger(delta=1e-5)
 settings = {"epsilon": 1.0, "classes": [0, 1], "net": mlp(max_epochs=6), "random_state": 0, "ledger": ledger}
 points = {"public rows": [], "private rows": []}
@@ -66,8 +67,8 @@ for lam in (0.0, 0.1, 0.5):
 print(f"publishing all {len(ledger.entries)} models costs ε = {ledger.epsilon_spent:.2f}")
 
 # %%
-# With public rows, λ weighs the gap against the loss. Without them, it bounds the multipliers, which stop by themselves
-# where the noisy rates of the groups meet.
+# With public rows, λ weighs the gap against the loss. Without them, it bounds the multipliers, which stop growing by
+# themselves once the noisy rates of the groups agree.
 figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for name, values in points.items():
     accuracies, gaps = zip(*values, strict=True)
@@ -78,9 +79,9 @@ axes.legend()
 # %%
 # A search over λ
 # ---------------
-# ``KFold`` and not the default: stratified folds depend on private labels. The ledger counts the four fits of the
-# search and the last one on all rows; the exact scores in ``cv_results_`` are a further release that nothing here
-# covers.
+# Take ``KFold`` and not the default, because stratified folds depend on private labels. The ledger counts the four fits
+# of the search and the last one on all rows. It does not cover the exact scores in ``cv_results_``: do not publish
+# them.
 ledger = PrivacyLedger(epsilon=4.0, delta=1e-5)
 search = GridSearchCV(
     FairDPSGDClassifier(**{**settings, "net": mlp(max_epochs=2), "ledger": ledger}), {"lam": [0.1, 0.5]}, cv=KFold(2)

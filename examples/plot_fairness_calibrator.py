@@ -3,9 +3,9 @@
 Calibrating a private model's parity
 ====================================
 
-A private model has been trained by someone who did not think of parity, and its budget is spent.
-:class:`~skfairdp.FairnessCalibrator` lowers its demographic disparity with nothing but the model and some unlabelled
-*public* rows with their groups. That is post-processing: ε stays what it was, and every row is still answered.
+Somebody has trained a private model without a thought of parity, and the budget is spent.
+:class:`~skfairdp.FairnessCalibrator` lowers its demographic disparity. It needs the model and some unlabelled *public*
+rows with their groups. This is post-processing: ε stays what it was, and every row is still answered.
 
 With the environment variable ``SKFAIRDP_DATA`` naming a folder that has ``adult.csv.gz`` this runs on UCI Adult (does a
 person earn more than 50 000 dollars, groups by sex), else on data made on the spot.
@@ -14,7 +14,7 @@ person earn more than 50 000 dollars, groups by sex), else on data made on the s
 # %%
 # A private model with a gap
 # --------------------------
-# The rows given to the calibrator are taken as public and are not protected: they must not be the model's private ones.
+# The calibrator takes its rows as public and does not protect them. Do not give it the private rows of the model.
 import numpy as np
 
 from skfairdp import FairnessCalibrator, PATEClassifier
@@ -47,8 +47,8 @@ print("before: gap {:.3f}, accuracy {:.3f}".format(*before))
 # %%
 # Calibrate on public rows
 # ------------------------
-# There are no labels, so the model's own probabilities say what a change costs. ``gap_weight`` is how much
-# expected accuracy one unit of gap is worth; ``gamma`` asks for the least change that meets a bound instead.
+# There are no labels, so the model's own probabilities say what a change costs. ``gap_weight`` says how much expected
+# accuracy one unit of gap is worth. With ``gamma`` you ask for the least change that brings the gap below a bound.
 calibrator = FairnessCalibrator(model, gamma=0.05)
 calibrator.fit(split.X_public, sensitive_features=split.sensitive_features_public)
 print(f"public rows: gap {calibrator.gap_before_:.3f} -> {calibrator.gap_after_:.3f}", end=", ")
@@ -57,7 +57,7 @@ print("after: gap {:.3f}, accuracy {:.3f}".format(*measure(calibrator.predict(sp
 print("epsilon after:", calibrator.privacy_.epsilon, "as before:", calibrator.privacy_ == model.privacy_)
 
 # %%
-# The bound holds on the public rows. On other rows the gap is an estimate, and gets closer with more public rows.
+# The bound holds on the public rows. On other rows the gap differs, and the more public rows you give, the less.
 #
 # With or without the group at prediction
 # ---------------------------------------

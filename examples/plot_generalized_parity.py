@@ -3,9 +3,9 @@
 Fair at any threshold: generalized demographic parity
 =====================================================
 
-A bank that trains a score today may set its cut-off next year. Demographic parity at one threshold says nothing about
-the others. Generalized demographic parity asks for the same *distribution* of scores in every group: the first moments
-are held equal, and the Wasserstein distance measures what is left (Tran et al. 2022, Section 7.2).
+A bank that trains a score today may choose its cut-off next year. Demographic parity at one threshold says nothing
+about the others. Generalized demographic parity asks for the same *distribution* of scores in every group. The fit
+holds the first moments equal, and the Wasserstein distance measures what is left (Tran et al. 2022, Section 7.2).
 """
 
 # %%

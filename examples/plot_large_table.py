@@ -3,10 +3,10 @@
 A table that does not fit into memory
 =====================================
 
-Rows lie in Parquet files. A private generator counts them chunk by chunk, and FairPATE gives each row to one teacher by
-a hash of its id: neither loads the table. The script writes a small one; ``python plot_large_table.py 10000000`` writes
-ten million rows, and shows that memory stays where it is. The noise is drawn from the operating system, so every run
-gives slightly different figures.
+The rows lie in Parquet files. A private generator counts them chunk by chunk, and FairPATE gives each row to one
+teacher by a hash of its id. Neither loads the table. The script writes a small table; ``python plot_large_table.py
+10000000`` writes ten million rows, and shows that memory stays where it is. The noise comes from the operating system,
+so every run gives slightly different figures.
 """
 
 # %%
@@ -68,7 +68,7 @@ schema = Schema(
 # %%
 # A private generator: two passes over the files
 # ----------------------------------------------
-# Counts are sums, so each row adds its own to them wherever it lies; noise is added once.
+# Counts are sums: each row adds its own part, in whichever file it lies, and noise is added once.
 from skfairdp import PFGuardGenerator
 
 generator = PFGuardGenerator(epsilon=1.0, delta=DELTA, schema=schema).fit(folder)
@@ -89,7 +89,7 @@ print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB at 
 # %%
 # What the generator kept
 # -----------------------
-# The share of the rich by age, in the files and among synthetic rows of one ε.
+# The figure shows the share of the rich by age, in the files and among synthetic rows.
 sampled = generator.sample(20_000)
 ages = np.arange(18, 81, 6)
 fig, ax = plt.subplots(figsize=(6, 3.5))

@@ -3,16 +3,16 @@
 What a grid search costs
 ========================
 
-Every fit on the same private rows spends. A :class:`~skfairdp.PrivacyLedger` that is passed to the estimator is shared
-by all its clones, so that a ``GridSearchCV`` of seven fits leaves seven entries, in one process or in two, and the ε of
-everything together is on record *before* any noise is drawn.
+Every fit on the same private rows costs ε. All clones of an estimator share the :class:`~skfairdp.PrivacyLedger` that
+you give it. So a ``GridSearchCV`` of seven fits leaves seven entries, in one process or in two, and the ε of all of
+them is on record *before* any noise is drawn.
 """
 
 # %%
 # Seven fits
 # ----------
-# Three candidates, two folds, one refit. The folds are cut by position (``KFold`` without shuffling): a stratified fold
-# would move other people's rows when one label changes.
+# There are three candidates, two folds and one refit. The folds are cut by position (``KFold`` without shuffling): a
+# stratified fold would move other people's rows when one label changes.
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import BudgetExceededError, FairPATEClassifier, PrivacyLedger
@@ -37,8 +37,8 @@ print(f"one fit: ε = {chosen.best_estimator_.epsilon_spent_:.3f}; all of them: 
 # %%
 # In two processes
 # ----------------
-# The first pickling moves the ledger to a locked file that the workers share. (To survive a crash of *this* process,
-# or to go on tomorrow, give it a ``path``.)
+# When the ledger is pickled for the first time, it moves to a locked file that the workers share. Give it a ``path`` if
+# it has to survive a crash of *this* process, or if you want to go on tomorrow.
 shared = PrivacyLedger(epsilon=2.0, delta=1e-5)
 search(shared, n_jobs=2)
 print(f"n_jobs=2: {len(shared.entries)} entries, ε = {shared.epsilon_spent:.3f}")
@@ -46,8 +46,8 @@ print(f"n_jobs=2: {len(shared.entries)} entries, ε = {shared.epsilon_spent:.3f}
 # %%
 # Costs compose; they do not add up
 # ---------------------------------
-# The ledger composes the releases themselves, whose cost grows like the root of the number of fits. Adding up the ε of
-# each fit would overstate it without being more careful, and hold only at seven times δ.
+# The ledger composes the releases themselves, and their cost grows like the root of the number of fits. If you added up
+# the ε of each fit, the sum would be larger, no safer, and would hold only at seven times δ.
 import matplotlib.pyplot as plt
 
 from skfairdp.privacy import compose, epsilon_of
@@ -66,7 +66,7 @@ plt.show()
 # %%
 # The ceiling holds
 # -----------------
-# The release that would pass it does not happen, and what was spent stays as it was.
+# A fit that would pass the ceiling is refused before it releases anything, and what was spent stays as it was.
 try:
     FairPATEClassifier(epsilon=1.9, gamma=0.05, classes=[0, 1], ledger=ledger).fit(
         split.X, split.y, X_public=split.public
@@ -89,13 +89,13 @@ print(f"{len(once.entries)} entry, ε = {once.epsilon_spent:.3f}")
 # %%
 # What the ledger does not cover
 # ------------------------------
-# * **The scores.** ``cv_results_`` holds exact accuracies on private folds. They are a further release that nobody
-#   charged: do not publish them, and know that the choice of the best candidate went by them.
-# * **Your looking.** Hyper-parameters that you picked after seeing figures of the same private rows, defaults of a
-#   library included that were tuned on them.
-# * **Other steps.** A scaler or encoder fitted on private rows (use ``PublicPreprocessor``), a feature dropped because
-#   of a private correlation.
-# * **Copies without it.** An estimator with ``ledger=None`` charges nobody.
+# * **The scores.** ``cv_results_`` holds exact accuracies on private folds. They are a further release that no entry
+#   counts. Do not publish them, and remember that they chose the best candidate.
+# * **Your own looks.** You may have picked parameters after you saw figures of the same private rows, or take defaults
+#   of a library that were tuned on them.
+# * **Other steps.** A scaler or encoder that is fitted on private rows is a release (use ``PublicPreprocessor``), and
+#   so is a feature that you drop because of a private correlation.
+# * **Estimators without it.** A fit with ``ledger=None`` is not counted.
 # * **Records, in fits for attributes.** The total for attributes counts every fit. The total for records counts the
 #   fits for records alone, because fits for attributes take features and labels as public.
 print("split0 of cv_results_ is exact, hence private:", chosen.cv_results_["split0_test_score"].round(3))

@@ -1,12 +1,12 @@
 """
-=====================================
+===============================
 A raw table, and no public rows
-=====================================
+===============================
 
-One table with texts, gaps and the group as a column, and nothing else: no public rows. You say what is public about
-the table in a schema. Then either a private generator learns from the rows, and any learner of scikit-learn or
-fairlearn is trained on what it makes; or FairPATE asks its teachers about rows from noisy tables. One ε covers each.
-The noise is drawn from the operating system, so every run gives slightly different figures.
+You have one table, with texts, gaps and the group as a column, and no public rows. In a schema you say what is public
+about the table. Then there are two ways. A private generator learns from the rows, and any learner of scikit-learn or
+fairlearn is trained on synthetic ones. Or FairPATE asks its teachers about rows that it samples from noisy tables. One
+ε covers each. The noise comes from the operating system, so every run gives slightly different figures.
 """
 
 # %%
@@ -34,8 +34,8 @@ print(train.head(3).to_string())
 # %%
 # What is public about it
 # -----------------------
-# A schema is written from a code book, without a look at the rows: which columns there are, and what values they may
-# hold. ``Schema.template(table)`` writes the skeleton for you to fill in.
+# You write a schema from the code book, without a look at the rows. It says which columns there are, and what values
+# they may hold. ``Schema.template(table)`` writes a template for you to fill in.
 from skfairdp import Schema
 from skfairdp.schema import Category, Number
 
@@ -55,8 +55,8 @@ print(schema, schema.classes, schema.group_values)
 # %%
 # One private model, any learner
 # ------------------------------
-# The same ε and the same call; only the learner differs. A learner with a constraint is fairer, and a little less
-# accurate. Trying another learner on ``generator_`` costs nothing more.
+# The ε and the call are the same below, and only the learner differs. A learner with a constraint is fairer, and a
+# little less accurate. You may try another learner on ``generator_`` at no further cost.
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 
@@ -81,8 +81,8 @@ for name, learner in (
 # %%
 # All fairness levels from one payment
 # ------------------------------------
-# FairPATE samples rows from noisy tables of the private ones, and asks its teachers about them: tables and votes share
-# one ε. Another γ is another student of the same votes, and free.
+# FairPATE samples rows from noisy tables of the private ones, and asks its teachers about them. Tables and votes share
+# one ε. For another γ it trains another student on the same votes, which is free.
 from skfairdp import FairPATEClassifier
 
 fair = FairPATEClassifier(epsilon=1.0, gamma=0.1, schema=schema, random_state=0).fit(train)
@@ -107,6 +107,6 @@ plt.show()
 # %%
 # What you may publish
 # --------------------
-# The model, the generator and as many synthetic rows as you like: all of it follows from one release.
+# You may publish the model, the generator and as many synthetic rows as you like: all of them follow from one release.
 print(model.generator_.sample(3, random_state=0).to_string())
 print("taken as public:", *model.privacy_.public, sep="\n  ")

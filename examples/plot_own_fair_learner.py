@@ -3,9 +3,9 @@
 A fair learner of your own, made private
 ========================================
 
-``SFPATEClassifier`` asks little of the learner inside: ``fit(X, y, sensitive_features=...)`` and a ``predict`` that
-needs no groups. fairlearn's reductions have that, and so has the class below, which nobody wrote with privacy in mind.
-Whatever it does, the groups stay protected: it only ever sees released ones, or, as a teacher, has one vote of many.
+``SFPATEClassifier`` asks little of the learner inside: ``fit(X, y, sensitive_features=...)``, and a ``predict`` that
+needs no groups. fairlearn's reductions have both, and so has the class below, which knows nothing of privacy. Whatever
+it does, the groups stay protected: it sees released groups only, or it is a teacher with one vote of many.
 """
 
 # %%
@@ -53,7 +53,7 @@ points = {"no constraint": measure(LogisticRegression().fit(X[train], y[train]))
 points["own learner, true groups"] = measure(WithoutTheDirection().fit(X[train], y[train], groups[train]))
 
 # %%
-# The same class inside both variants, on one ledger.
+# The same class works inside both variants. One ledger counts both fits.
 ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
 for variant in ("student", "teacher"):
     model = SFPATEClassifier(

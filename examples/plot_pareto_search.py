@@ -3,9 +3,9 @@
 A search that says what all of it cost
 ======================================
 
-:class:`~skfairdp.model_selection.ParetoSearchCV` has the interface of ``GridSearchCV``, several objectives, and one
-figure more: the ε of everything it shows, scores of private folds included. Then scikit-learn's own tools on the same
-candidates, with what the ledger reads beside each.
+:class:`~skfairdp.model_selection.ParetoSearchCV` has the interface of ``GridSearchCV``, takes several objectives, and
+states the ε of everything it shows, scores of private folds included. At the end scikit-learn's own searches run over
+the same candidates, and the ledger shows what each of them costs.
 """
 
 # %%
@@ -34,7 +34,7 @@ print(f"hypervolume of (accuracy, gap, ε): {search.hypervolume_:.4f}")
 # %%
 # What was found
 # --------------
-# Dominated candidates are faded. The line above the plot is the price of showing it.
+# Dominated candidates are faded. The line above the plot says what it costs to show all of them.
 import matplotlib.pyplot as plt
 
 from skfairdp import ParetoFrontierDisplay
@@ -43,7 +43,7 @@ display = ParetoFrontierDisplay.from_search(search)
 plt.show()
 
 # %%
-# The same as a surface: the best accuracy that a bound on the gap and one on ε allow.
+# The surface shows the best accuracy under a bound on the gap and a bound on ε.
 display.plot_surface()
 plt.show()
 
@@ -62,8 +62,8 @@ print(f"ε = {small.epsilon_spent:.3f} of {small.epsilon}, winner {halted.best_p
 # scikit-learn's own tools
 # ------------------------
 # They work, with metadata routing on or off, and the ledger counts their fits. **It does not cover their scores**:
-# ``cv_results_`` holds exact figures of private folds, a further release that no entry stands for. And its total speaks
-# of position-based folds only: an integer ``cv`` would be stratified, where one changed label moves other people's
+# ``cv_results_`` holds exact figures of private folds, a further release that no entry counts. Its total is right only
+# for folds that go by position. An integer ``cv`` would be stratified, and then one changed label moves other people's
 # rows.
 import sklearn
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401

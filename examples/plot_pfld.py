@@ -4,16 +4,17 @@ PF-LD: fairness with a private sensitive attribute
 ==================================================
 
 ``PFLDClassifier`` protects one thing: the group of each training row. Features and labels count as public, and in
-return the price is low. The group is never a feature and is not needed to predict. One knob, ``lam_max``, says how far
-parity may pull; ``epsilon`` says how well the groups are hidden. ``SKFAIRDP_DATA`` as in the quick start.
+return privacy costs little accuracy. The group is never a feature, and you do not need it to predict. ``lam_max`` says
+how hard the constraint may pull, and ``epsilon`` how well the groups are hidden. The page reads ``SKFAIRDP_DATA`` as
+the quick start does.
 """
 
 # %%
 # Rows
 # ----
-# Parity of two groups, and equal errors within each class, are asked of the same kind of network. A column that gives
-# the group away would void the guarantee, so the curator looks for one first. (The figure reads the groups themselves:
-# it is for the curator alone.)
+# The page asks the same kind of network for parity of two groups, and for equal errors within each class. A column that
+# tells the group would void the guarantee, so look for one first. The result reads the groups themselves: keep it to
+# yourself.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -44,8 +45,8 @@ def measure(model):
 # %%
 # What hiding the groups costs
 # ----------------------------
-# ``epsilon=None`` is the same code without noise. A shared ledger adds up what showing all points releases about
-# the groups.
+# ``epsilon=None`` runs the same code without noise. The shared ledger says what all points together reveal about the
+# groups.
 ledger = PrivacyLedger(delta=1e-5)
 settings = {"groups": groups, "net": mlp(max_epochs=6), "random_state": 0}
 fig, ax = plt.subplots(figsize=(6, 4))
@@ -67,8 +68,9 @@ print(f"all private points together: {ledger.spent('sensitive attribute')}")
 # %%
 # Another notion
 # --------------
-# Several can be asked for at once; they share the budget, because one changed group moves all of their violations
-# together. Where base rates differ, parity and equal odds contradict each other, and what comes out lies between.
+# You may ask for several constraints at once. They share the budget, because one changed group moves all of their
+# violations together. Where base rates differ, parity and equalized odds contradict each other, and the model lies
+# between.
 model = PFLDClassifier(epsilon=1.0, constraints=["demographic_parity", "equalized_odds"], **settings)
 model.fit(split.X, split.y, sensitive_features=split.sensitive_features)
 odds = equalized_odds_disparity(

@@ -5,9 +5,10 @@ Why PF-LD is not run as it is published
 
 PF-LD (Tran, Fioretto & Van Hentenryck, *Differentially Private and Fair Deep Learning: A Lagrangian Dual Approach*,
 2021) trains under fairness constraints while protecting the sensitive attribute alone. Its two theorems bound how far
-one changed attribute can move a gradient and a violation, and Gaussian noise in proportion to these bounds is to hide
-the change. This page takes neighbouring data sets, computes what the published steps really do to them, and compares.
-``skfairdp.PFLDClassifier`` is built on other releases, whose bounds hold; the last column of the first table is theirs.
+one changed attribute can move a gradient and a violation. The paper then adds Gaussian noise in proportion to these
+bounds, to hide the change. This page takes neighbouring data sets, computes what the published steps really do to them,
+and compares. ``skfairdp.PFLDClassifier`` makes other releases, whose bounds hold. They are in the last column of the
+first table.
 
 Features and labels are public here, and neighbours differ in one person's group. Nothing below is random.
 """
@@ -17,7 +18,7 @@ Features and labels are public here, and neighbours differ in one person's group
 # ------------------
 # Line 4 of Algorithm 1 follows the gradient of ``λ |μ(population) - μ(group)|``, summed over groups, with μ the mean of
 # a score h. The derivative of an absolute value carries the *sign* of the violation, and that sign is a private number.
-# (Equation 8 prints the absolute value around the gradients themselves; such a vector is the gradient of nothing.)
+# (Equation 8 prints the absolute value around the gradients themselves. No loss has such a vector as its gradient.)
 import math
 
 import matplotlib.pyplot as plt
@@ -83,8 +84,9 @@ def sign_flip_jump(m):
 # %%
 # Were the signs public
 # ---------------------
-# Theorem 1 still misses that two groups change at once, the one that is left and the one that is joined. The worst rows
-# are all alike but for the one that moves; the truth tends to twice the claim.
+# Suppose that the signs were public. Theorem 1 still misses that two groups change at once, the one that the person
+# leaves and the one that the person joins. In the worst case all rows are alike but for the one that moves, and the
+# true bound tends to twice the claim.
 
 
 def fixed_sign_jump(m):
@@ -181,7 +183,8 @@ for m in SIZES[1:]:
 # ------------------------------------
 # Both bounds divide by the size of the smallest group, which is private, and the noise is scaled by them. Its scale can
 # be read off a single step with many coordinates: with 10 000 parameters, groups of 50 and of 49 are told apart by a
-# divergence of 4.3, where 0.02 was sold. (A group of one divides by zero; an empty one has no mean. Both show.)
+# divergence of 4.3, where the paper's accounting says 0.02. (A group of one divides by zero, and an empty one has no
+# mean. Both can be seen.)
 
 
 def scale_divergence(n_parameters=10_000, larger=50, smaller=49):
@@ -195,9 +198,9 @@ print(f"divergence of the noise alone: {scale_divergence():.4g} a step; sold for
 # %%
 # Batches that everybody sees
 # ---------------------------
-# The cost is computed as if nobody knew who is in a batch. But the loss and the population means of the *same* batch
-# are released without noise, of rows that are public: whoever sees the steps knows the batches. What then remains is
-# a Gaussian release for every batch that one is in.
+# The paper computes the cost as if nobody knew who is in a batch. But the loss and the population means of the *same*
+# batch are released without noise, and their rows are public: whoever sees the steps knows the batches. So a person
+# pays for a Gaussian release without amplification in every batch that has the person's row.
 
 
 def epsilon_of_seen_batches(q, noise, steps):

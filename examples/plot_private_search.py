@@ -3,16 +3,16 @@
 Show the winner, and pay for little more
 ========================================
 
-Showing every candidate of a search costs the composition of them all.
-:class:`~skfairdp.model_selection.PrivateSearchCV` shows one: it makes a random, secret number of trials and keeps the
-best. Then the ε of the search hardly grows with the number of candidates.
+A search that shows every candidate costs the composition of all of them.
+:class:`~skfairdp.model_selection.PrivateSearchCV` shows the winner only. It makes a random, secret number of trials and
+keeps the best, so that its ε hardly grows with the number of candidates.
 """
 
 # %%
 # Twenty candidates
 # -----------------
-# Scored on public rows, whose labels are public as well. There is no ``cv_results_``: a figure of any loser would void
-# the guarantee.
+# Candidates are scored on public rows, whose labels are public as well. There is no ``cv_results_``: a figure of any
+# loser would void the guarantee.
 from skfairdp import FairPATEClassifier, PrivacyLedger, PrivateSearchCV, PublicData
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 
@@ -32,8 +32,8 @@ print(f"entries in the ledger: {len(ledger.entries)}")
 # %%
 # What it costs, by the number of trials
 # --------------------------------------
-# A trial of a Gaussian release with σ = 10. Composition pays for every candidate once; for up to three it is what the
-# search does. The smaller η is, the less a selection costs, and the more the number of trials varies.
+# Each trial is a Gaussian release with σ = 10. Composition pays for every candidate once, and the search does this
+# where there are up to three. The smaller η is, the less a selection costs, and the more the number of trials varies.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -55,7 +55,7 @@ plt.show()
 # %%
 # How many trials there are
 # -------------------------
-# Nobody is told: not by a progress bar, not by warnings. The time that a search takes tells, though, and is no part of
-# the guarantee. Do not publish it.
+# The number is secret: no progress bar and no warning shows it. The time that a search takes would tell it, and is not
+# part of the guarantee. Do not publish the time.
 law = PrivateSelection(trial, mean=20.0).probabilities()
 print(f"with a mean of 20: P[1 trial] = {law[1]:.2f}, P[more than 60] = {law[61:].sum():.2f}")

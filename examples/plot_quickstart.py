@@ -3,12 +3,12 @@
 Quick start
 ===========
 
-A classifier that is differentially private *and* fair, in ten lines; then the same in a Pipeline that starts from a
-DataFrame; then with refusals that hold the gap at prediction time.
+You train a classifier that is differentially private *and* fair in ten lines. Then you put it into a Pipeline that
+starts from a DataFrame. At last a second model refuses answers, so that the gap stays small while it is in use.
 
-With the environment variable ``SKFAIRDP_DATA`` naming a folder that has ``adult.csv.gz`` this runs on UCI Adult (does a
-person earn more than 50 000 dollars, groups by sex), else on data made on the spot. The noise is drawn from the
-operating system, so every run gives slightly different figures.
+If the environment variable ``SKFAIRDP_DATA`` names a folder with ``adult.csv.gz``, the page runs on UCI Adult: does a
+person earn more than 50 000 dollars? Groups are by sex. Else it makes rows up. The noise comes from the operating
+system, so every run gives slightly different figures.
 """
 
 # %%
@@ -42,9 +42,9 @@ print(f"accuracy {model.score(encoded.X_test, split.y_test):.3f}, gap {gap:.3f}"
 # %%
 # What happened
 # -------------
-# The private rows were cut into ``n_teachers_`` parts by position, a small model was trained on each, and they voted on
-# the public rows. Only noisy vote shares left that loop; ``privacy_`` says what they cost, and for whom. The figure
-# is a cap: it is the same for every data set, and ``epsilon_of`` recomputes it from the declared releases alone.
+# The fit cut the private rows into ``n_teachers_`` parts by position, and trained a small model on each. These teachers
+# voted on the public rows, and only noisy vote shares came out. ``privacy_`` says what they cost, and whom they
+# protect. This ε is the same for every data set: ``epsilon_of`` computes it again from the declared releases alone.
 from skfairdp.privacy import epsilon_of
 
 print(f"{model.n_teachers_} teachers voted on {model.n_queries_} public rows")
@@ -52,8 +52,8 @@ print("recomputed:", epsilon_of(model.privacy_.event, model.privacy_.delta))
 print("taken as public:", ", ".join(model.privacy_.public))
 
 # %%
-# The student learned from those shares and was held to a gap of ``gamma`` on the public rows. Its gap on other rows is
-# an estimate, so it is measured. A looser or tighter bound comes from the same votes and costs nothing more:
+# The student learned from those shares, and its gap on the public rows is at most ``gamma``. On other rows the gap may
+# be larger, so the page measures it. A looser or tighter bound uses the same votes and costs nothing more:
 for gamma in (0.02, 0.1, None):
     other = model.refit(gamma=gamma)
     predicted = other.predict(encoded.X_test)
@@ -63,8 +63,8 @@ for gamma in (0.02, 0.1, None):
 # %%
 # In a Pipeline, from a DataFrame
 # -------------------------------
-# A scaler or encoder fitted on private rows is a release that no ε covers. ``PublicPreprocessor`` fits on the public
-# rows whatever rows the pipeline is fitted with. With metadata routing, ``transform_input`` sends the public rows
+# If you fit a scaler or encoder on private rows, that is a release that no ε covers. ``PublicPreprocessor`` always fits
+# on the public rows, whatever rows the pipeline gets. With metadata routing, ``transform_input`` sends the public rows
 # through the same encoder on their way to the classifier.
 import sklearn
 from sklearn.pipeline import make_pipeline
@@ -84,8 +84,8 @@ with sklearn.config_context(enable_metadata_routing=True):
 # Refusing instead of hoping
 # --------------------------
 # :class:`~skfairdp.IDP3` watches the answers it gives and refuses those that would widen the gap beyond ``gamma``. It
-# reads the group at prediction time, and it needs no privacy budget: it post-processes a private model. It does not
-# protect the people being predicted.
+# reads the group at prediction time. It costs no privacy, because it post-processes a private model. It does not
+# protect the people whose rows are predicted.
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 

@@ -1,15 +1,15 @@
 """
-==========================================
+======================================
 SF-PATE: fair student or fair teachers
-==========================================
+======================================
 
-``SFPATEClassifier`` protects one thing, the group of each training row; features and labels count as public. It can put
+``SFPATEClassifier`` protects one thing, the group of each training row. Features and labels count as public. It can put
 fairness in two places:
 
-* ``variant="student"``: teachers learn the *group*; the student is the fair one. One fair model sees all rows, so this
+* ``variant="student"``: the teachers learn the *group*, and the student is fair. One fair model sees all rows, so this
   works with small groups and many teachers.
-* ``variant="teacher"``: every teacher is fair on the rows it has; a plain student learns what they vote. No group is
-  released, not even a noisy one, but each part must be large enough to be fair on.
+* ``variant="teacher"``: every teacher is fair on its own rows, and a plain student learns from their votes. No group is
+  released, not even a noisy one, but each part has to be large enough for a teacher to be fair on.
 """
 
 # %%
@@ -50,9 +50,9 @@ for variant in ("student", "teacher"):
         print(f"variant={variant!r}, {n_teachers:3} teachers: accuracy {accuracy:.3f}, gap {gap:.3f}; {model.privacy_}")
 
 # %%
-# More teachers drown the noise, and each sees fewer rows: thirty are enough to learn a little about the group, but a
-# classifier that is fair on thirty rows need not be fair on others. The fair student is the safer choice where parts
-# are small. Fair teachers are for learners that need the group of every row and cannot work with released ones.
+# With more teachers the noise matters less, and each of them sees fewer rows. Thirty rows are enough to learn a little
+# about the group, but a classifier that is fair on thirty rows need not be fair on others. So take the fair student
+# where parts are small. Take fair teachers for a learner that needs the true group of every row.
 figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
 axes.plot(*without[::-1], "kx", label="no constraint")
 axes.plot(*best[::-1], "k+", label="fair, no privacy")

@@ -3,11 +3,12 @@
 Why soft labels
 ===============
 
-PATE can release the noisy *winner* of a vote or the noisy *shares*. Both cost the same. A close vote whose winner is
-flipped by the noise hands the student a wrong label; a noisy share is only a little off. Close votes are not spread
-evenly over people, so flipped labels hurt some groups more than others (Tran, Dinh & Fioretto 2021).
+PATE can release the noisy *winner* of a vote or the noisy *shares*. Both cost the same. If the noise flips the winner
+of a close vote, the student gets a wrong label. A noisy share is only a little off. Close votes are not spread evenly
+over people, so flipped labels hurt some groups more than others (Tran, Dinh & Fioretto 2021).
 
-``PATEFairnessAnalysis`` shows it. It reads raw votes: it is for data that you may look at, and no ε covers its result.
+``PATEFairnessAnalysis`` measures this. It reads raw votes, and no ε covers its result: use it on data that you may look
+at.
 """
 
 # %%
@@ -33,7 +34,7 @@ for name, effect in (("hard", found.hard), ("soft", found.soft)):
 print(f"Corollary 1 bounds the distance by {found.sensitivity_bound:.2f}, for noise calibrated to epsilon = 3")
 
 # %%
-# Who pays: rows near the boundary, where votes are close.
+# Rows near the boundary pay, because votes on them are close.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 ExcessiveRiskDisplay.from_analysis(found, ax=axes[0])
 FlippingProbabilityDisplay.from_analysis(found, ax=axes[1])
@@ -41,11 +42,11 @@ axes[0].set_title("risk by group")
 axes[1].set_title("who is flipped")
 
 # %%
-# Not without a penalty
-# ---------------------
-# A share is never far off, but each one carries noise, and a student with hardly any penalty fits that noise. The paper
-# compares students that are held back (α of 20 to 100); a penalty chosen for the noise, as ``SoftLabelStudent`` does,
-# is what makes soft labels the better ones.
+# Soft labels need a penalty
+# --------------------------
+# A share is never far off, but each one has noise, and a student with hardly any penalty fits that noise. The paper
+# compares students with a strong penalty (α of 20 to 100). ``SoftLabelStudent`` chooses its penalty by the noise, and
+# then soft labels are the better ones.
 for alpha in (0.001, 0.01, 0.1, 1.0):
     other = PATEFairnessAnalysis(model, repeats=8, alpha=alpha)
     other = other.analyse(X[private], y[private], X[public], groups[public], y_public=y[public])

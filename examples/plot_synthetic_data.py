@@ -3,10 +3,10 @@
 Synthetic rows, private and balanced
 ====================================
 
-``PFGuardGenerator`` turns a biased private table into rows that anyone may use. What leaves the private side is a few
-noisy tables of counts; which groups and labels the synthetic rows have is chosen on the public side, and costs nothing.
+``PFGuardGenerator`` turns a biased private table into rows that anyone may use. Only a few noisy tables of counts leave
+the private side. You then choose how often each group and label occurs among the synthetic rows, which costs nothing.
 
-``SKFAIRDP_DATA`` as in the quick start; without it rows are made on the spot.
+The page reads ``SKFAIRDP_DATA`` as the quick start does, and makes rows up without it.
 """
 
 # %%
@@ -36,9 +36,9 @@ groups = sorted(set(rows[2]))
 # %%
 # One release, several balances
 # -----------------------------
-# The public 5 % of the rows give each column its cells. The private rows are counted in these cells by group and label,
-# and the counts get noise. Balance and label rates choose what is sampled from the model: each generator below is a fit
-# of its own, and the ledger says what publishing all of them comes to.
+# The public 5 % of the rows give each column its cells. The fit counts the private rows in these cells by group and
+# label, and adds noise. ``balance`` chooses what is sampled. Each generator below is a fit of its own, and the ledger
+# says what all of them cost together.
 ledger = PrivacyLedger(delta=1e-5)
 balances = {
     "as it is": {"balance": None},
@@ -58,7 +58,7 @@ print(f"publishing all four: epsilon={ledger.epsilon_spent:.2f}")
 # %%
 # What the rows are worth
 # -----------------------
-# A classifier is trained on synthetic rows, without the group, and tested on real ones.
+# A classifier learns from synthetic rows, without the group, and is tested on real ones.
 model = make_pipeline(make_tabular_encoder(), LogisticRegression(max_iter=500))
 test = {"X_test": split.X_test, "y_test": split.y_test, "sensitive_features": split.sensitive_features_test}
 scores = {"real rows": downstream_scores(model, split.X, split.y, **test)}
@@ -86,8 +86,8 @@ print(X.iloc[:, :5].to_string())
 # %%
 # Side by side
 # ------------
-# The report compares columns, groups and classifiers. Its figures of real rows are exact, so it is made here with the
-# public rows; one made with private rows stays with their curator.
+# The report compares columns, groups and classifiers. Its figures of real rows are exact, so this page gives it public
+# rows. Do not publish a report on private rows.
 X, y, s = generators["labels (default)"].sample_labels(5000, return_sensitive=True, random_state=0)
 report = SyntheticDataReport.from_data(
     split.X_public,

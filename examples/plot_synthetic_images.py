@@ -3,10 +3,10 @@
 Synthetic images with a rare class
 ==================================
 
-Of the 8 only one in three is left among 1,300 small digits. ``PFGuardGenerator`` makes digits that anyone may use, all
-ten equally often, at ε = 10 for one image replaced. A classifier trained on them recognises the 8 more often.
+Among some 1,300 small digits only one 8 in three is left. ``PFGuardGenerator`` makes digits that anyone may use, all
+ten equally often, at ε = 10 for one image replaced. A classifier that learns from them recognises the 8 more often.
 
-Images can be given as they are, to a backend of networks, or flat, with a column for each pixel, to the default one.
+You can give images as they are, to a backend of networks, or flat, with a column for each pixel, to the default one.
 """
 
 # %%
@@ -56,7 +56,7 @@ for name, settings, flat in (
 # %%
 # What the images are worth
 # -------------------------
-# One of each digit, and what a classifier that never saw a private image makes of the real ones.
+# The figure shows one of each digit, and how often a classifier that never saw a private image reads the real ones.
 
 figure, axes = plt.subplots(len(made), 10, figsize=(8, 3), layout="constrained")
 for line, (name, (rows, digit)) in zip(axes, made.items(), strict=True):

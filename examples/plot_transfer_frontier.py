@@ -3,15 +3,16 @@
 Specification without the data
 ==============================
 
-A regulator who may not see the private rows wants to say which ε, gap and accuracy can be asked for. Other data of the
-same kind have a frontier as well. :func:`~skfairdp.model_selection.transfer_frontier` says how far its points move.
+A regulator may not see the private rows, and wants to know which ε, gap and accuracy are within reach. Other data of
+the same kind have a frontier as well. :func:`~skfairdp.model_selection.transfer_frontier` says how far its points move.
 (RQ3 of "Learning to walk impartially on the Pareto frontier of fairness, privacy, and utility".)
 """
 
 # %%
 # Three data sets
 # ---------------
-# The source; one of the same law, drawn anew; and one of the same task where the groups differ more.
+# The first is the source. The second comes from the same distribution. In the third, of the same task, the groups
+# differ more.
 from skfairdp import FairPATEClassifier, frontier, transfer_frontier
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 
@@ -45,7 +46,7 @@ columns = ["epsilon", "gamma", "accuracy_source", "accuracy_target", "disparity_
 print(transfer_frontier(source, other)[columns].round(3).to_string(index=False))
 
 # %%
-# Arrows from the source to where the same settings end up.
+# Arrows lead from the source to the place where the same settings end up.
 import matplotlib.pyplot as plt
 
 figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), sharex=True, sharey=True, layout="constrained")

@@ -3,15 +3,15 @@
 Voting modes compared
 =====================
 
-Teachers vote on public rows; what leaves the private side differs by ``voting``:
+Teachers vote on public rows. ``voting`` says what leaves the private side:
 
 * ``"soft"`` releases the noisy vote share of every public row, once. Gate, labels and students are post-processing, so
   every ``gamma`` and ``threshold`` comes from the same release.
-* ``"gnmax"`` releases the noisy winner of each query, and gates it afterwards.
+* ``"gnmax"`` releases the noisy winner of each query, and applies the fairness gate afterwards.
 * ``"confident"`` asks the fairness gate *before* each vote, then whether enough teachers agree, then who won. A query
-  that the gate closes costs nothing.
+  that the gate refuses costs nothing.
 
-The three are held to the same certified ε here. ``SKFAIRDP_DATA`` as in the quick start.
+All three have the same certified ε here. The page reads ``SKFAIRDP_DATA`` as the quick start does.
 """
 
 # %%
@@ -50,8 +50,8 @@ def measure(model):
 # %%
 # Same ε, three kinds of release
 # ------------------------------
-# Hard votes ask about at most 1000 public rows by default: each answer costs, and a share of all rows costs the same in
-# total however many rows there are (the noise grows with the root of their number, and the student averages it out).
+# Hard votes ask about at most 1000 public rows by default, because each answer costs. Soft votes ask about all rows.
+# Their noise grows with the root of the number of rows, and the student averages it out.
 EPSILONS = (0.5, 1.0, 4.0)
 points = defaultdict(list)
 for voting in ("soft", "confident", "gnmax"):
@@ -66,8 +66,8 @@ for voting in ("soft", "confident", "gnmax"):
         )
 
 # %%
-# The gap of the *labels* obeys ``gamma`` by construction. The gap of the *student* is held on the public rows and
-# measured on others, and so scatters around it.
+# The gap of the *labels* is at most ``gamma`` by construction. The gap of the *student* is held on the public rows. On
+# other rows it scatters around that.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for voting, values in points.items():
     accuracies, gaps = zip(*values, strict=True)
@@ -83,8 +83,8 @@ left.legend(title="voting")
 # %%
 # What may be swept for free
 # --------------------------
-# Soft votes determine every gate, threshold and student; noisy winners every gate; a confident vote only its student,
-# because its gate decided which votes were taken.
+# From soft votes you get every gate, threshold and student for free, and from noisy winners every gate. From confident
+# votes you get other students only, because the gate decided which votes were taken.
 for voting in ("soft", "gnmax", "confident"):
     model = FairPATEClassifier(epsilon=1.0, gamma=0.05, voting=voting, classes=[0, 1], random_state=0)
     model.fit(split.X, split.y, X_public=split.public)
@@ -97,7 +97,8 @@ for voting in ("soft", "gnmax", "confident"):
 # %%
 # Who is refused a label
 # ----------------------
-# The gate withholds labels unevenly: that is how it keeps the rates together. The rates below are of public rows.
+# The gate keeps the rates together by withholding labels, and it does so unevenly. The rates below are those of public
+# rows.
 groups = list(model.rejection_rate_by_group_)
 figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
 axes.bar([str(group) for group in groups], [model.rejection_rate_by_group_[group] for group in groups])

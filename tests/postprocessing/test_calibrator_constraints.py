@@ -422,7 +422,7 @@ def test_without_constraints_gamma_is_what_is_asked_and_a_weight_asks_for_nothin
     assert "You ask for a difference of 0.02" in said(None, 400, 0.3, gamma=0.02, method="threshold")
     assert said(None, 400, 0.3, gamma=0.05, method="threshold") == ""
     assert said(None, 400, 0.3, method="threshold") == ""
-    assert "The gap before, 0.08" in said(None, 150, 0.08, gap_weight=5.0, method=AWARE)
+    assert "The gap before was 0.08" in said(None, 150, 0.08, gap_weight=5.0, method=AWARE)
 
 
 def test_rows_that_are_said_to_do_are_said_to_do():
