@@ -2,8 +2,9 @@
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from skfairdp.privacy import (
     WorstOf,
     compose,
     epsilon_of,
+    gdp_epsilon,
     gdp_mu,
     public_facts,
     repeat,
@@ -40,6 +42,7 @@ __all__ = ["OwnFrontier", "frontier_of_table"]
 
 _RELATION = NeighboringRelation.REPLACE_ONE
 _SCHEMA_SHARE = 0.2  # of the smallest ε and of δ, where the schema has to be released
+_SPARE, _TRIES = 0.005, 6  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ def frontier_of_table(
         Of every ε.
     schema : Schema or mapping, default=None
         Public. A mapping is what is known of some columns, as of ``Schema.release``: a fifth of the smallest ε, and of
-        δ, pays for what is not, and so with None for everything.
+        δ, pays for what is not, and so with None for everything. The accountant says what that leaves to the models,
+        which is nearly all of ε: of noise, squares add up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
     methods : sequence of {"synthetic", "fair_pate", "dpsgd"}, default=all three
@@ -140,15 +144,15 @@ def frontier_of_table(
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
     n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
-    figures = _Figures(schema, _mu_of_figures(epsilons, delta, paid, methods), delta, n_models)
-    truth, spent = figures.codes(held), [one.event for one in paid]
-    rows: list[dict[str, Any]] = []
+    asked = _Release(schema, learned, math.nan, delta, bounds, random_state)
+    releases = [(m, _within(m, replace(asked, epsilon=e), paid)) for e, m in itertools.product(epsilons, methods)]
+    figures = _Figures(schema, _mu_of_figures(max(epsilons), delta, releases), delta, n_models)
+    truth, spent, rows = figures.codes(held), [one.event for one in paid], list[dict[str, Any]]()
     with (
         figures.spending(len(held)) as noise,
         progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar,
     ):
-        for epsilon, method in itertools.product(epsilons, methods):
-            release = _Release(schema, learned, *_left(epsilon, delta, paid), bounds, random_state)
+        for method, release in releases:
             points = _METHODS[method](release)
             spent.append(points[0].model.privacy_.event)
             certified = epsilon_of(compose(*(one.event for one in paid), spent[-1]), delta)
@@ -173,23 +177,55 @@ def _relation(methods: Sequence[str]) -> NeighboringRelation:
     return NeighboringRelation.ZERO_OUT if "dpsgd" in methods else _RELATION
 
 
-def _left(epsilon: float, delta: float, paid: Sequence[PrivacySpent]) -> tuple[float, float]:
-    """What the schema has left of ε and δ for a release."""
-    return epsilon - sum(one.epsilon for one in paid), delta - sum(one.delta for one in paid)
+def _within(method: str, asked: "_Release", paid: Sequence[PrivacySpent]) -> "_Release":
+    """The release that costs, together with what the schema has cost, what was asked for, and not more.
+
+    Events add up to less than their ε do: of Gaussians, squares of μ add up. So what is left after a schema of a fifth
+    of ε is nearly all of ε. That is a first guess; for every guess the accountant is asked what schema and release cost
+    together, and only what it finds to be within ε is ever released.
+    """
+    if not paid:
+        return asked
+    most, costs = gdp_mu(asked.epsilon * (1 - _SPARE / 5), asked.delta), [one.event for one in paid]
+    squared = most**2 - sum(gdp_mu(one.epsilon, one.delta) ** 2 for one in paid)
+    best = replace(asked, epsilon=asked.epsilon - sum(one.epsilon for one in paid))
+    best = replace(best, delta=asked.delta - sum(one.delta for one in paid))
+    for _ in range(_TRIES):
+        if squared <= 0:
+            break
+        guess = replace(asked, epsilon=min(gdp_epsilon(math.sqrt(squared), asked.delta), asked.epsilon))
+        total = epsilon_of(compose(*costs, _planned(method, guess)), asked.delta)
+        if total <= asked.epsilon:
+            best = max(best, guess, key=lambda release: release.epsilon)
+            if total >= asked.epsilon * (1 - _SPARE):
+                break
+        squared += most**2 - gdp_mu(total, asked.delta) ** 2
+    if best.epsilon <= 0 or best.delta <= 0:
+        raise ValueError(
+            f"The schema has cost (ε, δ) = ({paid[0].epsilon:g}, {paid[0].delta:g}) already, which leaves nothing of "
+            f"({asked.epsilon:g}, {asked.delta:g}). Raise epsilons or delta, or give a schema that is made by hand."
+        )
+    return best
 
 
-def _mu_of_figures(
-    epsilons: Sequence[float], delta: float, paid: Sequence[PrivacySpent], methods: Sequence[str]
-) -> float:
+def _planned(method: str, release: "_Release") -> DpEvent:
+    """What a release is going to cost, by public facts alone. What there is to warn of, the fit says."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        event: DpEvent = _MODELS[method](release).planned_privacy(release.rows).event
+    return event
+
+
+def _mu_of_figures(largest: float, delta: float, releases: Sequence[tuple[str, "_Release"]]) -> float:
     """What the figures of all models may cost: as much as the models do together.
 
     A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
     are had for nothing until they cost what the models cost: at least the largest ε, and the sum of squares of those
     methods whose noise is Gaussian through and through. (FairDPSGDClassifier costs something on top, by another curve.)
     """
-    squares = [gdp_mu(*_left(epsilon, delta, paid)) ** 2 for epsilon in epsilons]
-    together = math.sqrt(sum(squares) * sum(method != "dpsgd" for method in methods))
-    return max(gdp_mu(max(epsilons), delta) * (1 - 1e-9), together * (1 - 1e-3))
+    each = [release for method, release in releases if method != "dpsgd"]
+    together = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for release in each))
+    return max(gdp_mu(largest, delta) * (1 - 1e-9), together * (1 - 1e-3))
 
 
 def _schema_of(
@@ -236,6 +272,11 @@ class _Release:
         """Parameters of every method."""
         return {name: getattr(self, name) for name in ("epsilon", "delta", "schema", "random_state")}
 
+    @property
+    def narrowest(self) -> float | None:
+        """The narrowest of the bounds on the gap."""
+        return min((gap for gap in self.bounds if gap is not None), default=None)
+
     def call(self, name: str, options: str) -> str:
         """The expression that makes a model again."""
         return f"{name}({options}, epsilon={_written(self.epsilon)}, delta={_written(self.delta)}, schema=schema)"
@@ -264,11 +305,19 @@ class _Point:
         return {"estimator": type(self.model).__name__, "protects": str(_RELATION.protects), **own}
 
 
+#: The model of each method, before it is fitted.
+_MODELS: dict[str, Callable[[_Release], Any]] = {
+    "synthetic": lambda release: SyntheticDataClassifier(_plain(), **release.given),
+    "fair_pate": lambda release: FairPATEClassifier(gamma=release.narrowest, **release.given),
+    "dpsgd": lambda release: FairDPSGDClassifier(parity="signed_loss", **release.given),
+}
+
+
 def _synthetic(release: _Release) -> list[_Point]:
     """One generator; a learner on its rows for each bound."""
     name = SyntheticDataClassifier.__name__
     learners = _learners(release.bounds, len(release.schema.classes or ()))
-    first = SyntheticDataClassifier(learners[None], **release.given).fit(release.rows)
+    first = _MODELS["synthetic"](release).fit(release.rows)
     calls = {gap: release.call(name, _expression(gap)) for gap in learners}
     return [
         _Point(first if gap is None else first.refit(learner), calls[gap], gap) for gap, learner in learners.items()
@@ -277,9 +326,8 @@ def _synthetic(release: _Release) -> list[_Point]:
 
 def _fair_pate(release: _Release) -> list[_Point]:
     """Rows of its own, teachers' votes on them; a student for each bound."""
-    name = FairPATEClassifier.__name__
-    bounded = min((gap for gap in release.bounds if gap is not None), default=None)
-    first = FairPATEClassifier(gamma=bounded, **release.given).fit(release.rows)
+    name, bounded = FairPATEClassifier.__name__, release.narrowest
+    first = _MODELS["fair_pate"](release).fit(release.rows)
     return [
         _Point(first if gap == bounded else first.refit(gamma=gap), release.call(name, f"gamma={gap!r}"), gap)
         for gap in sorted(release.bounds, key=lambda gap: gap != bounded)
@@ -288,7 +336,7 @@ def _fair_pate(release: _Release) -> list[_Point]:
 
 def _dpsgd(release: _Release) -> list[_Point]:
     """One network."""
-    model = FairDPSGDClassifier(parity="signed_loss", **release.given).fit(release.rows)
+    model = _MODELS["dpsgd"](release).fit(release.rows)
     return [
         _Point(
             model,
@@ -310,10 +358,14 @@ def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> in
     return len(bounds) if method == "fair_pate" else len(_learners(bounds, len(schema.classes or ())))
 
 
+def _plain() -> LogisticRegression:
+    return LogisticRegression(max_iter=1000)
+
+
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, Any]:
     """One learner for each bound on the gap. Fairlearn's reductions know two classes, and bound each group's rate
     against the rate of all: half of the gap between two groups."""
-    plain = LogisticRegression(max_iter=1000)
+    plain = _plain()
     bounds = [gap for gap in gaps if gap is not None] if n_classes == 2 else []
     return {
         None: plain,

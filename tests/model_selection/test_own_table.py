@@ -9,7 +9,7 @@ import pytest
 
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import _own_table, frontier_of_table
-from skfairdp.model_selection._own_table import _Figures, _split
+from skfairdp.model_selection._own_table import _MODELS, _Figures, _planned, _Release, _split, _within
 from skfairdp.privacy import (
     CommonValues,
     GaussianDpEvent,
@@ -286,3 +286,54 @@ def test_one_price_asked_for_is_one_price_stated_whatever_the_schema_discloses()
     """Who was measured has no schema found, and pays no δ for it."""
     found = swept(TABLE, epsilons=[2.0], gaps=[None])
     assert found.schema.privacy_ is not None and found.privacy.epsilon <= 2.0
+
+
+# ---------------------------------------------------------------------- what a schema leaves of ε
+@pytest.fixture(scope="module")
+def found():
+    """A schema that was paid for; two columns are known, so that their kind is not asked for."""
+    return Schema.release(TABLE, label="rich", groups="sex", epsilon=0.6, delta=2e-6, known={"job": "category"})
+
+
+@pytest.mark.parametrize("method", [*_MODELS])
+@pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0, 12.0])
+def test_schema_and_release_together_cost_what_was_asked_and_never_more(found, method, epsilon):
+    """By the events of both. What is left over is what a search for the noise of gradients leaves."""
+    asked = _Release(found, TABLE, epsilon, 1e-5, [None], 0)
+    release = _within(method, asked, [found.privacy_])
+    total = epsilon_of(compose(found.privacy_.event, _planned(method, release)), 1e-5)
+    assert 0.99 * epsilon <= total <= epsilon
+    assert epsilon - 0.6 < release.epsilon < epsilon  # more than a difference of ε leaves
+
+
+def test_without_a_price_of_the_schema_a_release_has_all_of_it():
+    asked = _Release(SCHEMA, TABLE, 1.0, 1e-5, [None], 0)
+    assert _within("synthetic", asked, []) is asked
+
+
+@pytest.mark.parametrize("costs", [lambda e: 3.0 * e, lambda e: 5.0, lambda e: e**2, lambda e: 0.0])
+def test_only_what_the_accountant_finds_to_be_within_epsilon_is_released(found, costs, monkeypatch):
+    """Whatever a method plans to spend for an ε: less than it, more than it, by steps."""
+
+    def planned(method, guess):
+        return GaussianDpEvent(1 / gdp_mu(costs(guess.epsilon) + 1e-6, 1e-5))
+
+    monkeypatch.setattr(_own_table, "_planned", planned)
+    asked = _Release(found, TABLE, 1.0, 1e-5, [None], 0)
+    release = _within("any", asked, [found.privacy_])
+    total = epsilon_of(compose(found.privacy_.event, planned("any", release)), 1e-5)
+    linear = (release.epsilon, release.delta) == pytest.approx((0.4, 8e-6))
+    assert total <= 1.0 or linear  # which its own certificate and that of the schema add up to
+
+
+@pytest.mark.parametrize("methods", [["synthetic"], ["fair_pate"], ["dpsgd"]])
+def test_a_table_alone_at_an_epsilon_of_one_costs_one(methods):
+    swept_once = swept(people(4000), epsilons=[1.0], gaps=[None], methods=methods)
+    assert swept_once.schema.privacy_ is not None
+    assert (swept_once.frame["epsilon"] > 0.98).all() and swept_once.privacy.epsilon <= 1.0
+
+
+def test_a_schema_that_has_cost_all_of_it_leaves_nothing_and_says_so(found):
+    with recording_noise() as record, pytest.raises(ValueError, match=r"has cost .*which leaves nothing of"):
+        swept(TABLE, schema=found, epsilons=[0.5])
+    assert not record.releases
