@@ -40,9 +40,31 @@ def test_import_takes_less_than_half_a_second_and_loads_nothing_heavy():
     assert statistics.median(float(run[0]) for run in runs) < 0.5
 
 
-def test_what_needs_no_network_does_not_load_torch():
-    names = "PrivacyLedger, IDP3, PublicPreprocessor, FairPATEClassifier, metrics, datasets, fairness, frontier"
-    assert fresh(f"import sys; from skfairdp import {names}; print('torch' in sys.modules)") == ["False"]
+#: What is done one after the other in one new interpreter, and what must not have been loaded by then.
+LIGHT = {
+    "import skfairdp": "skfairdp.privacy._statement skfairdp.privacy._recompute skfairdp.privacy._verify "
+    "skfairdp._cli._verify",
+    "import skfairdp.privacy": "pandas torch",
+    "import skfairdp.baselines": "fairlearn torch",
+    "from skfairdp import PrivacyLedger, IDP3, PublicPreprocessor, FairPATEClassifier, metrics, datasets, fairness, "
+    "frontier": "torch",
+    "import numpy as np; from skfairdp._teachers import fit_teachers; X = np.arange(8.0)[:, None]; "
+    "y = (X[:, 0] > 3).astype(int); "
+    "fit_teachers('logistic', X, y, np.arange(8) % 2, n_teachers=2, n_classes=2).predict(X)": "torch",
+}
+
+
+@pytest.fixture(scope="module")
+def loaded_by():
+    """The modules that are loaded after each step, from one interpreter for all of them."""
+    steps = "".join(f"{step}\nprint(*sys.modules, sep=',')\n" for step in LIGHT)
+    return dict(zip(LIGHT, fresh(f"import sys\n{steps}"), strict=True))
+
+
+@pytest.mark.parametrize("step", LIGHT)
+def test_what_needs_no_other_library_loads_none(loaded_by, step):
+    loaded = set(loaded_by[step].split(","))
+    assert "skfairdp" in loaded and not loaded & set(LIGHT[step].split())
 
 
 def test_every_public_name_resolves_and_is_listed():

@@ -5,7 +5,6 @@ import html.parser
 import json
 import math
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -280,11 +279,3 @@ def test_the_page_of_the_guide_shows_what_happens():
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
     assert tried > 8 and failed == 0
-
-
-# ---- imports ---------------------------------------------------------------------------------------------------------
-def test_importing_the_package_loads_neither_statements_nor_the_verifier():
-    late = ("_statement", "_recompute", "_verify")
-    code = f"import sys, skfairdp; print([name for name in sys.modules if name.endswith({late})])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -1,8 +1,6 @@
 """fit_teachers: what comes out for each kind of teacher, odd parts, caching, bad input."""
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import joblib
@@ -229,17 +227,6 @@ def test_verbose_shows_a_bar_and_quiet_shows_nothing(teacher, blobs, capsys):
     out, err = capsys.readouterr()
     assert out == "" and "teachers:" in err
     assert "it/s" not in err and "s/it" not in err  # how long a part took may depend on its rows
-
-
-def test_logistic_teachers_need_no_torch():
-    code = (
-        "import sys, numpy as np\n"
-        "from skfairdp._teachers import fit_teachers\n"
-        "X = np.arange(8.0)[:, None]; y = (X[:, 0] > 3).astype(int)\n"
-        "fit_teachers('logistic', X, y, np.arange(8) % 2, n_teachers=2, n_classes=2).predict(X)\n"
-        "sys.exit('torch' in sys.modules)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- bad input: each a clear error before any teacher is trained, without a private value in it ---
