@@ -1295,7 +1295,7 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "thresholding.a_bound_that_does_not_know_of_the_noise": also(
-        GAP_BOUNDS("test_the_gap_stays_below_its_bound_in_95_of_100_samples", name="much noise", repeats=120),
+        GAP_BOUNDS("test_the_gap_stays_below_its_bound_in_95_of_100_samples", name="much noise", repeats=40),
     ),
     "thresholding.half_the_sensitivity": also(
         PRIVATE_THRESHOLDS(
