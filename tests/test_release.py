@@ -1,0 +1,65 @@
+"""What a release says about itself agrees, wherever it says so: versions, Pythons, files, and what CI runs."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import skfairdp
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def jobs():
+    return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]
+
+
+def commands(job):
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def pythons(job):
+    """The Pythons that a job installs."""
+    asked = next(step["with"]["python-version"] for step in job["steps"] if "setup-python" in step.get("uses", ""))
+    return job["strategy"]["matrix"]["python"] if "matrix" in asked else [asked]
+
+
+def test_the_version_is_the_same_everywhere():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
+    listed = re.findall(r"(?m)^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text("utf-8"))[0]
+    assert {PROJECT["project"]["version"], cited, listed} == {skfairdp.__version__}
+
+
+def test_the_pythons_that_are_claimed_are_those_that_ci_tries():
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    tried = {python for job in jobs().values() for python in pythons(job)}
+    assert tried == set(named)
+    assert PROJECT["project"]["requires-python"] == f">={named[0]}"
+    assert pythons(jobs()["minimum"]) == [named[0]]  # the lowest versions on the lowest Python
+
+
+def test_ci_on_github_runs_what_runs_here():
+    ran = {command for job in jobs().values() for command in commands(job)}
+    assert ran >= {".ci/run", "make minimum", "make test-all"}
+    asked = {command.removeprefix("make ") for command in ran - {".ci/run"}}
+    targets = set(re.findall(r"(?m)^([a-z-]+)(?: [a-z -]+)?:", (ROOT / "Makefile").read_text("utf-8")))
+    here = re.findall(r"(?m)^make (\S+)$", (ROOT / ".ci/run").read_text("utf-8"))
+    assert here == ["lint", "test", "package", "docs"]
+    assert {*here, *asked} <= targets
+
+
+@pytest.mark.parametrize("template", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.md")), ids=lambda path: path.stem)
+def test_an_issue_template_has_the_head_that_github_reads(template):
+    _, head, body = template.read_text("utf-8").split("---\n", 2)
+    assert set(yaml.safe_load(head)) == {"name", "about", "labels"}
+    assert "### " in body
+
+
+def test_files_that_the_readme_leads_to_are_in_the_sdist():
+    linked = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    packed = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert linked
+    assert [name for name in linked if name.split("/")[0] not in packed] == []
