@@ -124,10 +124,11 @@ class SecondLook:
 
         return smallest(enough, self.epsilon, 1e3)
 
-    def taken(
+    def release(
         self, module: Any, X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int, noise: NoiseSource
     ) -> Any:
-        """Return the module where it is clearly ahead of the most frequent class, else one that always answers that.
+        """Release how far ahead the module is; return it where that is clear, else one that always answers the most
+        frequent class.
 
         Parameters
         ----------

@@ -22,6 +22,48 @@ def named(path):
     return str(path.relative_to(PACKAGE))
 
 
+# ---- releases ------------------------------------------------------------------------------------------------
+#: Public methods of plans and mechanisms that are handed the noise under another name than "release": what they do.
+NO_RELEASES = {
+    "noisy": "the values that the source asks a mechanism for, inside its release",
+    "run": "the training of a backend, in whose steps mechanisms release",
+    "sample": "draws positions that stay secret",
+    "draw": "draws numbers that stay secret",
+    "kept_aside": "draws positions that stay secret",
+    "select": "shows the best of many trials, each with releases of its own",
+}
+
+
+def methods_with_noise(tree):
+    """Public methods that take a source of noise, of classes that have an event: plans and mechanisms."""
+    for kind in ast.walk(tree):
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        methods = [node for node in kind.body if isinstance(node, ast.FunctionDef)]
+        fields = {node.target.id for node in kind.body if isinstance(node, ast.AnnAssign)}
+        if not {"event", "event_at"} & (fields | {method.name for method in methods}):
+            continue
+        for method in methods:
+            words = [one.annotation for one in (*method.args.args, *method.args.kwonlyargs) if one.annotation]
+            if not method.name.startswith("_") and any("NoiseSource" in ast.unparse(word) for word in words):
+                yield kind.name, method.name
+
+
+def test_a_release_is_called_a_release():
+    found = [(kind, name) for path in SOURCES for kind, name in methods_with_noise(ast.parse(path.read_text()))]
+    assert len(found) > 30
+    assert [one for one in found if not one[1].startswith("release") and one[1] not in NO_RELEASES] == []
+    assert NO_RELEASES.keys() <= {name for _, name in found}
+
+
+def test_a_release_under_another_name_is_found():
+    text = (
+        "class Plan:\n    event: DpEvent\n    def told(self, X, noise: NoiseSource): ...\n    def size(self, X): ...\n"
+    )
+    assert list(methods_with_noise(ast.parse(text))) == [("Plan", "told")]
+    assert list(methods_with_noise(ast.parse(text.replace("event", "other")))) == []
+
+
 # ---- private modules -----------------------------------------------------------------------------------------
 #: Private modules that other rooms may import, each with the reason.
 OPEN_DOORS = {

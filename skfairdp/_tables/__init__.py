@@ -20,7 +20,7 @@ from skfairdp._tables._columns import (
     fine_grid,
     merged_grid,
     quantile_starts,
-    settled,
+    release_bins,
 )
 from skfairdp._tables._counting import code_type, counted_pairs, made_on_all_cores
 from skfairdp._tables._dataframes import Table, as_container, as_entries, as_numbers, codes_of_entries, read_table
@@ -76,7 +76,7 @@ __all__ = [
     "on_simplex",
     "quantile_starts",
     "read_table",
+    "release_bins",
     "schema_columns",
-    "settled",
     "type_of",
 ]

@@ -62,7 +62,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a backend learns from. Nothing of it outlives ``learn``.
+    """What a backend learns from. Nothing of it outlives ``release``.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class BackendPlan(ABC):
         """The kinds of release, in words, for the ledger."""
 
     @abstractmethod
-    def learn(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> Model:
+    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> Model:
         """Make the releases of ``event_at(scale)`` and nothing else. ``rng`` is public randomness."""
 
 
@@ -163,7 +163,7 @@ class GeneratorBackend(BaseEstimator, ABC):
         Returns
         -------
         BackendPlan
-            Its event covers, for every two tables that differ in one replaced row, all that ``learn`` lets out.
+            Its event covers, for every two tables that differ in one replaced row, all that ``release`` lets out.
 
         Raises
         ------
@@ -236,7 +236,3 @@ class GeneratorPlan:
         words += ["counts of groups and labels"] if self.counts else []
         gain = ["by how many rows the learner is ahead of the largest class"] if self.gain else []
         return (*words, *self.backend.releases, *gain)
-
-    def learn(self, rows: Rows, noise: NoiseSource, rng: np.random.Generator) -> Model:
-        """Make the backend's releases."""
-        return self.backend.learn(rows, self.scale, noise, rng)

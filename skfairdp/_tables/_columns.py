@@ -15,7 +15,7 @@ from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entrie
 from skfairdp._tables._declared import as_objects
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
-__all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts", "settled"]
+__all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts", "release_bins"]
 
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
 _STEPS = 4  # bins per doubling where there are no bounds
@@ -243,7 +243,7 @@ def _occupied(noisy: NDArray[np.float64], sigma: float) -> tuple[int, int] | Non
     return int(begin[left]), int(end[right])
 
 
-def settled(
+def release_bins(
     columns: Sequence[Column],
     counts: Sequence[NDArray[np.int64]],
     mechanism: GaussianMechanism,

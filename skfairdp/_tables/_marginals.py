@@ -182,13 +182,13 @@ class MarginalsPlan(BackendPlan):
         pairs = (f"{d * (d - 1) // 2} scores of pairs", f"{self.n_pairs} tables of pairs")
         return (*tables, *pairs) if self.tree else tables
 
-    def learn(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "MarginalsModel":
-        given_cell = self._tables(rows, scale, noise)
+    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "MarginalsModel":
+        given_cell = self._release_tables(rows, scale, noise)
         edges: list[tuple[int, int]] = []
         if self.tree:
-            scores = self._scores(rows, given_cell, scale, noise)
+            scores = self._release_scores(rows, given_cell, scale, noise)
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
-        joint = self._joint_tables(rows, edges, given_cell, scale, noise)
+        joint = self._release_pairs(rows, edges, given_cell, scale, noise)
         children = {child for _, child in edges}
         order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
         tables = [given_cell[j] for j, _ in order]
@@ -200,7 +200,7 @@ class MarginalsPlan(BackendPlan):
             tables.append(np.where(of_parent > 0, shares / np.maximum(of_parent, 1e-300), second[:, None, :]))
         return MarginalsModel(TreeModel(order, tables))
 
-    def _tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
+    def _release_tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
         """Released shares of each column's codes, given group and label."""
         shape, mechanism = (self.layout.n_groups, self.layout.n_classes), self.tables_at(scale)
         by_label, by_cell = self.times
@@ -229,7 +229,7 @@ class MarginalsPlan(BackendPlan):
     def _all_pairs(self) -> list[tuple[int, int]]:
         return list(itertools.combinations(range(self.layout.n_columns), 2))
 
-    def _scores(
+    def _release_scores(
         self, rows: Rows, given_cell: list[NDArray[np.float64]], scale: float, noise: NoiseSource
     ) -> NDArray[np.float64]:
         """Released distance of every pair of columns from independence given group and label."""
@@ -247,7 +247,7 @@ class MarginalsPlan(BackendPlan):
             scores[i, j] = scores[j, i] = score
         return scores
 
-    def _joint_tables(
+    def _release_pairs(
         self,
         rows: Rows,
         edges: list[tuple[int, int]],

@@ -267,7 +267,7 @@ class SyntheticRowsPlan:
             observed=observed,
             rates=observed,
         )
-        model = self.backend.learn(rows, self.scale, noise, rng)
+        model = self.backend.release(rows, self.scale, noise, rng)
         return self._sampled(model, observed, columns, n_small, rng)
 
     def _with_bins(self, X: NDArray[np.float64], noise: NoiseSource) -> list[MatrixColumn]:

@@ -345,7 +345,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
                 data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose
             )
             if plan.look is not None:
-                module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
+                module = plan.look.release(module, data.X, data.y, len(data.classes), noise)
 
         self.net_ = fitted_net(plan.net, module, data.classes)
         self.classes_ = data.classes

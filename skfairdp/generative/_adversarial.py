@@ -127,7 +127,7 @@ class AdversarialPlan(BackendPlan):
     layout: Layout
     loss: ClassVar[str] = "logistic"
 
-    def learn(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "NetworkModel":
+    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "NetworkModel":
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)

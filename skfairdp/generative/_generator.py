@@ -256,10 +256,11 @@ class PFGuardGenerator(PrivateEstimator):
         self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: np.random.Generator
     ) -> tuple[Any, NDArray[np.float64], Model]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
-        encoder = data.encoder.settle(data.fine_counts, plan.bins, noise)
+        encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise)
         observed = self._release_rates(data, plan, noise)
         rates = target_rates(observed, data.balance)
-        return encoder, observed, plan.learn(data.encoded(encoder, observed, rates), noise, rng)
+        rows = data.encoded(encoder, observed, rates)
+        return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
 
     def _learn(
         self, data: GeneratorData, released: tuple[Any, NDArray[np.float64], Model], rng: np.random.Generator

@@ -27,7 +27,7 @@ from skfairdp._tables import (
     kind_of,
     made_on_all_cores,
     quantile_starts,
-    settled,
+    release_bins,
 )
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 from skfairdp.utils._sklearn import Interval
@@ -140,14 +140,14 @@ class TableEncoder:
         counts = np.split(total, np.cumsum([column.n_codes for column in fine])[:-1])
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
-    def settle(
+    def release_bins(
         self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = settled(fine, counts, mechanism, noise, self.n_bins)
+        merged = release_bins(fine, counts, mechanism, noise, self.n_bins)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column

@@ -93,7 +93,7 @@ class UnitEncoder:
         """Nothing has to be paid for."""
         return []
 
-    def settle(self, counts: Any, mechanism: Any, noise: Any) -> "UnitEncoder":
+    def release_bins(self, counts: Any, mechanism: Any, noise: Any) -> "UnitEncoder":
         """Bounds are public: nothing is released."""
         return self
 

@@ -101,7 +101,7 @@ class ColumnTables:
                 cells += np.bincount(np.searchsorted(ends[1:-1], numbers[known], side="right"), minlength=CELLS)
         return found
 
-    def knots(self, X: Any, noise: NoiseSource) -> Array:
+    def release(self, X: Any, noise: NoiseSource) -> Array:
         """Release the tables, and return the quantiles that follow from them.
 
         Parameters

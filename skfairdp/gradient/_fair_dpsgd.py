@@ -250,14 +250,14 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             if plan.tables is not None:
-                set_knots(network.module, plan.tables.knots(data.X, noise))
+                set_knots(network.module, plan.tables.release(data.X, noise))
             module = network.trained(
                 data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
             )
             if plan.temperature is not None:
-                module = plan.temperature.taken(module, data.X, data.y, noise)
+                module = plan.temperature.release(module, data.X, data.y, noise)
             if plan.look is not None:
-                module = plan.look.taken(module, data.X, data.y, len(data.classes), noise)
+                module = plan.look.release(module, data.X, data.y, len(data.classes), noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
         self.net_taken_ = plan.taken
@@ -279,7 +279,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     ) -> TrainingData:
         self._validate_params()
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
-        parity = self._part(given)
+        parity = self._parity_part(given)
         if given and isinstance(parity, SignedLoss):
             raise ValueError(
                 f"{type(self).__name__} got public rows together with parity='signed_loss'. Leave out X_public, "
@@ -314,7 +314,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import DPStep
 
         relation = relation_for(self._declared_rows)
-        parity = PublicPenalty() if self.lam == 0 else self._part(data.public is not None)
+        parity = PublicPenalty() if self.lam == 0 else self._parity_part(data.public is not None)
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         duals = parity.plan(self.epsilon, self.delta, relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
@@ -342,7 +342,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             data.reads.note("network", "computed", taken)
         return plan
 
-    def _part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
+    def _parity_part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""
         return as_parity(self.parity, type(self).__name__, has_public_rows=has_public_rows)
 
@@ -409,7 +409,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         )
         if self.lam == 0:
             return network, {}
-        return network, self._part(data.public is not None).terms(plan, data, network, self.lam, seeds[1])
+        return network, self._parity_part(data.public is not None).terms(plan, data, network, self.lam, seeds[1])
 
     @property
     def _takes_public_rows(self) -> bool:

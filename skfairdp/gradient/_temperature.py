@@ -111,8 +111,8 @@ class Temperature:
         surprise = np.logaddexp(0, odds) @ counts[:, 0] + np.logaddexp(0, -odds) @ counts[:, 1]
         return float(FACTORS[surprise.argmin()]) if kept.any() else 1.0
 
-    def taken(self, module: Any, X: Any, y: NDArray[np.int64], noise: NoiseSource) -> Any:
-        """Return the module with its last layer scaled.
+    def release(self, module: Any, X: Any, y: NDArray[np.int64], noise: NoiseSource) -> Any:
+        """Release how sure and how right the module is; return it with its last layer scaled by that.
 
         Parameters
         ----------

@@ -158,7 +158,7 @@ def frontier_of_table(
             certified = epsilon_of(compose(*(one.event for one in paid), spent[-1]), delta)
             for point in points:
                 known = {"dataset": dataset, "epsilon": certified, "delta": delta, **point.row}
-                rows.append({**known, **figures.measured(point.model, held, truth, noise)})
+                rows.append({**known, **figures.release(point.model, held, truth, noise)})
                 bar.update()
     common, n_fits = float(figures.of_classes(rows, len(held)).max()), len(epsilons) * len(methods)
     event, relation = WorstOf((compose(*spent), figures.event)), _relation(methods)
@@ -428,7 +428,7 @@ class _Figures:
         n_classes = len(self.schema.classes or ())
         return groups, np.where(np.isnan(labels), n_classes, np.nan_to_num(labels)).astype(np.int64)
 
-    def measured(
+    def release(
         self, model: Any, rows: pd.DataFrame, truth: tuple[NDArray[np.int64], NDArray[np.int64]], noise: NoiseSource
     ) -> dict[str, float]:
         """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap.

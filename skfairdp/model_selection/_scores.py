@@ -86,7 +86,7 @@ class PaidScores(ABC):
 
     def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Answers:
         """The noisy table of the test part."""
-        return self.table.released(self.counts(fitted, test), noise, with_groups=self.with_groups)
+        return self.table.release(self.counts(fitted, test), noise, with_groups=self.with_groups)
 
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
@@ -258,7 +258,7 @@ class ScoreTable:
         np.add.at(counts, (codes, label_codes, predicted), 1)
         return counts if self.refusals else counts[:, :, :n_classes]
 
-    def released(self, counts: NDArray[np.int64], source: NoiseSource, *, with_groups: bool) -> Answers:
+    def release(self, counts: NDArray[np.int64], source: NoiseSource, *, with_groups: bool) -> Answers:
         """The noisy table, as rows that have those counts."""
         noisy = self.mechanism.release(counts.astype(np.float64), source)
         return self._answers(np.maximum(np.rint(noisy), 0.0).astype(np.int64), with_groups)

@@ -212,7 +212,7 @@ def ask_teachers(
     owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
 ) -> tuple[Questions, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
-    asked = _questions(owner, data, plan, noise, rng)
+    asked = _release_questions(owner, data, plan, noise, rng)
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
     of_classes = [] if plan.counts is None else [_count_classes(owner, data)]
     voting = owner._parts()["voting"]
@@ -221,7 +221,7 @@ def ask_teachers(
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
-def _questions(
+def _release_questions(
     owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator
 ) -> Questions:
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
@@ -232,7 +232,7 @@ def _questions(
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
     assert public is not None
     if plan.sums is not None:
-        told, variance = plan.sums.told(data.X, data.y, public.X, noise)
+        told, variance = plan.sums.release(data.X, data.y, public.X, noise)
         trust = plan.trust_in(variance, *data.X.shape[::-1])
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
     return Questions(public, queries, sampled, told, trust, owner._votes_by_group)

@@ -99,8 +99,8 @@ class ClassSums:
         """One release."""
         return self.mechanism.event
 
-    def told(self, X: Array, y: NDArray[np.int64], X_public: Array, noise: NoiseSource) -> tuple[Array, float]:
-        """How likely each label of the public rows is by the released sums, and the variance of that.
+    def release(self, X: Array, y: NDArray[np.int64], X_public: Array, noise: NoiseSource) -> tuple[Array, float]:
+        """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
 
         Parameters
         ----------

@@ -70,10 +70,10 @@ class ParityLook:
         """One release."""
         return self.mechanism.event
 
-    def taken(
+    def release(
         self, student: Any, X: NDArray[np.float64], groups: NDArray[np.int64], sampled: Any, noise: NoiseSource
     ) -> Any:
-        """The student with the gaps of its levels corrected by noisy counts of its answers to private rows.
+        """Release counts of the student's answers to private rows; return it with the gaps of its levels corrected.
 
         Parameters
         ----------

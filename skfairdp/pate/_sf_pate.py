@@ -246,7 +246,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
-        plan, variant = self._plan(data), self._part
+        plan, variant = self._plan(data), self._variant
         forecast = self._forecast(data, plan.n_queries)
         if not forecast.is_fair:
             warn_caller(forecast.words(type(self).__name__), FairnessWarning)
@@ -254,7 +254,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
 
         with self._spend(plan, data.reads) as noise:
-            votes = variant._votes(data, self._fair(), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose)
+            votes = variant._votes(
+                data, self._fair_learner(), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
+            )
             released = self._voting().release(votes, plan, noise, verbose=self.verbose)
 
         self.classes_, self.groups_ = data.classes, data.domain
@@ -279,12 +281,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             assert self.schema is not None
             n_bytes = bytes_on_disk(self.schema, data.n_rows, groups=True)
             check_free_disk(n_bytes, type(self).__name__, verbose=self.verbose)
-        variant = self._part
-        variant._rehearse(data, self._fair(), count_teachers(self, data.n_rows, variant._n_values(data)))
+        variant = self._variant
+        variant._rehearse(data, self._fair_learner(), count_teachers(self, data.n_rows, variant._n_values(data)))
         return data
 
     def _plan(self, data: AttributeRows) -> VotePlan:
-        n_kept, n_values = len(data.X), self._part._n_values(data)
+        n_kept, n_values = len(data.X), self._variant._n_values(data)
         most = self.max_queries or (n_kept if self.voting == "soft" else STUDENT_ROWS)
         return self._voting().plan(
             epsilon=self.epsilon,
@@ -321,10 +323,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         rng, weight = np.random.default_rng(self._student_seed), self.proximal_weight
         if weight is None:
             weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
-        variant, usual = self._part, LagrangianClassifier(constraints=None)
+        variant, usual = self._variant, LagrangianClassifier(constraints=None)
         if isinstance(variant, GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
-            return fair_student(released, given, self._network(), weight, rng)
+            return fair_student(released, given, self._built_in(), weight, rng)
         if as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
             return plain_student(released, None, variant.student, weight, rng)
         return plain_student(released, variant.student, usual, weight, rng)
@@ -349,14 +351,14 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     @property
     def _notions(self) -> tuple[str, ...]:
         """What the built-in network is held to."""
-        perceptron = as_perceptron(self._network())
+        perceptron = as_perceptron(self._built_in())
         return () if perceptron is None else perceptron.notions
 
     # ------------------------------------------------------------------ pieces
 
     def _forecast(self, data: AttributeRows, n_queries: int) -> FairForecast:
         """What the votes are going to hold, by public numbers."""
-        variant = self._part
+        variant = self._variant
         n_values = variant._n_values(data)
         fair_parts = isinstance(variant, FairTeachers) and len(data.domain) > 1
         return FairForecast.of(self, data.n_rows, n_values, n_queries, fair_parts=fair_parts)
@@ -371,21 +373,21 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 f"{owner} got both 'constraints' and a 'fair_estimator', which has its own. Leave 'constraints' None, "
                 "and give the constraint to the 'fair_estimator'."
             )
-        if getattr(self._part, "student", None) is not None:
-            clone(self._part.student, safe=False)
+        if getattr(self._variant, "student", None) is not None:
+            clone(self._variant.student, safe=False)
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
-        self._network().read_net()
+        self._built_in().read_net()
 
-    def _network(self) -> LagrangianClassifier:
-        return fair_network(self._part, self.fair_estimator, self.constraints)
+    def _built_in(self) -> LagrangianClassifier:
+        return fair_network(self._variant, self.fair_estimator, self.constraints)
 
-    def _fair(self) -> Any:
+    def _fair_learner(self) -> Any:
         """The fair learner: given, or the built-in network."""
-        return self._network() if self.fair_estimator is None else self.fair_estimator
+        return self._built_in() if self.fair_estimator is None else self.fair_estimator
 
     @property
-    def _part(self) -> GroupTeachers | FairTeachers:
+    def _variant(self) -> GroupTeachers | FairTeachers:
         part: GroupTeachers | FairTeachers = self._parts()["variant"]
         return part
 
@@ -398,18 +400,18 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     @property
     def _given_student(self) -> Any:
-        part = self._part
+        part = self._variant
         return self.fair_estimator if isinstance(part, GroupTeachers) else part.student
 
     @property
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change: a search pays once for all their values."""
         return frozenset(
-            {"proximal_weight", *(FAIR if isinstance(self._part, GroupTeachers) else {"variant__student"})}
+            {"proximal_weight", *(FAIR if isinstance(self._variant, GroupTeachers) else {"variant__student"})}
         )
 
     def _refuse_paid(self, name: str) -> None:
-        if isinstance(self._part, FairTeachers) and name in FAIR:
+        if isinstance(self._variant, FairTeachers) and name in FAIR:
             raise ValueError(
                 f"The teachers of {type(self).__name__}(variant='teacher') are fair already, so another '{name}' needs "
                 "a new fit. Their votes determine another 'variant__student' or 'proximal_weight'."

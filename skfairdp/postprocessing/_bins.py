@@ -117,7 +117,7 @@ class BinsPlan:
             "noisy counts of answers by group and label",
         )
 
-    def released(
+    def release(
         self, scores: Array, groups: NDArray[np.integer[Any]], y: NDArray[np.integer[Any]], noise: NoiseSource
     ) -> tuple[Array, Array]:
         """Release where bins end, and what they hold.

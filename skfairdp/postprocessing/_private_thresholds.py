@@ -222,7 +222,7 @@ class PrivateThresholds(PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             scores, groups, y, coins = self._scored(model, X, data, key)
             held = plan.kept_aside(len(scores), noise)
-            edges, counts = plan.released(scores[~held], groups[~held], y[~held], noise)
+            edges, counts = plan.release(scores[~held], groups[~held], y[~held], noise)
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
             answers = self._answers(plan, constraints, smoothed, edges)
             rules = groups[held] if self.group_at_prediction else np.zeros(int(held.sum()), dtype=np.int64)

@@ -87,8 +87,8 @@ class ColumnRelease:
     mu: float
     failure: float
 
-    def found(self, column: "pd.Series[Any]", noise: NoiseSource) -> Column | None:
-        """The description of a column, or None where nothing in it is common enough.
+    def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> Column | None:
+        """Release the counts of a column; return the description that follows, None where nothing is common enough.
 
         Parameters
         ----------
@@ -431,7 +431,7 @@ def released_columns(
         releases=plan.releases, public=public_facts(reads, plan.relation), report_to=spent.append,
     ) as noise:  # fmt: skip
         found = {
-            name: column.found(frame[name], noise) if isinstance(column, ColumnRelease) else column
+            name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else column
             for name, column in plan.columns.items()
         }
     return _kept(found, roles), spent[0]

@@ -105,7 +105,7 @@ def test_given_its_releases_no_knot_hangs_on_a_row():
 
         answers = iter(chosen)
         with recording_noise(answer=lambda release: next(answers)):
-            return tables().knots(X, _noise.open_source(0))
+            return tables().release(X, _noise.open_source(0))
 
     np.testing.assert_array_equal(knots(rows(5000)), knots(0.3 * rows(5000, seed=1)))
 
@@ -114,7 +114,7 @@ def test_the_first_cells_are_equal_parts_of_the_bounds():
     with recording_noise(0) as record:
         from skfairdp.privacy import _noise
 
-        tables().knots(rows(), _noise.open_source(0))
+        tables().release(rows(), _noise.open_source(0))
     expected = [np.histogram(rows()[:, 0], np.linspace(-1, 1, CELLS + 1))[0]]
     np.testing.assert_array_equal(record.releases[0].value[:1], expected)
 
@@ -128,7 +128,7 @@ def test_knots_are_quantiles_whatever_the_bounds_are(zoom, centre):
     with recording_noise(np.random.default_rng(1)):
         from skfairdp.privacy import _noise
 
-        knots = one.knots(numbers, _noise.open_source(0))[0]
+        knots = one.release(numbers, _noise.open_source(0))[0]
     shares = np.searchsorted(np.sort(numbers[:, 0]), knots) / 20_000
     np.testing.assert_allclose(shares, (np.arange(KNOTS) + 0.5) / KNOTS, atol=0.07)
 
@@ -140,7 +140,7 @@ def test_float32_tells_knots_apart_whatever_the_noise_was(seed, scale):
 
     rng = np.random.default_rng(seed)
     with recording_noise(answer=lambda release: scale * rng.normal(size=(3, CELLS)) ** 3) as record:
-        knots = tables().knots(rows(), _noise.open_source(0))
+        knots = tables().release(rows(), _noise.open_source(0))
     assert len(record.releases) == ROUNDS and knots.shape == (3, KNOTS)
     assert np.all(np.diff(knots.astype(np.float32)) > 0) and knots.min() >= -1 and knots.max() <= 1
 
@@ -149,7 +149,7 @@ def test_where_nothing_is_clear_of_the_noise_knots_are_equally_spaced():
     from skfairdp.privacy import _noise
 
     with recording_noise(answer=lambda release: np.zeros((3, CELLS))):
-        knots = tables().knots(rows(), _noise.open_source(0))
+        knots = tables().release(rows(), _noise.open_source(0))
     np.testing.assert_allclose(knots, np.tile(np.linspace(-1 + 1 / KNOTS, 1 - 1 / KNOTS, KNOTS), (3, 1)))
 
 

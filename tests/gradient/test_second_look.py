@@ -46,7 +46,7 @@ class Linear(torch.nn.Module):
 def values_of(X, y):
     with recording_noise(0, exact=True):
         source = ZeroNoise()
-        look().taken(Linear(), X, y, 2, source)
+        look().release(Linear(), X, y, 2, source)
     return [np.asarray(release.value, dtype=float) for release in source.record.releases]
 
 
@@ -151,8 +151,8 @@ def test_a_network_that_is_clearly_ahead_is_kept():
     X, y = noise_table(400)
     y = (X[:, 0] > 0).astype(int)
     module = Linear()
-    assert look(400).taken(module, X, y, 2, ZeroNoise()) is module
-    assert is_constant(look(400).taken(module, X, 1 - y, 2, ZeroNoise()))
+    assert look(400).release(module, X, y, 2, ZeroNoise()) is module
+    assert is_constant(look(400).release(module, X, 1 - y, 2, ZeroNoise()))
 
 
 def test_given_the_releases_the_network_does_not_hang_on_the_rows():
@@ -164,7 +164,7 @@ def test_given_the_releases_the_network_does_not_hang_on_the_rows():
         ):
             from skfairdp.privacy import _noise
 
-            return look(80).taken(Linear(), X, labels, 2, _noise.open_source(0))(torch.zeros(3, 12))
+            return look(80).release(Linear(), X, labels, 2, _noise.open_source(0))(torch.zeros(3, 12))
 
     assert torch.equal(answered(y), answered(1 - y)) and answered(y).argmax(dim=1).tolist() == [1, 1, 1]
 

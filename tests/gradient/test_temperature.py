@@ -60,7 +60,7 @@ def test_no_answer_changes_and_all_logits_have_one_factor(seed, n_classes):
     rng, net = np.random.default_rng(seed), network(n_classes, scale=3.0, seed=seed)
     X = torch.tensor(rng.normal(size=(50, 4)), dtype=torch.float32)
     before = net(X).detach()
-    after = ONE.taken(net, X.numpy(), rng.integers(n_classes, size=50), ZeroNoise())(X).detach()
+    after = ONE.release(net, X.numpy(), rng.integers(n_classes, size=50), ZeroNoise())(X).detach()
     factor = float(after[0, 0] / before[0, 0])
     assert 0 < factor <= 2.01 and torch.allclose(after, factor * before, rtol=1e-4, atol=1e-5)
     assert torch.equal(before.argmax(1), after.argmax(1))
@@ -102,7 +102,7 @@ def test_given_its_release_the_network_does_not_hang_on_the_labels():
 
         table = np.tile([[3.0, 60.0]], (len(ODDS), 1))
         with recording_noise(answer=lambda release: table):
-            return ONE.taken(network(), X, labels, _noise.open_source(0))[-1].weight
+            return ONE.release(network(), X, labels, _noise.open_source(0))[-1].weight
 
     right = network()(torch.tensor(X, dtype=torch.float32)).argmax(dim=1).numpy()
     assert torch.equal(scaled(y), scaled(right))

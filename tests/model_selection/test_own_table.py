@@ -223,7 +223,7 @@ def test_accuracies_lie_within_the_error_that_is_stated():
     for seed in range(200):
         held = people(300, seed + 2)
         with recording_noise(entropy=seed), figures.spending(300) as noise:
-            found = figures.measured(Rule(), held, figures.codes(held), noise)
+            found = figures.release(Rule(), held, figures.codes(held), noise)
         inside.append(abs(found["accuracy"] - true) <= found["accuracy_error"])
         errors.append(found["accuracy_error"])
     assert abs(np.mean(inside) - 0.95) <= 2.6 * 0.0154  # standard errors of a share of 200

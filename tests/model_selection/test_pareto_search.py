@@ -252,7 +252,7 @@ def test_noise_of_the_table_is_what_is_accounted():
         codes, source = np.zeros(3000, dtype=int), NoiseSource(0)
         counts = []
         for _ in range(300):
-            answers = table.released(table.counts(codes, codes, codes), source, with_groups=True)
+            answers = table.release(table.counts(codes, codes, codes), source, with_groups=True)
             counts.append(np.sum((answers.groups == "a") & (answers.y_true == 0) & (answers.y_pred == 0)))
         spread = np.std(counts) / (sensitivity / gdp_mu(0.5, 1e-5))
         assert 1 / 1.2 < spread < 1.2
@@ -268,13 +268,13 @@ def test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity(monkey
     rng = np.random.default_rng(0)
     y, z, k = (rng.integers(0, 2, 40) for _ in range(3))
     k[:5] = 9  # refusals
-    table.released(table.counts(y, z, k), NoiseSource(0), with_groups=True)
+    table.release(table.counts(y, z, k), NoiseSource(0), with_groups=True)
     for row in range(40):
         for label, group, answer in ((1 - y[row], z[row], k[row]), (y[row], 1 - z[row], 9), (1 - y[row], 1, 0)):
             other = [np.array(column) for column in (y, z, k)]
             for column, value in zip(other, (label, group, answer), strict=True):
                 column[row] = value
-            table.released(table.counts(*other), NoiseSource(0), with_groups=True)
+            table.release(table.counts(*other), NoiseSource(0), with_groups=True)
             assert np.linalg.norm(released[-1] - released[0]) <= table.mechanism.sensitivity + 1e-12
 
 

@@ -377,12 +377,12 @@ class Exact:
 @mutant
 def bins_from_exact_histograms(patch):
     """Found (survived in 0.1.0): fine histograms are released, bins are merged by the exact ones. Right: by noisy."""
-    honest = TableEncoder.settle
+    honest = TableEncoder.release_bins
 
-    def settle(self, table, mechanism, noise):
+    def release_bins(self, table, mechanism, noise):
         return honest(self, table, None if mechanism is None else Exact(mechanism), noise)
 
-    patch.setattr(TableEncoder, "settle", settle)
+    patch.setattr(TableEncoder, "release_bins", release_bins)
 
 
 @mutant

@@ -181,12 +181,12 @@ def a_row_counted_as_sure_in_two_lines(patch):
 def the_factor_of_the_exact_table(patch):
     """The noisy table is paid for, and the factor is that of the exact one."""
 
-    def taken(self, module, X, y, noise):
+    def release(self, module, X, y, noise):
         table = self.table(module, X, y)
         self.counts.release(table, noise)
         return scale_last_layer(module, self.factor(table))
 
-    patch.setattr(Temperature, "taken", taken)
+    patch.setattr(Temperature, "release", release)
 
 
 @mutant
@@ -232,13 +232,13 @@ def cells_that_follow_the_exact_counts(patch):
         found = shares(self, edges, self.table(X, edges))
         return np.stack([_column_tables._quantiles(*both) for both in zip(edges, found, strict=True)])
 
-    patch.setattr(ColumnTables, "knots", exact)
+    patch.setattr(ColumnTables, "release", exact)
 
 
 @mutant
 def scales_by_the_range_of_the_rows(patch):
     """Released quantiles stretched to the smallest and the largest number: nobody paid for where those lie."""
-    knots = ColumnTables.knots
+    knots = ColumnTables.release
 
     def stretched(self, X, noise):
         found, numbers = knots(self, X, noise), np.asarray(X)[:, [place.column for place in self.places]]
@@ -246,7 +246,7 @@ def scales_by_the_range_of_the_rows(patch):
         found[:, -1] = np.maximum(np.nanmax(numbers, axis=0), found[:, -1])
         return found
 
-    patch.setattr(ColumnTables, "knots", stretched)
+    patch.setattr(ColumnTables, "release", stretched)
 
 
 @mutant

@@ -88,25 +88,25 @@ def ranges_read_from_the_private_rows(patch):
 @mutant
 def tables_weighed_by_how_well_they_fit_the_private_labels(patch):
     """Planted: the weight of the tables is their accuracy on private rows. Right: noise, which is public."""
-    honest = _asking._questions
+    honest = _asking._release_questions
 
     def questions(owner, data, plan, noise, rng):
         return replace(honest(owner, data, plan, noise, rng), trust=float(np.mean(data.y == 0)))
 
-    patch.setattr(_asking, "_questions", questions)
+    patch.setattr(_asking, "_release_questions", questions)
 
 
 @mutant
 def private_groups_teach_a_constrained_student(patch):
     """Planted: how likely a group is follows from private rows, "as there are more". Right: from those asked about."""
     seen = []
-    honest_questions, honest_fit = _asking._questions, ConstrainedStudent._fit_groups
+    honest_questions, honest_fit = _asking._release_questions, ConstrainedStudent._fit_groups
 
     def questions(owner, data, plan, noise, rng):
         seen.append((data.X, data.groups))
         return honest_questions(owner, data, plan, noise, rng)
 
-    patch.setattr(_asking, "_questions", questions)
+    patch.setattr(_asking, "_release_questions", questions)
     patch.setattr(ConstrainedStudent, "_fit_groups", lambda self, X, groups, n: honest_fit(self, *seen[-1], n))
 
 

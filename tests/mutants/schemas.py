@@ -54,14 +54,14 @@ def missing_is_counted_only_where_it_occurs(patch):
 @mutant
 def kinds_from_dtypes(patch):
     """One text among numbers makes a column of objects: a dtype belongs to the private rows."""
-    honest = _release.ColumnRelease.found
+    honest = _release.ColumnRelease.release
 
     def found(self, column, noise):
         if self.kind is None and pd.api.types.is_float_dtype(column.dtype):
-            return _release.ColumnRelease("number", self.mu, self.failure).found(column, noise)
+            return _release.ColumnRelease("number", self.mu, self.failure).release(column, noise)
         return honest(self, column, noise)
 
-    patch.setattr(_release.ColumnRelease, "found", found)
+    patch.setattr(_release.ColumnRelease, "release", found)
 
 
 @mutant

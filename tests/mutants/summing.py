@@ -22,20 +22,20 @@ def rows_are_as_long_as_they_come(patch):
 @mutant
 def scaled_by_the_private_rows(patch):
     """Planted: centre, scale and length of the private rows. Right: of the public ones."""
-    honest, scale_of = ClassSums.told, PublicScale.of
+    honest, scale_of = ClassSums.release, PublicScale.of
 
     def told(self, X, y, X_public, noise):
         patch.setattr(PublicScale, "of", classmethod(lambda cls, public: scale_of(X)))
         return honest(self, X, y, X_public, noise)
 
-    patch.setattr(ClassSums, "told", told)
+    patch.setattr(ClassSums, "release", told)
 
 
 @mutant
 def rates_of_classes_from_the_private_labels(patch):
     """Planted: exact rates of the classes beside the noisy sums. Right: those that the sums tell."""
     honest, kept = ClassSums._apart, []
-    told = ClassSums.told
+    told = ClassSums.release
 
     def listening(self, X, y, X_public, noise):
         kept.append(np.bincount(y, minlength=self.n_classes) / len(y))
@@ -45,5 +45,5 @@ def rates_of_classes_from_the_private_labels(patch):
         _, differences, variance = honest(self, noisy)
         return kept.pop()[-len(differences) :].clip(1e-3, 1 - 1e-3), differences, variance
 
-    patch.setattr(ClassSums, "told", listening)
+    patch.setattr(ClassSums, "release", listening)
     patch.setattr(ClassSums, "_apart", apart)

@@ -29,13 +29,13 @@ def a_look_for_nothing(patch):
 @mutant
 def a_bound_from_the_rows_that_taught(patch):
     """Rows that count twice, or in the tables and the look: answers look fairer on rows they were chosen on."""
-    honest = BinsPlan.released
+    honest = BinsPlan.release
 
-    def released(self, scores, groups, y, noise):
+    def release(self, scores, groups, y, noise):
         more = [np.concatenate([values, values[: len(values) // 4]]) for values in (scores, groups, y)]
         return honest(self, *more, noise)
 
-    patch.setattr(BinsPlan, "released", released)
+    patch.setattr(BinsPlan, "release", release)
 
 
 @mutant

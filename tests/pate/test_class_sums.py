@@ -71,7 +71,7 @@ def test_two_rows_of_a_class_at_opposite_ends_move_the_sums_by_all_of_the_sensit
     ends = []
     for side in (1e6, -1e6):
         with installed(FixedAnswers()) as source:
-            sums.told(np.full((1, 4), side), np.array([1]), public, source)
+            sums.release(np.full((1, 4), side), np.array([1]), public, source)
         ends.append(source.log[0][1])
     assert 1.999 < np.linalg.norm(ends[0] - ends[1]) <= 2.0
 
@@ -123,7 +123,7 @@ def logistic_rows(n_rows, n_classes, seed=0):
 def test_without_noise_it_is_the_logistic_regression_of_all_private_rows_where_public_rows_are_the_same(n_classes):
     X, y = logistic_rows(4000, n_classes)
     sums = ClassSums(1e6, n_rows=len(X), n_classes=n_classes)
-    told, variance = sums.told(X, y, X, NoiseSource(0))
+    told, variance = sums.release(X, y, X, NoiseSource(0))
     inside = PublicScale.of(X)(X)
     usual = LogisticRegression(C=1e6, max_iter=1000).fit(inside, y)
     assert np.abs(told - usual.predict_proba(inside)).max() < 0.01
@@ -132,7 +132,7 @@ def test_without_noise_it_is_the_logistic_regression_of_all_private_rows_where_p
 
 def test_noise_that_hides_everything_leaves_the_rates_of_the_classes_at_most():
     X, y = logistic_rows(2000, 2)
-    told, variance = ClassSums(1e-4, n_rows=len(X), n_classes=2).told(X, y, X[:300], NoiseSource(0))
+    told, variance = ClassSums(1e-4, n_rows=len(X), n_classes=2).release(X, y, X[:300], NoiseSource(0))
     assert np.ptp(told[:, 1]) < 0.05 and variance < 0.1
 
 
@@ -141,8 +141,8 @@ def test_shares_are_as_far_off_as_is_said(mu):
     said, seen = [], []
     for seed in range(12):
         X, y = logistic_rows(3000, 2, seed)
-        told, variance = ClassSums(mu, n_rows=len(X), n_classes=2).told(X, y, X, NoiseSource(seed))
-        exact, sampled = ClassSums(1e6, n_rows=len(X), n_classes=2).told(X, y, X, NoiseSource(seed))
+        told, variance = ClassSums(mu, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
+        exact, sampled = ClassSums(1e6, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
         said.append(variance - sampled)
         seen.append(np.square(told - exact).mean())
     assert 0.4 < np.mean(seen) / np.mean(said) < 2.0

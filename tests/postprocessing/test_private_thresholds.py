@@ -161,7 +161,7 @@ def test_coins_are_uniform_and_another_key_tosses_them_anew():
 def values_of(plan, scores, groups, y, histogram):
     """What noise is added to, where the first release says this histogram."""
     source = RecordingNoise(0, exact=True, answer=lambda r: histogram if np.size(r.output) == GRID else r.output)
-    plan.released(scores, groups, y, source)
+    plan.release(scores, groups, y, source)
     return [np.asarray(release.value, dtype=float).ravel() for release in source.record.releases]
 
 
@@ -216,7 +216,7 @@ def test_the_noise_of_each_table_is_that_of_its_mechanism():
     source = RecordingNoise(1.0, exact=True)
     plan = BinsPlan(3000, 2, 1.0, 1e-5, REPLACED)
     rng = np.random.default_rng(0)
-    plan.released(rng.random(3000), rng.integers(2, size=3000), rng.integers(2, size=3000), source)
+    plan.release(rng.random(3000), rng.integers(2, size=3000), rng.integers(2, size=3000), source)
     for release, sigma in zip(source.record.releases, (plan.histogram.sigma, plan.table.sigma), strict=True):
         np.testing.assert_allclose(release.noise, sigma)
 

@@ -468,9 +468,9 @@ def test_tables_of_counts_move_by_no_more_than_is_declared(values, at, kind):
     changed[at % len(values)] = "no number at all"
     (column,) = plan_release({"x": kind}, 5.0, 1e-5).columns.values()
     source = RecordingNoise(entropy=0)
-    column.found(pd.Series(values), source)
+    column.release(pd.Series(values), source)
     other = RecordingNoise(entropy=0, replay=source.record)
-    column.found(pd.Series(changed, dtype=object), other)
+    column.release(pd.Series(changed, dtype=object), other)
     assert len(source.releases) == len(other.releases)
     for mine, theirs in zip(source.releases, other.releases, strict=True):
         assert mine.declared == theirs.declared

@@ -33,7 +33,7 @@ def test_the_gap_of_the_population_stays_below_the_bound_of_a_noisy_table_in_95_
         who = rng.choice(["f", "m"], size=3000, p=[0.3, 0.7])
         yes = rng.random(3000) < np.where(who == "f", RATES["f"], RATES["m"])
         table = pd.DataFrame({"x": np.where(yes, "yes", "no"), "who": who, "y": rng.integers(2, size=3000)})
-        found = figures.measured(model, table, figures.codes(table), NoiseSource(seed))
+        found = figures.release(model, table, figures.codes(table), NoiseSource(seed))
         held += found["gap_bound"] >= RATES["m"] - RATES["f"]
     assert 0.95 - OFF <= held / REPEATS <= 0.97 + OFF, held
 
