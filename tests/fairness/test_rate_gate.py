@@ -181,38 +181,49 @@ class PairByPair:
     """The gate as its sentence has it: every inequality by itself, row by row, in rationals."""
 
     def __init__(self, constraints, labelled, outstanding, min_count):
+        def exact(number):
+            return Fraction(float(number)).limit_denominator(1000)
+
         self.constraints, self.min_count = constraints, min_count
         self.labelled, self.outstanding = labelled, outstanding.copy()
+        self.inequalities = [
+            ([(a, r, exact(line[a, r])) for a, r in np.argwhere(line).tolist()], exact(bound))
+            for line, bound in zip(constraints.coefficients, constraints.bounds, strict=True)
+        ]
 
-    def worst(self, outstanding):
-        """Left less right side of every inequality, where what is outstanding comes back as badly as it can."""
+    def rates(self, outstanding):
+        """The highest and lowest that the rates of each group and of all rows can become; None where not in force."""
         asked, k = self.constraints, len(self.constraints.classes)
         known = np.concatenate([self.labelled, self.labelled.sum(axis=0, keepdims=True)])
         waiting = np.vstack([outstanding, outstanding.sum(axis=0)])
-        found = []
-        for line, bound in zip(asked.coefficients, asked.bounds, strict=True):
-            total = -Fraction(float(bound)).limit_denominator(1000)
-            for a, r in np.argwhere(line):
-                hits, rows = (known[a] * asked.events[r]).sum(), known[a].sum(axis=1) @ asked.cells[r]
-                if rows < self.min_count:
-                    total = None
-                    break
-                up = sum(int(waiting[a, p]) for p in range(k) if asked.events[r][:, p].any())
-                down = sum(int(waiting[a, p]) for p in range(k) if (asked.cells[r] > asked.events[r][:, p]).any())
-                worst = Fraction(int(hits) + up, int(rows) + up), Fraction(int(hits), int(rows) + down)
-                slope = Fraction(float(line[a, r])).limit_denominator(1000)
-                total += slope * worst[int(slope < 0)]
-            found.append(total)
+        found = {}
+        for a, r in np.ndindex(len(known), len(asked.events)):
+            hits, rows = (known[a] * asked.events[r]).sum(), known[a].sum(axis=1) @ asked.cells[r]
+            up = sum(int(waiting[a, p]) for p in range(k) if asked.events[r][:, p].any())
+            down = sum(int(waiting[a, p]) for p in range(k) if (asked.cells[r] > asked.events[r][:, p]).any())
+            ends = Fraction(int(hits) + up, int(rows) + up or 1), Fraction(int(hits), int(rows) + down or 1)
+            found[a, r] = ends if rows >= self.min_count else None
         return found
 
+    def worst(self, outstanding):
+        """Left less right side of every inequality, where what is outstanding comes back as badly as it can."""
+        rates = self.rates(outstanding)
+        return [
+            None
+            if any(rates[a, r] is None for a, r, _ in terms)
+            else sum(slope * rates[a, r][slope < 0] for a, r, slope in terms) - bound
+            for terms, bound in self.inequalities
+        ]
+
     def run(self, groups, labels):
-        decided = []
+        decided, before = [], self.worst(self.outstanding)
         for z, p in zip(groups, labels, strict=True):
             more = self.outstanding.copy()
             more[z, p] += 1
-            before, after = self.worst(self.outstanding), self.worst(more)
+            after = self.worst(more)
             decided.append(all(b is None or b <= max(a, 0) for a, b in zip(before, after, strict=True)))
-            self.outstanding = more if decided[-1] else self.outstanding
+            if decided[-1]:
+                self.outstanding, before = more, after
         return decided
 
 
