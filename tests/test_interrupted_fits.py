@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import skfairdp
 from skfairdp import PATEClassifier, PFLDClassifier, RandomizedResponseClassifier, SyntheticDataClassifier
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.lagrangian import GroupModel, mlp
-from skfairdp.privacy import NoiseSource, PrivacyLedger
+from skfairdp.privacy import NoiseSource, PrivacyLedger, Spending
 from skfairdp.privacy._ledger import PrivacyLedger as Ledger
 
 HOME = str(Path(skfairdp.__file__).parent)
@@ -125,6 +126,33 @@ def test_no_model_of_one_fit_stands_beside_the_report_of_another(name):
             assert len(ledger.entries) == charged + 1
         if stop > 1:  # well inside the block, or behind it
             assert left.get("privacy_") is not whole["privacy_"] and left.get(LEARNED[name]) is not whole[LEARNED[name]]
+
+
+@pytest.mark.parametrize("part", range(5, 25, 6))
+def test_an_earlier_model_goes_as_a_whole(part):
+    """Found: Ctrl-C while it went left a student without classes, whose predict was an AttributeError."""
+    model, fit = pate(epsilon=SECOND)
+    fit()
+    left = [part]
+
+    def trace(frame, event, arg):
+        if frame.f_code is not Spending._forget.__code__:
+            return trace if frame.f_code.co_filename.startswith(HOME) else None
+        left[0] -= event == "line"
+        if left[0] == 0:
+            left[0] = -1
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    finally:
+        sys.settrace(before)
+    with pytest.raises(NotFittedError):
+        model.predict(made_rows()["X"])
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,6 +5,7 @@ import contextlib
 import math
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import warnings
@@ -320,7 +321,8 @@ class PrivacyLedger:
             A total would pass the ceiling, or what was spent is unknown. Nothing is written. Once there is an entry for
             attributes, entries for records count in both totals.
         LedgerError
-            The file is damaged or cannot be written. Nothing may be released.
+            The file is damaged or cannot be written, or the call comes out of a signal handler that interrupted
+            another call on this ledger. Nothing may be released.
         ValueError
             The event, the unit or the relation is not well-formed, the event holds a release whose cost is not proven
             for these neighbours (a Poisson-sampled one where a record is replaced), the relation differs from the
@@ -332,6 +334,8 @@ class PrivacyLedger:
             The first entry of the second kind: the total for records says nothing of the fits for attributes.
         """
         entry = LedgerEntry(label, event, protects, neighboring_relation, releases)
+        if self._inside_another_call:
+            raise LedgerError(_INSIDE)
         with self._locked(writing=True) as unknown:
             if unknown:
                 raise BudgetExceededError(unknown)
@@ -349,6 +353,19 @@ class PrivacyLedger:
                     self._append(longer.lines[len(self._chain.lines) :])
                     self._chain = self._file.read(self._chain)  # what is on disk, not what was meant to be
         return entry
+
+    @property
+    def _inside_another_call(self) -> bool:
+        """A signal handler, or a hook on warnings, may run in the middle of a call: the lock lets its own thread pass.
+
+        What it charged would be lost to the call that goes on with what it had read before.
+        """
+        frame = sys._getframe(1).f_back  # of whoever called charge
+        while frame is not None:
+            if frame.f_code.co_filename == __file__ and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back
+        return False
 
     def _append(self, line: bytes) -> None:
         assert self._file is not None
@@ -472,6 +489,10 @@ _OPEN: "weakref.WeakValueDictionary[str, PrivacyLedger]" = weakref.WeakValueDict
 _LIVE: "weakref.WeakSet[PrivacyLedger]" = weakref.WeakSet()
 _REGISTRY_LOCK = threading.Lock()  # held through a fork, so that no other thread holds it in the child
 
+_INSIDE = (
+    "This ledger was in the middle of another call when a signal handler, or a hook on warnings, charged it in the same "
+    "thread. Nothing was released. Fit outside of handlers."
+)
 _FORKED = (
     "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
     "file. What was spent there is unknown here, so the budget counts as exhausted. Give the ledger a path."

@@ -254,10 +254,19 @@ class Spending:
             self._open = False
 
     def _forget(self) -> None:
-        for fitted in self.forgets:
-            for name in tuple(fitted):
-                if name.endswith("_") and not name.startswith("_") and name not in _OF_THE_ROWS:
-                    fitted.pop(name, None)
+        gone = [
+            (fitted, name)
+            for fitted in self.forgets
+            for name in fitted
+            if name.endswith("_") and not name.startswith("_") and name not in _OF_THE_ROWS
+        ]
+        try:
+            for fitted, name in gone:
+                fitted.pop(name, None)
+        except BaseException:  # an interrupt came between: half a model is none
+            for fitted, name in gone:
+                fitted.pop(name, None)
+            raise
 
     def settle(self) -> None:
         """Charge, unless that has happened. A search calls it first: the noise of its fits is drawn elsewhere."""

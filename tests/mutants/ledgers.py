@@ -306,3 +306,10 @@ def verify_looks_at_the_relation_of_statements_only(patch):
 def a_second_fit_keeps_what_the_first_one_learned(patch):
     """Found: interrupted, it leaves its report beside the model of the first, which may have cost a hundred times."""
     patch.setattr(Spending, "_forget", lambda self: None)
+
+
+@mutant
+def a_charge_in_the_middle_of_another_one_is_lost(patch):
+    """Found: a signal handler passes the lock of its own thread, and the charge that goes on forgets what it charged.
+    Right: it is refused."""
+    patch.setattr(PrivacyLedger, "_inside_another_call", False)

@@ -722,6 +722,9 @@ NOTICED: dict[str, Noticed] = {
         LEDGER_FAILURES("test_a_file_rolled_back_is_noticed_by_objects_pickles_and_notes"),
         LEDGER_FAILURES("test_a_file_replaced_by_a_fresh_one_is_noticed"),
     ),
+    "ledgers.a_charge_in_the_middle_of_another_one_is_lost": trap(
+        40, LEDGER_FAILURES("test_a_charge_in_the_middle_of_another_one_loses_neither", on_disk=False)
+    ),
     "ledgers.memory_trusted_over_disk": trap(
         40,
         LEDGER_FAILURES("test_an_interrupt_at_any_step_of_a_charge_leaves_memory_and_disk_alike", step=10, after=True),

@@ -10,6 +10,7 @@ import pickle
 import random
 import resource
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -311,6 +312,41 @@ def test_interrupts_at_random_moments_never_cost_a_charge_that_returned(times, t
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
     assert returned <= len(ledger.entries) <= times
+
+
+class _InTheMiddle:
+    """A signal handler that charges the ledger before the N-th line of another charge."""
+
+    def __init__(self, ledger, at):
+        self.ledger, self.left, self.charged = ledger, at, 0
+
+    def __call__(self, frame, event, arg):
+        if "skfairdp" not in frame.f_code.co_filename:
+            return None
+        self.left -= event == "line"
+        if self.left == 0:
+            sys.settrace(None)
+            self.charged += attempt(self.ledger) == "charged"
+        return self
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_charge_in_the_middle_of_another_one_loses_neither(on_disk, tmp_path):
+    """Found: of two fits that had both released, one was on record."""
+    outside, inside = 0, 0
+    for at in range(1, 1200, 61):
+        ledger = PrivacyLedger(path=tmp_path / f"{at}.jsonl" if on_disk else None)
+        handler, before = _InTheMiddle(ledger, at), sys.gettrace()
+        sys.settrace(handler)
+        try:
+            returned = attempt(ledger) == "charged"
+        finally:
+            sys.settrace(before)
+        outside += returned
+        inside += handler.charged
+        there = fresh(ledger) if on_disk else ledger
+        assert len(there.entries) == len(ledger.entries) == returned + handler.charged, at
+    assert outside == 20 and inside < 5  # before the first line of the ledger, and after the last, it is free
 
 
 # ------------------------------------------------------------------ names of one file
