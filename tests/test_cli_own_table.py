@@ -153,7 +153,15 @@ def test_what_a_file_leaves_null_is_found_and_what_it_leaves_out_is_not_used(tab
 def test_one_class_that_is_found_is_an_error_that_says_what_to_write_where(tmp_path):
     people(300).to_csv(tmp_path / "few.csv", index=False)
     done = run("frontier", tmp_path / "few.csv", *ROLES, "--epsilon", 0.1, "--out", tmp_path / "out")
-    assert done.returncode == 2 and "Schema.release found" in done.stderr and "What was spent is spent" in done.stderr
+    assert (
+        done.returncode == 2
+        and "Schema.release would look in vain" in done.stderr
+        and "Nothing was spent" in done.stderr
+    )
+    assert "give it as --schema FILE" in done.stderr and done.stderr.strip().count("\n") == 0
+    people(6000).assign(income="high").to_csv(tmp_path / "alike.csv", index=False)
+    done = run("frontier", tmp_path / "alike.csv", *ROLES, "--epsilon", 2, "--out", tmp_path / "out")
+    assert done.returncode == 2 and "One value only of label or groups was found" in done.stderr
     assert "give it as --schema FILE" in done.stderr and done.stderr.strip().count("\n") == 0
 
 
@@ -299,6 +307,19 @@ def test_a_gzip_that_is_none_is_named_in_the_demo_as_well(tmp_path, monkeypatch,
     assert cli.main(["demo", "--data", "adult", "--out", str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
     assert str(tmp_path / "adult.csv.gz") in err and err.count("\n") == 1
+
+
+def test_the_template_takes_days_for_dates_and_other_texts_for_categories(tmp_path):
+    text = "egg,seen,code,sex\n2007-11-11,2007-11-11 10:30,2007-11,f\n,2008-02-03 09:15,2007-12,m\n"
+    (tmp_path / "birds.csv").write_text(text)
+    assert run("schema", tmp_path / "birds.csv", "--out", tmp_path / "schema.json").returncode == 0
+    columns = json.loads((tmp_path / "schema.json").read_text())["columns"]
+    assert [columns[name]["kind"] for name in ("egg", "seen", "code", "sex")] == [
+        "date",
+        "date",
+        "category",
+        "category",
+    ]
 
 
 def test_the_template_takes_codes_with_leading_zeros_for_names(tmp_path):

@@ -677,6 +677,20 @@ RAW_TABLES = [
         "'schema' parameter of IDP3", "must be a Schema", "Schema.from_dict",
     ),
     mistake(
+        "a missing label where labels are public",
+        lambda ledger: PFLDClassifier(schema=SCHEMA, ledger=ledger).fit(
+            TABLE.assign(label=[None, *TABLE["label"][1:]])
+        ),
+        "X of PFLDClassifier", r"'label'\]", "label or group that is missing", "drop its row, or fillna",
+    ),
+    mistake(
+        "a missing group where groups are public",
+        lambda ledger: IDP3(pate(ledger, schema=SCHEMA, classes=None), schema=SCHEMA).fit(
+            TABLE.assign(sex=[None, *TABLE["sex"][1:]])
+        ),
+        "sensitive_features of IDP3", "does not list", "label or group that is missing", "fillna",
+    ),
+    mistake(
         "one row in a dict",
         lambda ledger: by_schema().predict(TABLE.iloc[0].to_dict()),
         "X of PATEClassifier", "Got dict", r"pd.DataFrame\(\[row\]\)",

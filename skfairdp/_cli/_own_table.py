@@ -91,9 +91,16 @@ def _statement(found: Any, folder: Path, released: bool) -> list[str]:
     return ["schema.yaml", "privacy.json"]
 
 
-def _with_codes_as_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
-    """Columns with cells like 007 are names, whose zeros pandas drops."""
+def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    """Cells like 007 are names, whose zeros pandas drops; cells like 2026-11-23 are days, which it leaves texts."""
+    import pandas as pd
+
     texts = read_table(name, types=False)
+    for column in table.select_dtypes(["object", "string"]).columns:
+        cells = texts[column].astype(object).dropna().astype(str).str.strip()
+        if len(cells) and cells.str.match(r"\d{4}-\d\d-\d\d(\D|$)").all():
+            days = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
+            table[column] = days.dt.tz_localize(None) if days.notna().all() else table[column]
     for column in table.select_dtypes("number").columns:
         cells = texts[column].astype(object).dropna().astype(str)
         if cells.str.match(r"\s*[-+]?0\d").any():
@@ -110,7 +117,7 @@ def run_schema(arguments: argparse.Namespace) -> int:
     out = None if arguments.out is None else Path(arguments.out).expanduser()
     if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
         raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
-    table = _with_codes_as_texts(read_table(arguments.table, types=True), arguments.table)
+    table = _with_kinds_of_texts(read_table(arguments.table, types=True), arguments.table)
     roles = [*([arguments.label] if arguments.label else []), *arguments.group]
     check_columns(table, roles, arguments.table)
     if arguments.label in arguments.group:

@@ -22,6 +22,10 @@ __all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "schema_of"]
 A_SCHEMA = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
 #: What a schema says, so that no parameter may say it once more.
 SAID_BY_SCHEMA = ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns")
+#: What to do where a label or a group that is public is missing: neither may be, and a schema cannot allow it.
+_MISSING_ROLE = (
+    " A label or group that is missing is such a value: drop its row, or fillna('unknown') and list 'unknown'."
+)
 
 
 def schema_of(estimator: Any) -> Schema | None:
@@ -166,7 +170,7 @@ class RawTable:
             raise ValueError(
                 f"{name} of {self.owner} has values that its schema does not allow, in {len(wrong)} column(s): "
                 f"{wrong[:5]}. These rows are public, so nothing is guessed: correct them, or let the schema allow "
-                "more. Schema.misfits(table) counts such cells."
+                f"more. Schema.misfits(table) counts such cells.{_MISSING_ROLE if set(wrong) & set(also) else ''}"
             )
 
     # ------------------------------------------------------------------ label
@@ -300,7 +304,7 @@ class RawTable:
         if public and np.isnan(read).any():
             raise ValueError(
                 f"{name} of {self.owner} holds values that its schema does not list for {list(columns)}. They are "
-                "public, so nothing is guessed: correct them, or let the schema list more."
+                f"public, so nothing is guessed: correct them, or let the schema list more.{_MISSING_ROLE}"
             )
         return np.asarray(codes, dtype=np.int64)
 

@@ -116,8 +116,12 @@ class ColumnRelease:
     def _gaussian(self, share: float) -> GaussianMechanism:
         return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=_RELATION)
 
+    def common_values(self, share: float = 1.0) -> CommonValues:
+        """Which values of a column of categories are let out, for this share of its μ²."""
+        return CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION)
+
     def _values(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> Column | None:
-        mechanism = CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION)
+        mechanism = self.common_values(share)
         counts = Counter(_plain_values(column))
         # That a value may be missing is public: its cell is there, whether or not one is.
         found = mechanism.release({None: 0, **counts}, noise)
@@ -419,6 +423,7 @@ def released_columns(
     frame = as_dataframe(table, list(said))
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
+    _refuse_in_vain(plan, roles, len(frame))
     reads = PublicReads()
     reads.note_number_of_rows(len(frame))
     reads.note("names of columns", "read", names, "public")
@@ -435,6 +440,23 @@ def released_columns(
             for name, column in plan.columns.items()
         }
     return _kept(found, roles), spent[0]
+
+
+def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None:
+    """Nothing is spent where two values of a label or a group, half of the rows each, are not found: by public numbers.
+
+    A half is the most that the rarer of two values can have; two standard deviations of luck do not help it either.
+    """
+    asked = {name: one.common_values() for name in roles if isinstance(one := plan.columns[name], ColumnRelease)}
+    vain = [name for name, common in asked.items() if n_rows / 2 + 2 * common.sigma < common.threshold]
+    if vain:
+        needed = 2 * max(asked[name].threshold for name in vain)
+        raise ValueError(
+            f"Schema.release would look in vain for the values of {vain}: with this epsilon and {len(plan.columns)} "
+            f"columns a value is told from noise where about {needed / 2:,.0f} rows share it, and {n_rows:,} rows do "
+            f"not hold two such values. Nothing was spent. {needed:,.0f} rows or {needed / n_rows:.1f} times the "
+            "epsilon is the least that may do. Or say what you know: known={'name': Category([...])}."
+        )
 
 
 def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str, Column]:

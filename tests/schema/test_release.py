@@ -1,10 +1,12 @@
 """A schema from private rows: what it finds, what it costs, and that nothing else shows."""
 
+import contextlib
 import copy
 import datetime
 import json
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -23,6 +25,7 @@ from skfairdp.schema._columns import _as_days, _as_numbers
 from skfairdp.schema._release import (
     _BEYOND,
     _LOST,
+    ColumnRelease,
     _kinds_of_cells,
     _plain_values,
     _with_neighbors,
@@ -331,6 +334,37 @@ def test_a_label_that_nobody_shares_is_an_error_that_follows_from_the_release():
     with pytest.raises(ValueError, match=r"no value that enough records share in \['name'\].*spent is spent"):
         Schema.release(TABLE[["age", "name"]], epsilon=3.0, label="name", ledger=ledger)
     assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize(("n_rows", "refused"), [(200, True), (258, True), (420, False), (2000, False)])
+def test_a_label_of_which_two_values_cannot_be_found_costs_nothing(n_rows, refused):
+    """By public numbers: a fifth of ε = 1 for fifteen columns, on the rows of a small table."""
+    half = np.where(np.arange(n_rows) % 2, "no", "yes")  # as common as two values can be
+    rows = pd.DataFrame({f"x{i}": np.arange(n_rows) % 9 for i in range(13)} | {"a": half, "b": half})
+    ledger, call = PrivacyLedger(), {"label": "a", "groups": "b", "epsilon": 0.2, "delta": 2e-6}
+    if not refused:
+        with contextlib.suppress(ValueError):  # where luck finds nothing
+            quiet_release(rows, ledger=ledger, **call)
+        assert len(ledger.entries) == 1
+        return
+    with pytest.raises(ValueError, match=r"in vain for the values of \['a', 'b'\].*Nothing was spent") as said:
+        Schema.release(rows, ledger=ledger, **call)
+    assert not ledger.entries
+    known = {"a": Category(["no", "yes"]), "b": Category(["no", "yes"])}
+    more = float(re.search(r"([0-9.]+) times the epsilon", str(said.value))[1])
+    for enough in ({"known": known}, {"epsilon": more * 0.2}):
+        with contextlib.suppress(ValueError):
+            quiet_release(rows, ledger=ledger, **{**call, **enough})
+    assert len(ledger.entries) == 2
+
+
+def test_what_is_refused_would_have_been_found_in_one_run_of_twenty_at_most():
+    mechanism = ColumnRelease("category", 0.03, 1e-8).common_values()
+    most = math.ceil(2 * (mechanism.threshold - 2 * mechanism.sigma)) - 1  # rows of which a release is refused
+    with recording_noise(entropy=0):
+        found = [mechanism.release({"no": most // 2, "yes": most // 2}, dp.NoiseSource()) for _ in range(300)]
+    assert 3 <= sum(map(len, found)) <= 30  # of 600 values, 2.3 % each
+    assert sum(len(values) == 2 for values in found) < 15
 
 
 # ---------------------------------------------------------------------- that nothing else shows
