@@ -36,14 +36,17 @@ def main() -> None:
 
 
 def panels(found: list[dict[str, Any]], draw: Callable[[Any, dict[str, Any]], None]) -> Any:
-    """One panel a data set, one legend for all."""
-    figure, axes = plt.subplots(1, len(found), figsize=(3.1 * len(found), 3.4), squeeze=False, layout="constrained")
-    for ax, record in zip(axes[0], found, strict=True):
+    """One panel a data set, two in a row so that a page shows them at full size, and one legend for all."""
+    rows = -(-len(found) // 2)
+    figure, axes = plt.subplots(rows, 2, figsize=(6.2, 2.8 * rows + 0.5), squeeze=False, layout="constrained")
+    for ax in axes.flat[len(found) :]:
+        ax.remove()
+    for ax, record in zip(axes.flat, found, strict=False):
         draw(ax, record)
         ax.set_title(_tables.TITLES[record["data"]].replace(", groups", ",\ngroups"), fontsize=9)
         ax.grid(alpha=0.3)
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     return figure
 
 

@@ -52,6 +52,8 @@ html_title = "skfairdp"
 html_theme_options = {"navigation_with_keys": True, "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
 html_context = {"default_mode": "auto"}  # the reader's system decides; without it the theme complains in the console
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 templates_path = ["_templates"]
 
 # The examples fall back to data made on the spot; real data would make the build depend on the machine.
@@ -153,7 +155,7 @@ def inline_math(translator: Any, node: nodes.math) -> None:
 def displayed_math(translator: Any, node: nodes.math_block) -> None:
     """Write a formula of its own as MathML."""
     formula = _mathml(node, as_block=True)
-    translator.body.append(f'<div class="math" style="margin: 1em 0; overflow-x: auto">{formula}</div>')
+    translator.body.append(f'<div class="math">{formula}</div>')
     raise nodes.SkipNode
 
 
