@@ -490,8 +490,8 @@ _LIVE: "weakref.WeakSet[PrivacyLedger]" = weakref.WeakSet()
 _REGISTRY_LOCK = threading.Lock()  # held through a fork, so that no other thread holds it in the child
 
 _INSIDE = (
-    "This ledger was in the middle of another call when a signal handler, or a hook on warnings, charged it in the same "
-    "thread. Nothing was released. Fit outside of handlers."
+    "This ledger was in the middle of another call when a signal handler, or a hook on warnings, charged it in the "
+    "same thread. Nothing was released. Fit outside of handlers."
 )
 _FORKED = (
     "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
