@@ -37,14 +37,14 @@ delta : float, default={default}
     Probability in (0, 1) with which the guarantee may fail. Choose it smaller than one in the number of records.""",
     "classes": """\
 classes : array-like, default=None
-    All class labels. None reads them from the private y, which is a release; a PrivacyLeakWarning says so.""",
+    All class labels. None reads them from the private y, outside the guarantee, with a PrivacyLeakWarning.""",
     "public_classes": """\
 classes : array-like, default=None
     All class labels. None takes those of y, which is public here.""",
     "groups": """\
 groups : list, default=None
-    All groups (tuples for intersections). None reads them from the private rows, which is a release; a
-    PrivacyLeakWarning says so.""",
+    All groups (tuples for intersections). None reads them from the private rows, outside the guarantee, with a
+    PrivacyLeakWarning.""",
     "public_groups": """\
 groups : list, default=None
     All groups (tuples for intersections). None takes those of the public rows.""",
@@ -54,22 +54,22 @@ sensitive_columns : str, int or list of them, default=None
     "schema": """\
 schema : Schema, default=None
     All that is public about a raw table. With it, X is a DataFrame (pandas, polars, pyarrow) as it comes, with texts,
-    dates and missing values; the label and the groups are taken from its columns where ``y`` and ``sensitive_features``
-    are left out; and no ``classes``, ``groups`` or ``sensitive_columns`` may be given. What the schema does not foresee
-    in private cells counts as a bound, as missing, or as the first class or group; in public ones it is an error.""",
+    dates and missing values. The label and the groups are columns of it, unless you pass ``y`` and
+    ``sensitive_features``. Do not give ``classes``, ``groups`` or ``sensitive_columns`` as well. A private cell that
+    the schema does not foresee counts as a bound, as missing, or as the first class or group. A public one is an
+    error.""",
     "public_data": """\
 public_data : PublicData, default=None
-    Public rows, as ``X_public`` of ``fit``, for where nothing can be passed to ``fit``, as in a StackingClassifier.
-    ``clone`` shares it. Not together with ``X_public``.""",
+    Public rows, in place of ``X_public`` of ``fit``. Use it where you cannot pass anything to ``fit``, as in a
+    StackingClassifier. ``clone`` shares it. Do not give both.""",
     "rows_asked": """\
 public_data : PublicData or SyntheticRows, default=None
-    Where public rows come from that ``fit`` is not given: :class:`PublicData` are rows of yours (``clone`` shares
-    them), :class:`SyntheticRows` are sampled from the private table's own noisy tables, within the same ε. None is
-    ``SyntheticRows()``.""",
+    The source of public rows, where ``fit`` gets no ``X_public``. :class:`PublicData` are rows of yours (``clone``
+    shares them). :class:`SyntheticRows` are sampled from the private table's own noisy tables, within the same ε. None
+    is ``SyntheticRows()``.""",
     "random_state": """\
 random_state : int, RandomState, Generator or None, default=None
-    Public randomness, such as initial weights and the order of rows. Never noise, and never what is sampled in
-    secret.""",
+    Seeds public randomness, such as initial weights and the order of rows. It never seeds noise or secret samples.""",
     "noise_seed": """\
 noise_seed : int, default=None
     For research and tests: makes noise and secret samples reproducible. ``privacy_.epsilon`` is then inf.""",
@@ -117,9 +117,8 @@ ValueError
 n_teachers : int or "auto", default="auto"
     Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, by the number
     of rows and ε: about ``4.5 (n_rows / μ²)^⅓``, of at least 8 rows each, where ε is Gaussian noise of μ.
-    Where so few rows cannot name the most frequent class, "auto" has noisy counts of the classes released as well;
-    where there are public rows, enough private ones and the usual teachers, noisy sums of the features of each
-    class.""",
+    "auto" also releases noisy counts of the classes where so few rows cannot name the most frequent one, and noisy
+    sums of the features of each class where there are public rows, enough private ones and the usual teachers.""",
     "teacher": """\
 teacher : None, "logistic", "mlp", estimator or module, default=None
     What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
@@ -127,7 +126,7 @@ teacher : None, "logistic", "mlp", estimator or module, default=None
     per part, a torch module is batched.""",
     "max_queries": """\
 max_queries : int, default=None
-    Most public rows asked about. None: all for soft votes, at most 1000 otherwise.""",
+    The most public rows that teachers vote on. None takes all of them for soft votes, and at most 1000 otherwise.""",
     "noise_of_votes": """\
 noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
     The discrete Gaussian is sampled exactly, in integer arithmetic.""",
@@ -150,7 +149,7 @@ query_indices_ : ndarray of shape (n_queries,)
     Public rows asked about, in order.""",
     "no_better": """\
 UtilityWarning
-    By what was released nothing that was learned is better than the most frequent class, which is predicted then.""",
+    The most frequent class is predicted, because by the releases nothing better was learned.""",
     "X_or_source": """\
 X : array-like of shape (n_rows, n_features)
     Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
@@ -321,7 +320,7 @@ ValueError
     # ---- networks and their teachers
     "settings_of_net": """\
 **settings
-    As of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
+    Those of ``skorch.NeuralNetClassifier``: ``lr``, ``batch_size``, ``max_epochs``, ``optimizer``, ``optimizer__*``,
     ``device``.
 
 Returns

@@ -157,6 +157,17 @@ def test_what_the_reference_lists_is_documented_in_full(name):
     assert list(complaints(value, STRICT)) == []
 
 
+@pytest.mark.parametrize("name", in_reference())
+def test_what_the_reference_lists_has_an_example_or_says_what_returns_it(name):
+    """The examples run as doctests of their modules."""
+    value = resolved(name)
+    said = inspect.getdoc(value)
+    if made_by_the_package(value):
+        assert ">>> " in said or re.search(r":(func|meth):`\.?[\w.~]+`", said), name
+    else:
+        assert "Examples\n--------" in said and ">>> " in said, name
+
+
 @pytest.mark.parametrize(("name", "value"), PUBLIC, ids=[name for name, _ in PUBLIC])
 def test_every_public_name_is_documented_and_true_to_its_signature(name, value):
     assert list(complaints(value, LENIENT)) == []

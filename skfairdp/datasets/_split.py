@@ -19,7 +19,9 @@ _OWNER = "train_private_public_test_split"
 
 @dataclass(frozen=True)
 class PrivatePublicTestSplit:
-    """Rows of one data set in three roles.
+    """Rows of one data set in three roles: private, public and test.
+
+    :func:`train_private_public_test_split` makes it.
 
     Parameters
     ----------
@@ -31,6 +33,13 @@ class PrivatePublicTestSplit:
         Held out for measuring.
     indices : tuple of three ndarrays of int
         Positions of the rows of the three parts in the table given.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> split = train_private_public_test_split(*make_biased_classification(1000, random_state=0), random_state=0)
+    >>> split.X.shape, split.X_public.shape, split.X_test.shape
+    ((700, 10), (50, 10), (250, 10))
     """
 
     X: Any

@@ -54,20 +54,21 @@ class PFGuardGenerator(PrivateEstimator):
 
     **Guarantee.** (ε, δ)-differential privacy for one record under replacement, features, label and group together.
     ``privacy_.epsilon`` is computed from the event of everything that a fit may release, before it releases anything,
-    and is the same for every table of that shape; sampling is post-processing, any number of rows at no cost. Public
-    are: the number of rows, column names, whether X is a DataFrame or an array, and what you give as parameters or as
-    ``X_public``. A number column without public bounds or public rows has its bins paid for. The *types* of private
-    containers are not public, for numpy and pandas infer them from values: which columns are numbers, their dtypes,
-    the width of strings and the lists of categories come from what you declare. What you leave undeclared is read from
-    the private rows: a PrivacyLeakWarning names it and ``privacy_.public`` lists it.
+    and is the same for every table of that shape. Sampling is post-processing: you may draw any number of rows at no
+    cost. The number of rows, the column names, whether X is a DataFrame or an array, and what you give as parameters or
+    as ``X_public`` count as public. A column of numbers without public bounds or public rows pays for its bins.
+
+    The *types* of private containers are not public, because numpy and pandas infer them from values. Which columns are
+    numbers, their dtypes, the width of strings and the lists of categories come from what you declare. What you leave
+    undeclared is read from the private rows: a PrivacyLeakWarning names it and ``privacy_.public`` lists it.
 
     No entry of a declared column raises an error. A number beyond the bounds counts as the bound, and an entry that is
     no number as missing. In a column of categories an entry outside the list is counted as "none of these", which is
     never sampled. Labels and groups outside ``classes`` and ``groups`` raise one ValueError, the same for all.
 
-    PFGuard (Kim et al. 2024): fair sampling on the private side, a private release, balanced rates on the public side.
-    Its published claims break where parts are stratified by a private attribute or weights are counted over the whole
-    table; here rows are dealt to teachers by position and weights come from a teacher's own part.
+    This is PFGuard (Kim et al. 2024): fair sampling on the private side, a private release, and balanced rates on the
+    public side. Its published claims do not hold where parts are stratified by a private attribute, or weights are
+    counted over the whole table. Here a teacher gets its rows by position, and its weights from its own part.
 
     Parameters
     ----------

@@ -72,11 +72,13 @@ class SyntheticDataClassifier(PrivateClassifier):
     """Any scikit-learn or fairlearn classifier, trained on synthetic rows that a private generator makes.
 
     **Guarantee.** (ε, δ)-differential privacy for one *record*: its features, label and group. All of ε goes to the
-    generator (:class:`PFGuardGenerator`); the learner sees synthetic rows only, so its fit, its constraint and its
-    parameters cost nothing more and may be searched over freely. No public rows are needed. Where public numbers leave
-    it in doubt whether so few rows, at so small an ε, carry anything, a quarter of the squared cost of the same fit
-    buys one noisy number: by how many private rows the learner is ahead of the most frequent class. If that shows
-    nothing the most frequent class is predicted, and a UtilityWarning says what would do.
+    generator (:class:`PFGuardGenerator`). The learner sees synthetic rows only, so its fit, its constraint and its
+    parameters cost nothing more, and you may search over them freely. You need no public rows.
+
+    With few rows at a small ε the synthetic rows may say nothing. Where public numbers leave that in doubt, a quarter
+    of the squared cost of the same fit pays for one noisy number: by how many private rows the learner is ahead of the
+    most frequent class. If it is not clearly ahead, that class is predicted, and a UtilityWarning says how many rows,
+    or which ε, would do.
 
     Parameters
     ----------

@@ -35,33 +35,31 @@ _Cost = tuple[float, float, NeighboringRelation, float]
 
 @shared_docs
 class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
-    """Network trained by differentially private SGD, with a demographic-parity term.
+    """Network trained by differentially private SGD, and held to demographic parity or to any constraint on rates.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*. Neighbours differ in one record, which in one
     of them is a null record that contributes nothing; the number of rows is public, since sampling probability, steps
     and divisor follow from it. With a declared ``public_n_rows`` they follow from that, and neighbours differ by adding
-    or removing one record, at the same ε. Those figures, the classes, all constructor parameters and the public rows
-    with their groups count as public. ``privacy_.epsilon`` is computed from the declared steps alone (privacy loss
-    distributions of the Poisson-sampled Gaussian). It is no guarantee for *replacing* a row by another, which costs
-    more.
+    or removing one record, at the same ε. These numbers, the classes, all constructor parameters and the public rows
+    with their groups count as public. ``privacy_.epsilon`` is computed from the declared releases alone (privacy loss
+    distributions; the steps are Poisson-sampled Gaussians). It is no guarantee for *replacing* a row by another, which
+    costs more.
 
-    Each step is ``θ ← θ - η [ (Σ clip(g_i) + noise) / (qN) + λ ∇DPFR(θ; public) ]``. The fairness term reads public
-    rows and the present θ only, so it is post-processing: free, unbiased, unclipped, and computed apart from the
-    private gradients. (FairDP-SGD, Yaghini et al. 2023.) Without public rows a signed loss puts the term into the loss
-    of the private rows, inside the clipping, steered by noisy rates of their groups, which are charged: ε covers steps
-    and rates together, and the groups are protected as well.
+    **Fairness.** With public rows, the fairness term reads those rows and the present network only. So it is
+    post-processing: it costs nothing, it is neither clipped nor noisy, and it is added to the private gradients
+    (FairDP-SGD, Yaghini et al. 2023): ``θ ← θ - η [ (Σ clip(g_i) + noise) / (qN) + λ ∇DPFR(θ; public) ]``. Without
+    public rows, a signed loss is a part of the private rows' own loss, inside the clipping. Noisy rates of their groups
+    steer it. ε covers steps and rates together, and the groups are protected as well.
 
-    Numbers of a table that ``schema`` describes are scaled by where they lie, not by the bounds alone: three noisy
-    tables, released within ε before the first step, say where. Bounds may be far too wide then, and columns skewed.
-    (Only with our own "mlp" and "additive", which "auto" chooses from.)
+    **What else ε pays for.** Three small releases lie within the same ε:
 
-    At the end one noisy table, of how sure the network is of its answers and how often they are right, is released
-    within ε, and scales the logits: no answer changes by it, and probabilities are no surer than they should be. (Not
-    for a network of your own, nor with ``noise_multiplier``.)
-
-    On small tables (by public numbers: rows, features, ε) a noisy count, within ε as well, says by how many rows the
-    network is ahead of the most frequent class. Where it is not clearly ahead that class is predicted for everybody,
-    with a UtilityWarning. (Not with ``noise_multiplier``.)
+    * *Scales.* Three noisy tables say where the numbers of a table with a ``schema`` lie. Its bounds may then be far
+      too wide, and its columns skewed. (Only with "mlp" and "additive", from which "auto" chooses.)
+    * *Probabilities.* One noisy table, of how sure the network is and how often it is right, scales the logits at the
+      end. No answer changes. (Not for a network of your own, nor with ``noise_multiplier``.)
+    * *A check.* On small tables a noisy count says by how many rows the network is ahead of the most frequent class.
+      Where it is not clearly ahead, that class is predicted for every row, with a UtilityWarning. (Not with
+      ``noise_multiplier``.)
 
     Parameters
     ----------

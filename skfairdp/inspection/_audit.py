@@ -39,6 +39,8 @@ _LEAST_RUNS = {"gdp": 2, "clopper_pearson": 8, "band": 8, "bits": 2}
 class AuditResult:
     """What an audit found. Lower bounds refute a claimed guarantee; they never certify one.
 
+    :func:`audit_matched_filter` and the other audits of transcripts return it.
+
     Attributes
     ----------
     method : {"gdp", "clopper_pearson", "band", "bits", "known_shift"}

@@ -43,7 +43,8 @@ _LEAST_RUNS = 20
 class EstimatorAudit:
     """What an audit found about an estimator's claim. **Not private**: it was computed from the exact rows.
 
-    A bound above the claim refutes it. A bound below proves nothing: another canary, or more runs, may prove more.
+    :func:`audit` returns it. A bound above the claim refutes it. A bound below proves nothing: another canary, or more
+    runs, may prove more.
 
     Attributes
     ----------

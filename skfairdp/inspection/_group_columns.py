@@ -98,9 +98,10 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     accuracy = {name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)}
     telling = tuple(name for name, share in accuracy.items() if share >= threshold)
     if telling:
+        named = "1 column of X tells" if len(telling) == 1 else f"{len(telling)} columns of X tell"
         warn_caller(
-            f"{len(telling)} columns of X tell the group of at least {threshold:.0%} of the rows, so that protecting "
-            "it means nothing where X is public. Drop them with the 'sensitive_columns' parameter of the estimator.",
+            f"{named} the group of at least {threshold:.0%} of the rows, so that protecting it means nothing where X "
+            "is public. Drop them with the 'sensitive_columns' parameter of the estimator.",
             PrivacyLeakWarning,
         )
     return GroupColumns(accuracy, float(np.mean(codes[~learn] == usual)), telling)

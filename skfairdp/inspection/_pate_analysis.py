@@ -51,6 +51,8 @@ class LabelEffect:
 class PATEAnalysis:
     """Figures computed from raw votes and true groups: not private, never publish.
 
+    :meth:`PATEFairnessAnalysis.analyse` returns it.
+
     Attributes
     ----------
     n_teachers : int

@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 class SFPATEBounds:
     """Bounds on the unfairness of an outcome, computed from true groups: not private, never publish.
 
-    A fairness function h takes values in [0, bound]; unfairness is the largest distance of the mean of h in a group
-    from its mean over all rows.
+    :func:`sfpate_bounds` returns it. A fairness function h takes values in [0, bound]; unfairness is the largest
+    distance of the mean of h in a group from its mean over all rows.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
 @shared_docs
 class PFLDClassifier(NetworkPredictions, PrivateClassifier):
-    """Network held to fairness constraints by private Lagrange multipliers; the groups are protected, nothing else.
+    """Network held to fairness constraints by private Lagrange multipliers; only the groups are protected.
 
     **Guarantee.** (ε, δ)-differential privacy for the *sensitive attribute* of one row: neighbours differ in the group
     of one row. **Features, labels and the number of rows count as public**, and so do the names of the groups, the
@@ -47,10 +47,12 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     columns (``sensitive_columns``). The group is needed by ``fit`` only.
 
     The network minimises ``loss + Σ_a λ_a (mean of h in group a - mean of h)``, where the multipliers λ follow the
-    violations. Three things are released of the groups: their sizes, once; the violations, ``dual_steps`` times, one
-    number each, which is accurate even at ε = 0.5; and what the primal steps need. (Tran, Fioretto & Van Hentenryck
-    2021. Their Theorem 1 does not hold: the sign of a violation depends on private groups, and the noise on their
-    sizes. Here multipliers have a sign of their own and all noise scales are public; signs come from noisy releases.)
+    violations. The fit releases three things about the groups: their sizes, once; their violations, ``dual_steps``
+    times; and what the primal steps need. Each violation is one number, so it is accurate even at ε = 0.5.
+
+    The method is that of Tran, Fioretto & Van Hentenryck (2021), whose Theorem 1 does not hold: the sign of a violation
+    depends on private groups, and so does the scale of the noise. Here multipliers have a sign of their own, signs come
+    from noisy releases, and all noise scales are public.
 
     Parameters
     ----------

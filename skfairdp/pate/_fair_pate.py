@@ -53,23 +53,23 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     number of rows, the classes, all constructor parameters, the public rows *and their groups* count as public.
     ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
 
-    **No public rows?** Then ``fit(X, y, sensitive_features=groups)`` is all: rows are sampled from noisy tables of the
-    private ones (:class:`SyntheticRows`), within the same ε, and groups are protected like features and labels. With
-    public rows private groups are not read, but where ``student`` is held to error rates.
+    **No public rows?** Then call ``fit(X, y, sensitive_features=groups)``. The fit samples rows from noisy tables of
+    the private ones (:class:`SyntheticRows`), within the same ε, and protects groups as it protects features and
+    labels. With public rows it does not read private groups, unless ``student`` is held to error rates.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and, with the
     built-in student, of its predictions on the public rows (``student_gap_``). On other rows the gap is an estimate:
     measure it with ``skfairdp.metrics.demographic_disparity``, and enforce it at prediction with :class:`IDP3`.
 
-    FairPATE (Yaghini et al. 2023, Algorithm 1). Its published accounting does not hold: a label that is rejected after
-    the noisy argmax has still been paid for. Here the gate is consulted *before* the vote, on public counters
-    (CF-GNMax+), or applied to votes already released.
+    This is FairPATE (Yaghini et al. 2023, Algorithm 1). Its published accounting does not hold: a label that is
+    rejected after the noisy argmax has cost ε all the same. Here the fit asks the gate *before* the vote, on public
+    counters (CF-GNMax+), or applies it to votes that are released already.
 
-    *Two questions, two parameters.* ``gate`` says which labels may count, ``student`` what learns from them; neither
-    switches the other off. The paper's baselines behind plain PATE are answers to them, with the same queries, votes
-    and ε: ``gate="labels"`` is PATE-S_pre, and ``gate=None`` with ``student=ParityPenaltyStudent(penalty_weight=...)``
-    is PATE-S_in. Neither holds the student to ``gamma``. In the paper's words these designs are not impartial: privacy
-    comes first, and is spent on labels that fairness then throws away or works against.
+    *Gate and student.* ``gate`` says which labels count, and ``student`` what learns from them. You can change one
+    without the other. The paper's baselines use the same queries, votes and ε: ``gate="labels"`` is PATE-S_pre, and
+    ``gate=None`` with ``student=ParityPenaltyStudent(penalty_weight=...)`` is PATE-S_in. Neither holds the student to
+    ``gamma``. The paper calls these designs not impartial: they spend privacy on labels that fairness then throws away
+    or works against.
 
     Parameters
     ----------

@@ -34,13 +34,14 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     number of rows, the classes, all constructor parameters and the public rows count as public; public rows are not
     protected. ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
 
-    **No public rows?** Then ``fit(X, y)`` is all: rows are sampled from noisy tables of the private ones
+    **No public rows?** Then call ``fit(X, y)``. The fit samples rows from noisy tables of the private ones
     (:class:`SyntheticRows`), within the same ε.
 
-    Private aggregation (Papernot et al. 2017, 2018): each private row belongs to one teacher, chosen by its position,
-    so changing one row changes one vote. Only noisy votes leave the private side, and beside them noisy counts of the
-    classes, where votes are too noisy to name the most frequent one, or noisy sums of the features of each class, where
-    there are public rows and the teachers are the usual ones: those tell what teachers of few rows do not learn.
+    This is private aggregation (Papernot et al. 2017, 2018). Each private row belongs to one teacher, chosen by its
+    position, so one changed row changes one vote. Only noisy votes leave the private side, with two additions. Where
+    votes are too noisy to name the most frequent class, noisy counts of the classes are released. Where there are
+    public rows and the usual teachers, noisy sums of the features of each class are released: they show what teachers
+    of few rows cannot learn.
 
     Parameters
     ----------

@@ -52,9 +52,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     guarantee for the rows themselves, and none at all where a feature says which group a row belongs to: drop such
     columns (``sensitive_columns``). The group is needed by ``fit`` only.
 
-    Each row belongs to one teacher, chosen by its position (of rows that are read in chunks: by a hash of its public
-    key), so that one group changes one teacher's votes and nothing else. (Tran, Zhu, Fioretto & Van Hentenryck 2022,
-    Section 5.) Two variants:
+    Each row belongs to one teacher, chosen by its position (or by a hash of its public key, where rows are read in
+    chunks). So one changed group changes one teacher's votes and nothing else (Tran, Zhu, Fioretto & Van Hentenryck
+    2022, Section 5). There are two variants:
 
     * ``variant="student"``: teachers learn the *group* from features and label and vote on it; a fair learner is
       trained on rows, labels and released groups.

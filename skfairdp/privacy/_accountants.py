@@ -130,6 +130,13 @@ def accountant_of(event: DpEvent, delta: float) -> str:
     -------
     name : str
         ``"gdp"``, ``"pld"``, ``"rdp"``, ``"pure"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, accountant_of
+    >>> plain = GaussianDpEvent(1.0)
+    >>> accountant_of(plain, 1e-5), accountant_of(PoissonSampledDpEvent(0.01, plain), 1e-5)
+    ('gdp', 'pld')
     """
     bounds = _bounds(event, delta, "auto")
     return min(bounds, key=lambda kind: bounds[kind])

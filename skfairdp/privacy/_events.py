@@ -93,7 +93,13 @@ class ThresholdBit(DpEvent):
         In votes.
     sigma : float
         Noise scale, in votes.
-    noise : {"gaussian", "discrete_gaussian"}
+    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import ThresholdBit, epsilon_of
+    >>> round(epsilon_of(ThresholdBit(n_teachers=100, threshold=60.0, sigma=20.0), 1e-5), 3)
+    0.157
     """
 
     n_teachers: int = attr.ib(validator=_count)
@@ -112,10 +118,16 @@ class ArgmaxBit(DpEvent):
         Number of votes.
     sigma : float
         Scale of the noise added to each of the two counts, in votes.
-    noise : {"gaussian", "discrete_gaussian"}
-    restricted : bool
-        False: the two classes are all there are, and one changed vote moves the difference of counts by exactly 2.
-        True: two admissible ones of several, where it may also move by 1.
+    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
+    restricted : bool, default=False
+        False says that there are two classes only, so that one changed vote moves the difference of counts by exactly
+        2. True says that the two are chosen from several, so that the difference may also move by 1.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import ArgmaxBit, epsilon_of
+    >>> round(epsilon_of(ArgmaxBit(n_teachers=100, sigma=20.0), 1e-5), 3)
+    0.234
     """
 
     n_teachers: int = attr.ib(validator=_count)
@@ -136,6 +148,12 @@ class DiscreteGaussian(DpEvent):
         Scale of the noise, greater than 0.
     sensitivity : float, default=1.0
         Largest Euclidean distance between the vectors of two neighbours.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import DiscreteGaussian, epsilon_of
+    >>> round(epsilon_of(DiscreteGaussian(sigma=20.0), 1e-5), 3)
+    0.178
     """
 
     sigma: float = attr.ib(validator=_positive)
@@ -157,6 +175,16 @@ class ReplaceSampledGaussian(DpEvent):
     difference : float, default=2.0
         Largest distance between two possible contributions of one record, over c. 2 is the worst there is, and what
         contributions centred around 0 have.
+
+    Examples
+    --------
+    A record that is replaced costs more than one that comes or goes:
+
+    >>> from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, ReplaceSampledGaussian, epsilon_of, repeat
+    >>> round(epsilon_of(repeat(ReplaceSampledGaussian(0.01, 1.0), 100), 1e-5), 3)
+    0.895
+    >>> round(epsilon_of(repeat(PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0)), 100), 1e-5), 3)
+    0.718
     """
 
     sampling_probability: float = attr.ib(validator=_probability)
@@ -213,6 +241,13 @@ class WorstOf(DpEvent):
     ----------
     events : tuple of DpEvent
         The possible ones; at least one.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, WorstOf, epsilon_of
+    >>> cheap, costly = GaussianDpEvent(5.0), GaussianDpEvent(2.0)
+    >>> epsilon_of(WorstOf((cheap, costly)), 1e-5) == epsilon_of(costly, 1e-5)
+    True
     """
 
     events: tuple[DpEvent, ...] = attr.ib(converter=tuple, validator=_some)
@@ -334,7 +369,7 @@ def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None
 
 
 def repeat(event: DpEvent, times: int) -> DpEvent:
-    """The same release, ``times`` times over.
+    """Return the event of the same release, made ``times`` times.
 
     Parameters
     ----------
@@ -347,6 +382,13 @@ def repeat(event: DpEvent, times: int) -> DpEvent:
     -------
     event : DpEvent
         ``NoOpDpEvent`` for 0 times.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import GaussianDpEvent, epsilon_of, repeat
+    >>> one = GaussianDpEvent(10.0)
+    >>> round(epsilon_of(one, 1e-5), 3), round(epsilon_of(repeat(one, 100), 1e-5), 3)  # far less than 100 times as much
+    (0.341, 4.377)
     """
     if not (_number(times) and 0 <= times <= _MOST_RELEASES and int(times) == times):
         raise ValueError(f"times must be a non-negative integer. Got {times!r} instead.")
@@ -357,7 +399,7 @@ def repeat(event: DpEvent, times: int) -> DpEvent:
 
 
 def compose(*events: DpEvent) -> DpEvent:
-    """All of these releases on the same data, in any adaptive order.
+    """Return the event of all these releases on the same data, where each may depend on those before.
 
     Parameters
     ----------
@@ -368,6 +410,12 @@ def compose(*events: DpEvent) -> DpEvent:
     -------
     event : DpEvent
         Their composition.
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import DiscreteGaussian, GaussianDpEvent, compose, epsilon_of
+    >>> round(epsilon_of(compose(GaussianDpEvent(10.0), DiscreteGaussian(20.0)), 1e-5), 3)
+    0.423
     """
     for event in events:
         check_event(event)

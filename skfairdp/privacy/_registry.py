@@ -99,10 +99,7 @@ def registry_entry(
     ('mean-us-2026', 0.926)
     """
     if not statement.epsilon < float("inf"):
-        raise ValueError(
-            "There is no guarantee to register: the noise was seeded, or there was none. Fit without 'noise_seed', and "
-            "with an 'epsilon'."
-        )
+        raise ValueError("There is no guarantee to register: the noise was seeded, or there was none.")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):
         raise ValueError(f"publication_date must have the form YYYY-MM-DD. Got {publication_date!r} instead.")
     basic = {
