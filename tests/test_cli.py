@@ -76,7 +76,7 @@ def test_auto_takes_adult_where_the_file_is_and_says_so(capsys, tmp_path, monkey
 def test_seed_fixes_the_public_randomness_and_never_the_noise(capsys, tmp_path):
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first, second):
-        _, out, _ = run(capsys, "--data", "synthetic", "--seed", 7, "--out", folder)
+        _, out, _ = run(capsys, "--data", "synthetic", "--quick", "--seed", 7, "--out", folder)
         assert "Seed 7 fixes the split and the partition" in out and "stays secret" in out
     one, two = (pd.read_csv(folder / "frontier.csv") for folder in (first, second))
     pd.testing.assert_series_equal(one["epsilon"], two["epsilon"])

@@ -217,16 +217,24 @@ def released(estimator, rows):
 
 
 @pytest.fixture(scope="module")
-def fitted(rows):
-    """One fit of each setting, for the tests that only look at it."""
+def fitted_and_given(rows):
+    """One fit of each setting, and the parameters that it was given."""
     found = {}
 
     def of(cls, settings):
         if (cls, id(settings)) not in found:
-            found[cls, id(settings)] = fit(make(cls, settings), rows)
+            estimator = make(cls, settings)
+            given = estimator.get_params(deep=False)
+            found[cls, id(settings)] = fit(estimator, rows), given
         return found[cls, id(settings)]
 
     return of
+
+
+@pytest.fixture(scope="module")
+def fitted(fitted_and_given):
+    """The same fits, for the tests that only look at them."""
+    return lambda cls, settings: fitted_and_given(cls, settings)[0]
 
 
 def test_the_settings_cover_every_private_estimator():
@@ -234,10 +242,8 @@ def test_the_settings_cover_every_private_estimator():
 
 
 @every_setting
-def test_fit_changes_no_parameter(rows, cls, settings):
-    estimator = make(cls, settings)
-    before = estimator.get_params(deep=False)
-    fit(estimator, rows)
+def test_fit_changes_no_parameter(fitted_and_given, cls, settings):
+    estimator, before = fitted_and_given(cls, settings)
     after = estimator.get_params(deep=False)
     assert all(after[name] is before[name] for name in before)
     student = settings.get("student")
@@ -290,8 +296,8 @@ def test_seeded_noise_certifies_nothing_and_says_so(rows, cls, settings):
 
 
 @every_setting
-def test_random_state_does_not_fix_the_noise(rows, cls, settings):
-    first, second = fit(make(cls, settings), rows), fit(make(cls, settings), rows)
+def test_random_state_does_not_fix_the_noise(rows, fitted, cls, settings):
+    first, second = fitted(cls, settings), fit(make(cls, settings), rows)
     assert not np.array_equal(released(first, rows), released(second, rows))
     if hasattr(first, "query_indices_"):  # what is public is the same
         np.testing.assert_array_equal(first.query_indices_, second.query_indices_)

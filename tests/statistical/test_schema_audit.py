@@ -49,22 +49,23 @@ def rows(epsilon, kind):
     return X, np.zeros(len(X), dtype=int)
 
 
-def found(kind, spends, n_runs=400):
-    X, y = rows(4.0, kind)
+def found(kind):
+    X, y = rows(1.0, kind)
     edge, smith, far = (Canary((np.array([5.0, 0]), 0), (np.array(other), 0), name=name) for name, other in
                         (("edge", [5.0, 1]), ("one of her name", [5.0, 2]), ("far", [1e9, 1])))  # fmt: skip
-    return audit(Released(epsilon=4.0, kind=kind, spends=spends), X, y, canaries=[edge, smith, far], delta=1e-5,
-                 n_runs=n_runs, random_state=0)  # fmt: skip
+    return audit(Released(epsilon=1.0, kind=kind), X, y, canaries=[edge, smith, far], delta=1e-5, n_runs=100,
+                 random_state=0)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KNOWN)
 def test_a_released_schema_is_not_accused(kind):
-    result = found(kind, spends=1.0, n_runs=200)
-    assert not result.violates and result.epsilon_lower <= 4.0
+    """A hundred runs can prove more than the ε of 1 that is claimed here, as the next test does."""
+    result = found(kind)
+    assert not result.violates and result.epsilon_lower <= 1.0
 
 
 def test_a_schema_that_spends_more_than_it_claims_is_found():
     X, y = rows(400.0, "category")
     edge = Canary((np.array([5.0, 0]), 0), (np.array([5.0, 1]), 0), name="edge")
     result = audit(Released(epsilon=1.0, spends=400.0), X, y, canaries=[edge], delta=1e-5, n_runs=100, random_state=0)
-    assert result.violates
+    assert result.violates and result.epsilon_lower > 1.0
