@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Rows
 from skfairdp._tables._tree import (
     TreeModel,
     best_tree,
@@ -182,7 +182,7 @@ class MarginalsPlan(BackendPlan):
         pairs = (f"{d * (d - 1) // 2} scores of pairs", f"{self.n_pairs} tables of pairs")
         return (*tables, *pairs) if self.tree else tables
 
-    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "MarginalsModel":
+    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> TreeModel:
         given_cell = self._release_tables(rows, scale, noise)
         edges: list[tuple[int, int]] = []
         if self.tree:
@@ -198,7 +198,7 @@ class MarginalsPlan(BackendPlan):
             of_parent = shares.sum(axis=2, keepdims=True)
             order.append((child, parent))
             tables.append(np.where(of_parent > 0, shares / np.maximum(of_parent, 1e-300), second[:, None, :]))
-        return MarginalsModel(TreeModel(order, tables))
+        return TreeModel(order, tables)
 
     def _release_tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
         """Released shares of each column's codes, given group and label."""
@@ -301,24 +301,3 @@ def _shares_of_pair(
         noisy[kept].shape
     )
     return out
-
-
-class MarginalsModel(Model):
-    """Released shares of codes, ready to sample from.
-
-    Parameters
-    ----------
-    tree : TreeModel
-    """
-
-    def __init__(self, tree: TreeModel) -> None:
-        self.tree = tree
-
-    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
-        return self.tree.sample(cells, rng)
-
-    def log_likelihood(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        return self.tree.log_likelihood(values)
-
-    def log_likelihood_of(self, values: NDArray[Any], columns: Sequence[int]) -> NDArray[np.float64]:
-        return self.tree.log_likelihood_of(values, columns)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._tables._backend import Model
 from skfairdp._tables._cells import on_simplex
 
 __all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joint_given_cells"]
@@ -186,7 +187,7 @@ def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float)
     return edges
 
 
-class TreeModel:
+class TreeModel(Model):
     """Columns drawn one after the other: each from its shares given group, label and the code of its parent.
 
     Parameters

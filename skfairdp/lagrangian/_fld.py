@@ -86,8 +86,9 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
     net_ : skorch.NeuralNetClassifier
         The trained network, for features as they are given, on the CPU: ``predict_proba``, ``save_params`` and
         ``module_`` work.
-    multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints) or None
-        The last multipliers; a cell is a true class where a constraint compares within classes.
+    multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
+        The last multipliers; a cell is a true class where a constraint compares within classes. Empty without
+        constraints.
     violation_ : float or None
         The largest difference between two groups that the constraints want to be 0, on the rows and groups that it was
         given; None without constraints.
@@ -184,17 +185,18 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
             from skfairdp.lagrangian._trainer import train_with_groups
 
             constraints = self._constraints(codes, len(classes))
-            module, self.multipliers_ = train_with_groups(
+            module, multipliers = train_with_groups(
                 chosen, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
             )
         else:
             center, scale = standard_scale(features)
-            perceptron, self.multipliers_ = self._perceptron(net).train(
+            perceptron, multipliers = self._perceptron(net).train(
                 (features - center) / scale, codes, len(classes), membership, seed
             )
             module = perceptron.unscaled(center, scale).as_module()
         self.net_ = fitted_net(chosen, module, classes)
         self.classes_ = classes
+        self.multipliers_ = np.zeros((0, 1, 0)) if multipliers is None else multipliers
         self.violation_: float | None = None
         if membership is not None:
             known = None if group_weights is not None else sensitive_features

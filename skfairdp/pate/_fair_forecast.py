@@ -89,7 +89,11 @@ class FairForecast:
     @property
     def enough_rows(self) -> int | None:
         """Rows that would do, to two digits; None where none do."""
-        found = smallest(self._is_fair_with_rows, float(self.votes.n_rows), 1e8)
+        found = smallest(
+            lambda rows: replace(self, votes=replace(self.votes, n_rows=int(rows))).is_fair,
+            float(self.votes.n_rows),
+            1e8,
+        )
         return None if found is None else int(found)
 
     @property
@@ -100,9 +104,6 @@ class FairForecast:
         return smallest(
             lambda epsilon: replace(self, votes=replace(self.votes, epsilon=epsilon)).is_fair, self.votes.epsilon, 1e3
         )
-
-    def _is_fair_with_rows(self, n_rows: float) -> bool:
-        return replace(self, votes=replace(self.votes, n_rows=int(n_rows))).is_fair
 
     def words(self, owner: str) -> str:
         """What is said of a fit that cannot be fair."""

@@ -41,13 +41,9 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     'public rows without groups'
     """
     frame, depth = sys._getframe(1), 2
-    while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INSIDE:
         frame, depth = frame.f_back, depth + 1
     warnings.warn(message, category, stacklevel=depth)
-
-
-def _package(names: dict[str, object]) -> str:
-    return str(names.get("__name__", "")).partition(".")[0]
 
 
 class _Muted:

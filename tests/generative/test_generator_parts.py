@@ -14,7 +14,7 @@ from skfairdp._tables._backend import Layout
 from skfairdp._tables._cells import drawn_cells, on_simplex
 from skfairdp._tables._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
 from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
-from skfairdp._tables._marginals import MarginalsModel, MarginalsPlan
+from skfairdp._tables._marginals import MarginalsPlan
 from skfairdp._tables._tree import TreeModel, _both_counts, best_tree, conditional_tables, joint_given_cells
 from skfairdp.generative._group_rates import fair_label_rates, tilted_label_rates
 
@@ -240,7 +240,7 @@ def test_fair_rates_are_less_unfair_on_the_model_than_equal_ones_and_cost_little
     """One column that tells the label and one that tells the group, which is unequal in the label."""
     label = np.array([[0.8, 0.2], [0.3, 0.7], [0.7, 0.3], [0.15, 0.85]])
     group = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
-    model = MarginalsModel(TreeModel([(0, None), (1, None)], [label, group]))
+    model = TreeModel([(0, None), (1, None)], [label, group])
     observed = np.array([[0.4, 0.1], [0.25, 0.25]])
 
     def judged(rates):

@@ -326,7 +326,7 @@ def test_the_same_seed_gives_the_same_network_and_no_lam_gives_no_constraint(bia
         LagrangianClassifier(net=mlp(max_epochs=2), random_state=0, constraints=None).fit(X, y),
     ]
     np.testing.assert_allclose(fits[0].predict_proba(X), fits[1].predict_proba(X), atol=1e-6)
-    assert fits[1].multipliers_ is None and not fits[0].multipliers_.any()
+    assert fits[1].multipliers_.shape == (0, 1, 0) and not fits[0].multipliers_.any()
     again = pickle.loads(pickle.dumps(fits[0]))
     np.testing.assert_array_equal(again.predict(X), fits[0].predict(X))
 
