@@ -152,7 +152,7 @@ def test_every_pair_that_a_tree_may_have_is_paid_for_and_one_more_is_refused(n_c
     assert f"{n_columns - 1} tables of pairs" in plan.releases
     loop = [(j, (j + 1) % n_columns) for j in range(n_columns)]
     with pytest.raises(ValueError, match=f"{n_columns - 1} tables of pairs were declared, but there are {n_columns}"):
-        plan._joint_tables(None, loop, [], 1.0, None)
+        plan._release_pairs(None, loop, [], 1.0, None)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------

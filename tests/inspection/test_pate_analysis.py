@@ -227,7 +227,7 @@ def test_corollary_1_is_theorem_1_of_the_channel(epsilon):
 def test_theorem_2_bounds_the_unfairness_of_the_vote(data):
     """Votes of fair teachers on rows whose groups are known: the expected unfairness of the noisy winner."""
     X, y, groups = data
-    learner = SFPATEClassifier(variant="teacher")._network()
+    learner = SFPATEClassifier(variant="teacher")._built_in()
     parts = position_partition(1200, 7, random_state=0)
     teachers = fit_fair_teachers(
         learner, X[:1200], y[:1200], groups[:1200], parts, n_teachers=7, n_classes=2, n_groups=2, random_state=0
