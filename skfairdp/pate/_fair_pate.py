@@ -310,7 +310,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.groups_ = public.domain
         self.released_gap_, self.student_gap_ = largest_disparity(counts, self.disparity), gap
         self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
-        warn_of_gaps(self, self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck())
+        is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
+        warn_of_gaps(self, is_stuck, public.X)
 
     def _check_votes(self) -> None:
         if self._needs_groups and self._lessons.public.groups is None:
@@ -422,8 +423,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 "rates alone."
             )
 
-    def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int = 0) -> None:
-        """Where a gate knows too little of a group to hold anything."""
+    def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int | None = None) -> None:
+        """Where a gate knows too little of a group to hold anything. Of sampled rows, some groups are within noise."""
         if not self._gated or public.groups is None:
             return
         if n_within_noise:
@@ -436,9 +437,10 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         min_count = self._parts()["gate"].min_count
         smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
         if smallest < min_count:
+            kind, ways = ("public", "Add") if n_within_noise is None else ("sampled", "Merge groups, give")
             warn_caller(
-                f"The smallest group has {smallest} public rows, fewer than min_count={min_count}: its labels "
-                "stay in the cold start, where the gate admits everything. Add public rows of that group, or lower "
-                "'min_count'.",
+                f"The smallest group has {smallest} {kind} rows, fewer than min_count={min_count}: its labels "
+                f"stay in the cold start, where the gate admits everything. {ways} public rows of that group, or "
+                "lower 'min_count'.",
                 FairnessWarning,
             )

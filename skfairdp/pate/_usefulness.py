@@ -126,8 +126,12 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
 
 
 # ---- fairness --------------------------------------------------------------------------------------------------
-def warn_of_gaps(model: Any, is_stuck: bool) -> None:
-    """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it."""
+def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
+    """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it.
+
+    A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows; ``no_worse`` has
+    told that it does.
+    """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model.gamma
     if is_stuck:
         warn_caller(
@@ -139,7 +143,7 @@ def warn_of_gaps(model: Any, is_stuck: bool) -> None:
     if isinstance(model.student_, ConstrainedStudent):
         _warn_of_rates(model.student_, owner)
         return
-    if gamma is None or model.student_gap_ <= gamma:
+    if gamma is None or model.student_gap_ <= gamma or len(np.unique(model.student_.predict(X))) == 1:
         return
     if model._penalised or gate is None:
         warn_caller(

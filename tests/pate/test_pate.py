@@ -1,5 +1,6 @@
 """What PATE and FairPATE do: votes, gate, labels, and the student that learns from them."""
 
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -12,7 +13,8 @@ from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicDa
 from skfairdp._forecast import usual_teachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
-from skfairdp.pate import ConfidentVoting, LabelGate, SoftVoting, VoteGate
+from skfairdp.pate import ConfidentVoting, ConstantStudent, LabelGate, SoftVoting, VoteGate
+from skfairdp.pate._usefulness import warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED
 from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.problems import make_rows
@@ -304,6 +306,26 @@ def test_fairer_students_have_smaller_gaps_on_the_public_rows(rows):
     free = model.refit(gamma=None)
     predicted = np.bincount(2 * rows.groups_public + free.predict(rows.X_public), minlength=4).reshape(2, 2)
     assert largest_disparity(predicted) > 0.15
+
+
+def test_a_student_with_one_answer_is_not_said_to_have_a_gap(rows):
+    """Whatever a look at private rows makes likely: that it has one answer was told already."""
+    model = fair(epsilon=2000, gamma=0.01).fit(rows.X, rows.y, X_public=rows.public)
+    model.student_gap_ = 0.3
+    with pytest.warns(FairnessWarning, match="reaches on the public rows is 0.300"):
+        warn_of_gaps(model, False, rows.X_public)
+    model.student_ = ConstantStudent(2, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_gaps(model, False, rows.X_public)
+
+
+def test_rows_that_were_sampled_are_not_called_public(rows):
+    with pytest.warns(FairnessWarning, match=r"\d+ sampled rows, fewer than .*Merge groups, give public rows") as said:
+        FairPATEClassifier(epsilon=2, n_teachers=5, classes=[0, 1], groups=[0, 1, 2], random_state=0).fit(
+            rows.X, rows.y, sensitive_features=rows.groups
+        )
+    assert not any("Add public rows of that group" in str(warning.message) for warning in said)
 
 
 def test_a_gap_out_of_reach_is_said(rows):
