@@ -104,7 +104,7 @@ def test_pure_costs_of_a_selection():
     for law, factor in (("logarithmic", 2.0), ("half", 2.5), ("geometric", 3.0)):
         event = PrivateSelection(base, 50.0, law).event
         assert epsilon_of(event, 0) == pytest.approx(factor, rel=1e-9)  # Liu & Talwar's 3 ε for the geometric law
-    with pytest.raises(ValueError, match="delta = 0"):
+    with pytest.raises(ValueError, match="delta=0"):
         epsilon_of(PrivateSelection(base, 50.0, "poisson").event, 0)
 
 
