@@ -12,7 +12,7 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
-from skfairdp._second_look import SecondLook
+from skfairdp._second_look import FOR_GAIN, SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._column_tables import KNOTS, ColumnTables
@@ -373,7 +373,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         """What looks at the trained network again. Nothing does where the noise of the gradients is given."""
         if self.noise_multiplier is not None or len(data.classes) < 2:
             return None, None
-        look = SecondLook(n_rows, data.X.shape[1], *cost)
+        look = SecondLook(n_rows, data.X.shape[1], *cost, for_gain=FOR_GAIN)
         temperature = Temperature(*cost)
         return look if look.is_needed else None, temperature if temperature.fits(net) else None
 

@@ -8,10 +8,11 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._networks import constant_module, is_constant, module_of
-from skfairdp._second_look import DOUBTFUL, LOOKED_AT, SecondLook
+from skfairdp._second_look import DOUBTFUL, EVIDENCE, FOR_GAIN, LOOKED_AT, SecondLook
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
@@ -32,8 +33,8 @@ def noise_table(n=120, n_features=12, rate=0.2, n_classes=2, seed=0):
     return rng.normal(size=(n, n_features)), rng.choice(n_classes, size=n, p=shares)
 
 
-def look(n_rows=120, n_features=12, epsilon=0.5):
-    return SecondLook(n_rows, n_features, epsilon, 1e-5, NeighboringRelation.ZERO_OUT)
+def look(n_rows=120, n_features=12, epsilon=0.5, **options):
+    return SecondLook(n_rows, n_features, epsilon, 1e-5, NeighboringRelation.ZERO_OUT, **options)
 
 
 class Linear(torch.nn.Module):
@@ -145,6 +146,28 @@ def test_the_look_costs_no_more_than_it_needs():
     for n_rows, most in ((400, 0.5), (4000, 0.012), (30_000, 0.0003)):
         one = look(n_rows, 8, 1.0)
         assert (1 / one.gain.sigma**2 + 1 / one.counts.sigma**2) / gdp_mu(1.0, 1e-5) ** 2 < most
+
+
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_a_part_of_the_cost_tells_gains_that_a_hundredth_of_the_rows_drowns(share):
+    """A network ahead by .01 of 6,000 rows was given up every other time. Where .01 costs more nothing changes."""
+
+    def kept(one):  # how often, of networks that are ahead by a hundredth of the rows
+        return norm.sf(EVIDENCE - 0.01 * one.n_rows / one.gain.sigma)
+
+    for n_rows, epsilon in ((6000, 1.0), (30_000, 0.2)):
+        plain, clear = (look(n_rows, 9, epsilon, share=share, for_gain=least) for least in (0.0, FOR_GAIN))
+        assert kept(plain) == pytest.approx(0.5) and kept(clear) > 0.95 and plain.counts == clear.counts
+        mu = gdp_mu(epsilon, 1e-5)
+        assert 1 / clear.gain.sigma**2 == pytest.approx(FOR_GAIN * share * mu**2)
+    assert look(400, 9, 1.0, share=share, for_gain=FOR_GAIN).gain == look(400, 9, 1.0, share=share).gain
+
+
+def test_fair_dpsgd_looks_that_closely_and_spends_no_more_than_its_epsilon():
+    X, y = noise_table(3000)
+    plan = (model := FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1]))._plan(model._read(X, y))
+    assert plan.look == look(3000, 12, 1.0, for_gain=FOR_GAIN) and plan.look.gain.sigma < 0.007 * 3000
+    assert 0.99 < epsilon_of(plan.event, 1e-5) <= 1.0
 
 
 def test_a_network_that_is_clearly_ahead_is_kept():
