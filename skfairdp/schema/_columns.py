@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp.utils import as_series
 
 __all__ = [
     "Boolean",
@@ -491,7 +492,7 @@ def cells_of(values: Any) -> "pd.Series[Any]":
         array = np.empty(len(values), dtype=object) if not isinstance(values, np.ndarray) else values
         if array is not values:
             array[:] = list(values)
-        cells = pd.Series(array)
+        cells = as_series(array)
     return pd.Series([real_number(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
 
 

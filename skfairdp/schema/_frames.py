@@ -7,6 +7,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
+from skfairdp.utils import as_series
+
 __all__ = ["as_columns", "as_dataframe", "column_names"]
 
 
@@ -53,12 +55,12 @@ def as_columns(values: Any) -> list[Any]:
     if hasattr(values, "__array__"):
         array = np.asarray(values)
         return (
-            [pd.Series(array)] if array.ndim < 2 else [pd.Series(column) for column in array.reshape(len(array), -1).T]
+            [as_series(array)] if array.ndim < 2 else [as_series(column) for column in array.reshape(len(array), -1).T]
         )
     cells = np.empty(len(values), dtype=object)
     for i, cell in enumerate(values):
         cells[i] = cell
-    return [pd.Series(cells)]
+    return [as_series(cells)]
 
 
 def as_dataframe(table: Any, names: Sequence[Any]) -> pd.DataFrame:

@@ -299,7 +299,7 @@ def _plain(cell: Any) -> Any:
     try:
         cell = real_number(cell)
         if isinstance(cell, str):
-            return str(cell)
+            return str.__str__(cell)  # a text of a class of its own may be equal to all others
         if isinstance(cell, bool | np.bool_):
             return int(cell)
         if isinstance(cell, int | float | np.integer | np.floating):

@@ -13,6 +13,7 @@ from skfairdp.utils._csv import write_csv
 from skfairdp.utils._labels import (
     as_groups,
     as_labels,
+    as_series,
     encode_groups,
     encode_labels,
     encode_many,
@@ -46,6 +47,7 @@ __all__ = [
     "as_dense",
     "as_groups",
     "as_labels",
+    "as_series",
     "check_same_index",
     "child_seeds",
     "column_names",

@@ -19,6 +19,7 @@ from skfairdp.utils._private_errors import PrivateRowsError, private_error, with
 __all__ = [
     "as_groups",
     "as_labels",
+    "as_series",
     "encode_groups",
     "encode_labels",
     "encode_many",
@@ -102,7 +103,31 @@ def _columns(sensitive_features: Any) -> list[pd.Series] | int:
     array = np.asarray(sensitive_features, dtype=kind)
     if array.ndim not in (1, 2):
         return array.ndim
-    return [pd.Series(array)] if array.ndim == 1 else [pd.Series(array[:, j]) for j in range(array.shape[1])]
+    columns = array[:, None].T if array.ndim == 1 else array.T
+    return [pd.Series(column, dtype=object if array.dtype.kind in "OU" else None) for column in columns]
+
+
+def as_series(values: NDArray[Any]) -> "pd.Series[Any]":
+    """Make a column of the type that an array has.
+
+    pandas has a type of its own for texts, for which half of a surrogate pair is an error: a private cell may hold one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    Series of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.utils import as_series
+    >>> as_series(np.array(["f", "m"])).dtype
+    dtype('O')
+    """
+    return pd.Series(values, dtype=object if values.dtype.kind in "OU" else None)
 
 
 def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
@@ -113,6 +138,7 @@ def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
     lists = [
         column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns
     ]
+    lists = [[str(cell) if isinstance(cell, np.str_) else cell for cell in cells] for cells in lists]
     rows = lists[0] if len(lists) == 1 else zip(*lists, strict=True)
     out = np.fromiter(rows, dtype=object, count=len(columns[0]))
     set(out.tolist())

@@ -25,6 +25,20 @@ def threshold_at_a_tenth_of_the_quantile(patch):
 
 
 @mutant
+def texts_of_pandas_own_type(patch):
+    """Found: a column is given the type for texts, which is an error for a cell with half of a surrogate pair."""
+    patch.setattr(_columns, "as_series", pd.Series)
+
+
+@mutant
+def a_text_as_its_class_has_it(patch):
+    """Found: a text of a class of its own is sorted, and equal to others, as that class likes."""
+    patch.setattr(
+        _release, "_plain", lambda cell, plain=_release._plain: cell if isinstance(cell, str) else plain(cell)
+    )
+
+
+@mutant
 def sensitivity_of_one_count(patch):
     """A replaced record moves two counts by one each, which is √2 and not 1."""
     patch.setattr(_release, "_APART", 1.0)

@@ -399,7 +399,22 @@ def probe(made):
     return {"text": np.frombuffer(json.dumps(made.schema_.to_dict()).encode(), dtype=np.uint8)}
 
 
+class Unordered(str):
+    """A text of a class of its own, which cannot be sorted among others."""
+
+    def __str__(self):
+        return self
+
+    def __lt__(self, other):
+        raise RuntimeError("order")
+
+    __gt__ = __lt__
+    __hash__ = str.__hash__
+
+
 NASTY = {
+    "half a surrogate pair": dict.fromkeys(TABLE, "\ud800"),
+    "unordered": {name: Unordered("Ms Smith") for name in TABLE},
     "extreme": dict.fromkeys(TABLE, 1e308),
     "negative": dict.fromkeys(TABLE, -math.inf),
     "missing": dict.fromkeys(TABLE),

@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+import functools
 import json
 import pickle
 import warnings
@@ -119,6 +120,13 @@ def test_values_that_the_schema_foresees_come_back_as_they_were():
 )
 def test_what_one_cell_is_read_as(column, cell, read):
     np.testing.assert_array_equal(column.read(pd.Series([cell], dtype=object)), [read])
+
+
+@pytest.mark.parametrize("column", [Number(0, 1), Category(["a"]), Boolean(), Date("2020-01-01", "2020-01-31")])
+@pytest.mark.parametrize("form", [list, np.array, functools.partial(np.array, dtype=object)])
+def test_half_a_surrogate_pair_is_a_text_as_any_other(column, form):
+    """Found: pandas' own type for texts encodes them, and cannot encode this one."""
+    np.testing.assert_array_equal(column.read(form(["\ud800", "a"])), column.read(form(["b", "a"])))
 
 
 def test_a_step_never_leads_beyond_the_bounds():

@@ -85,3 +85,11 @@ def test_groups_that_cannot_be_read_are_refused_as_before(groups):
     with pytest.raises(ValueError) as found:
         encode_groups(groups, np.array([0, 1], dtype=object), 3, owner="IDP3", parameter="groups")
     assert str(found.value) == str(expected.value)
+
+
+def test_half_a_surrogate_pair_is_a_group_as_any_other():
+    """Found: another error than that of a group that is not listed, since pandas could not encode it."""
+    values = np.array(["f", "\ud800", "m"], dtype=object)
+    for given in (values, values.astype(str), values.tolist(), np.array([[value] for value in values], dtype=object)):
+        found = as_groups(given, 3, owner="IDP3")
+        assert found.tolist() == values.tolist() and {type(value) for value in found} == {str}
