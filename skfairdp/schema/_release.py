@@ -38,6 +38,7 @@ from skfairdp.schema._columns import (
     Number,
     _as_days,
     _as_numbers,
+    _day_of,
     cells_of,
     real_number,
     remembered,
@@ -271,7 +272,7 @@ def _kind_of_text(cell: str) -> int:
         return _TEXT if code or "_" in text else -1
     except ValueError:
         pass
-    return _MISSING if not text else _TEXT if np.isnan(_as_days(np.array([text], dtype=object))[0]) else _DAY
+    return _MISSING if not text else _TEXT if np.isnan(_day_of(text)) else _DAY
 
 
 def _kind_of_object(cell: Any) -> int:
