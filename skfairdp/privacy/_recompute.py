@@ -97,6 +97,14 @@ class SecondOpinion:
         squared = _mu_squared(self.releases)
         return None if squared is None else math.sqrt(squared)
 
+    @property
+    def accountants(self) -> set[str]:
+        """Names of those that can certify these releases: "gdp" and "pure" where all of them have such a cost."""
+        found = {"pld", "rdp"} | ({"gdp"} if self._rest_mu is not None else set())
+        if _pure(self.releases) is not None:
+            found.add("pure")
+        return found.union(*(option.accountants for option in self._alone))
+
     def epsilon(self, delta: float, claim: float = -math.inf) -> float:
         """Smallest proven ε at δ, looked for until it is no more than the claim."""
         if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _all_leaves(self.event)):

@@ -123,6 +123,20 @@ def _check_entries(document: Mapping[str, Any]) -> None:
         raise ValueError(f"no statement has the entry {', '.join(map(repr, others))}, and nobody has checked it")
 
 
+def _check_words(document: Mapping[str, Any]) -> None:
+    """What nobody can recompute is a text where it is one, and speaks of no more than it is there for."""
+    words = [document["subject"], *document["versions"].values(), *(row["mechanism"] for row in document["performed"])]
+    words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
+    for entry in (document["ledger"] or {"entries": []})["entries"]:
+        words += [entry["label"], *entry["releases"]]
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError("a name or a sentence of it is no text")
+    if others := sorted({fact["how"] for fact in document["public"]} - {"given", "read", "held out", "computed"}):
+        raise ValueError(f"a public fact cannot be obtained as {others[0]!r}")
+    if others := sorted({*document["versions"]} - {"python", "skfairdp", "numpy", "scipy", "dp-accounting"}):
+        raise ValueError(f"no statement names a version of {others[0]!r}")
+
+
 def _statement(document: Mapping[str, Any]) -> list[Check]:
     _check_entries(document)
     event = _event(document["event"])
@@ -132,7 +146,11 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
         raise ValueError("'noise_is_secret' must be true or false")
     delta = _figure(document["delta"], "delta", most=1.0)
     checks = [*_guarantee(document), *_described(document, event)]
+    _check_words(document)
     mechanism = _figure(document["mechanism_epsilon"], "mechanism_epsilon")
+    able = {"none"} if math.isinf(mechanism) else opinion.accountants
+    named = document["accountant"]
+    checks.append(Check("accountant", str(named), " or ".join(sorted(able)), named in able))
     checks.append(_at_least("ε with secret noise", mechanism, opinion.epsilon(delta, mechanism), f" at δ = {delta:g}"))
     epsilon = _figure(document["epsilon"], "epsilon")
     true = max(mechanism if math.isinf(mechanism) else opinion.epsilon(delta, epsilon), 0.0) if secret else math.inf

@@ -113,6 +113,21 @@ def test_edited_noise_counts_tables_and_relations_are_refuted(verified):
     assert verified(honest | {"performed": [made[0] | {"times": 7}]}) == []
 
 
+WRONG = [("Gaussian", "pure"), ("sampled", "gdp"), ("Laplace", "auditor"), ("bits", None)]
+GUESSED = {"name": "n", "how": "guessed", "value": 1, "consequence": ""}
+
+
+@pytest.mark.parametrize(("name", "wrong"), WRONG)
+def test_an_accountant_that_cannot_have_certified_it_is_refuted(verified, name, wrong):
+    assert verified(statement_of(name) | {"accountant": wrong}) == ["accountant"]
+
+
+@pytest.mark.parametrize("edit", [{"subject": 1}, {"versions": {"certified": "yes"}}, {"public": [GUESSED]}])
+def test_what_no_program_of_ours_writes_is_no_statement(verified, edit):
+    with pytest.raises(UnreadableStatementError):
+        verified(statement_of("Gaussian") | edit)
+
+
 def test_seeded_noise_can_claim_nothing(verified):
     spent = PrivacySpent.of(GAUSSIAN, 1e-5, **RECORD, secret_noise=False)
     honest = spent.statement().to_dict()
