@@ -145,7 +145,7 @@ def learner_goals(points: Sequence[Point]) -> Iterable[dict[str, Any]]:
     for data, epsilon in unique([p for p in plain if p["epsilon"] is not None], "data", "epsilon"):
         here = [p for p in plain if p["data"] == data]
         where = {"data": data, "epsilon": epsilon, "rows": "none"}
-        ours = [p for p in here if p["method"] == "FairDP-SGD" and p["knob"] == 0 and p["epsilon"] == epsilon]
+        ours = [p for p in here if p["method"] == "FairDP-SGD" and not p["knob"] and p["epsilon"] == epsilon]
         ebm = [p for p in here if p["method"] == "DP-EBM" and p["epsilon"] == epsilon and p["rows"] == "public"]
         for name in ("accuracy", "auroc"):
             if ours and ebm:
