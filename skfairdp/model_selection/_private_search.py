@@ -1,4 +1,4 @@
-"""Search where only the winner comes out, at little more than the price of one fit."""
+"""Search where only the winner comes out, at the price of two to three fits."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,12 +33,12 @@ _FEW = 3  # so few candidates are composed: every one of them is then tried, exa
 
 @shared_docs
 class PrivateSearchCV(SearchBase):
-    """Search over parameters of which only the winner comes out, for little more than the price of one fit.
+    """Search over parameters of which only the winner comes out, for about the price of two to three fits.
 
     **Guarantee.** ``privacy_`` covers the winner, its parameters and its score, under the estimator's own neighbouring
     relation. Each trial draws a candidate at random, fits it, scores it (on public rows, or by a noisy table that is
     paid for) and costs at most what the costliest candidate costs. The number of trials is drawn from the operating
-    system and, like every trial but the best, stays secret; then the best of them costs little more than a single one,
+    system and, like every trial but the best, stays secret; then the best of them costs two or three fits,
     however large the grid is (Papernot & Steinke 2022; :class:`skfairdp.privacy.PrivateSelection`). There is no
     ``cv_results_``, no progress bar and no time per trial, since each of them would void this. **How long the search
     takes tells how many trials there were**, and is no part of the guarantee: do not publish it.

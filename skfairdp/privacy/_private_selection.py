@@ -26,7 +26,7 @@ class PrivateSelection:
     """Repeat a private release a random number of times and keep the best.
 
     **Guarantee.** The number of trials K is drawn from the operating system and never shown; neither are the trials
-    that lost. Then what comes out costs little more than a single trial, however many were made on average (Papernot &
+    that lost. Then what comes out costs two to three trials, however many were made on average (Papernot &
     Steinke 2022, Theorems 2 and 6): showing all of them would compose. How long a selection takes tells K, and is no
     part of the guarantee.
 
