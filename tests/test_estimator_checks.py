@@ -210,7 +210,7 @@ def released(estimator, rows):
     if hasattr(estimator, "released_groups_"):
         return estimator.released_groups_
     if isinstance(estimator, PFGuardGenerator):
-        return np.concatenate([table.ravel() for table in estimator.model_.tree.tables])
+        return np.concatenate([table.ravel() for table in estimator.model_.tables])
     if isinstance(estimator, PrivateThresholds):
         return estimator.counts_
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)

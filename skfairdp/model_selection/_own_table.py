@@ -177,7 +177,12 @@ def _relation(methods: Sequence[str]) -> NeighboringRelation:
     return NeighboringRelation.ZERO_OUT if "dpsgd" in methods else _RELATION
 
 
-def _within(method: str, asked: "_Release", paid: Sequence[PrivacySpent]) -> "_Release":
+def _within(
+    method: str,
+    asked: "_Release",
+    paid: Sequence[PrivacySpent],
+    planned: Callable[[str, "_Release"], DpEvent] | None = None,
+) -> "_Release":
     """The release that costs, together with what the schema has cost, what was asked for, and not more.
 
     Events add up to less than their ε do: of Gaussians, squares of μ add up. So what is left after a schema of a fifth
@@ -186,6 +191,7 @@ def _within(method: str, asked: "_Release", paid: Sequence[PrivacySpent]) -> "_R
     """
     if not paid:
         return asked
+    planned = planned or _planned
     most, costs = gdp_mu(asked.epsilon * (1 - _SPARE / 5), asked.delta), [one.event for one in paid]
     squared = most**2 - sum(gdp_mu(one.epsilon, one.delta) ** 2 for one in paid)
     best = replace(asked, epsilon=asked.epsilon - sum(one.epsilon for one in paid))
@@ -194,7 +200,7 @@ def _within(method: str, asked: "_Release", paid: Sequence[PrivacySpent]) -> "_R
         if squared <= 0:
             break
         guess = replace(asked, epsilon=min(gdp_epsilon(math.sqrt(squared), asked.delta), asked.epsilon))
-        total = epsilon_of(compose(*costs, _planned(method, guess)), asked.delta)
+        total = epsilon_of(compose(*costs, planned(method, guess)), asked.delta)
         if total <= asked.epsilon:
             best = max(best, guess, key=lambda release: release.epsilon)
             if total >= asked.epsilon * (1 - _SPARE):

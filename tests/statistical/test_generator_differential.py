@@ -132,7 +132,7 @@ def test_replaying_the_releases_gives_the_model_without_the_rows():
     X, y, s = world()
     _, first = releases_of((X, y, s))
     _, second = releases_of((X.sample(frac=1, random_state=0).reset_index(drop=True), 1 - y, s[::-1].copy()))
-    for one, two in zip(first.model_.tree.tables, second.model_.tree.tables, strict=True):
+    for one, two in zip(first.model_.tables, second.model_.tables, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(first.rates_, second.rates_)
     for one, two in zip(

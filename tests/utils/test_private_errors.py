@@ -218,7 +218,7 @@ READING = {
     "schema/_raw_table.py": (  # of the schema, and of public rows
         r"owner|self\.owner|name|type\((schema|table)\)\.__name__|', '\.join\(map\(repr, twice\)\)|"
         r"len\(wrong\)|"
-        r"wrong\[:5\]|label|"
+        r"wrong\[:5\]|label|_MISSING_ROLE( if set\(wrong\) & set\(also\) else '')?|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
     ),
     "utils/_private_errors.py": r"owner|name",
