@@ -926,6 +926,9 @@ def arena_verdict(record: Record) -> str:
     seeds = len(record["seeds"])
     ahead = [one for one in found if one["ahead_by"]["mean"] > 0]
     words = [f"In {len(ahead)} of {len(found)} competitions the best of ours has the larger hypervolume."]
+    if seeds > 1:
+        clearly = sum(one["ahead_by"]["mean"] < -(one["ahead_by"]["standard_error"] or 0) for one in found)
+        words.append(f"It is behind by more than one standard error in {clearly}.")
     behind = sorted((one for one in found if one not in ahead), key=lambda one: one["ahead_by"]["mean"])
     if behind:
         worst = behind[0]

@@ -277,6 +277,8 @@ def surface(results: Results) -> Any:
     points = pd.read_csv(RESULTS / "arena.csv")
     points = points[(points["constraint"] == "demographic_parity") & points["failed"].isna()]
     points = points[(points["rows"] == "none") & (points["sees"] == "blind") & points["method"].isin(SURFACES)]
+    setting = ["data", "epsilon", "method", "setting", "knob"]
+    points = points.groupby(setting, dropna=False)[["accuracy", "demographic_parity"]].mean().reset_index()  # of seeds
     sets = results["arena"]["sets"]
     figure, axes = plt.subplots(
         len(sets), len(SURFACES), figsize=(11, 1.75 * len(sets)), sharex=True, sharey=True, layout="constrained"
