@@ -132,6 +132,8 @@ def settings(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, str]]:
     """Names and values of what decides a fit unless somebody says otherwise: defaults, and constants with numbers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
+            if node.name.lstrip("_").startswith("warn"):  # what is said of a fit is no part of it
+                continue
             words = node.args
             positional = [*words.posonlyargs, *words.args]
             by_position = zip(reversed(positional), reversed(words.defaults), strict=False)  # the last have defaults

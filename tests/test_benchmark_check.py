@@ -1,5 +1,6 @@
 """Of every stored result it is said whether it is current, its fits are the same, or it is stale."""
 
+import ast
 import importlib.util
 import json
 import re
@@ -81,6 +82,12 @@ def test_a_move_keeps_the_settings_and_new_ones_change_no_old_fit(house):
     (house.root / "skfairdp" / "_model.py").unlink()
     house.write("skfairdp/_moved.py", CODE.replace("passes=3", "passes=3, more=5") + "\nMORE = 4\n")
     assert house.says()[0] == "same fits"
+
+
+def test_how_a_fit_is_warned_of_is_no_setting(check):
+    code = "def {}(few=3):\n    pass\n"
+    assert not list(check.settings(ast.parse(code.format("_warn_of_small_groups"))))
+    assert list(check.settings(ast.parse(code.format("fit"))))
 
 
 @pytest.mark.parametrize(
