@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 os.environ.setdefault("POLARS_MAX_THREADS", "2")
@@ -124,7 +125,8 @@ def main() -> None:
     n_rows = 4000 if arguments.quick else arguments.n_rows
     found = rounds(written(n_rows, arguments.folder), 1 if arguments.quick else arguments.rounds)
     rows = [_row(name, found) for name in ENGINES]
-    common.save(arguments, n_rows=n_rows, n_tables=len(PAIRS), rows=rows)
+    peers = {engine: version(engine) for engine in ("duckdb", "polars")}
+    common.save(arguments, n_rows=n_rows, n_tables=len(PAIRS), peers=peers, rows=rows)
     figures = ("seconds", "cpu_seconds", "ratio", "cpu_ratio")
     common.print_table(
         ["engine", "seconds", "CPU seconds", "seconds over ours", "CPU over ours"],

@@ -19,6 +19,7 @@ IDS = [path.stem for path in SCRIPTS]
 NEEDS = {
     "arena": ["opacus"],
     "bench_dpsgd": ["opacus"],
+    "bench_group_by": ["duckdb", "polars"],
     "bench_pfguard_peers": ["dpmm"],
     "bench_utility": ["fairlearn"],
 }
