@@ -144,19 +144,23 @@ class ClassSums:
         slopes = rates * (1 - rates)
         errors = noise / values[:, None] + slopes
         prior = _likeliest_prior(found, errors, values, slopes)
+        penalty = errors / (prior * values[:, None] * slopes)
+        # Public columns that say nearly the same leave directions with a penalty of 1e13, on which the solver would
+        # take no step: all directions bend by about as much here.
+        bend = np.sqrt((slopes + penalty).mean(axis=1, keepdims=True))
         weights = fit_softmax(
-            rows,
-            stands_for * rows.sum(axis=0)[:, None] * rates + found,
-            errors / (prior * values[:, None] * slopes),
+            rows / bend.T,
+            (stands_for * rows.sum(axis=0)[:, None] * rates + found) / bend,
+            penalty / bend**2,
             start=np.zeros(found.shape),
             weights=stands_for,
             offset=_odds(rates),
             constant=-float(self.n_rows * rates @ _odds(rates)),
             maxiter=500,
         )
+        scores = _odds(rates) + (rows / bend.T) @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
-        scores = _odds(rates) + rows @ weights
         if scores.shape[1] > 1:
             return softmax(scores, axis=1), variance
         second = expit(scores[:, 0])

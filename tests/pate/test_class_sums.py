@@ -148,6 +148,20 @@ def test_shares_are_as_far_off_as_is_said(mu):
     assert 0.4 < np.mean(seen) / np.mean(said) < 2.0
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-7])
+def test_columns_that_say_nearly_the_same_take_nothing_away(apart, n_classes):
+    """Directions of next to no rows have all noise and no signal: the solver must not stop because of them."""
+    X, y = logistic_rows(4000, n_classes)
+    copies = X[:, [0, 0, 0, 1, 1]] + apart * np.random.default_rng(3).normal(size=(len(X), 5))
+    public, wide = X[:300], np.column_stack([X, copies])
+    alone, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(X, y, public, NoiseSource(0))
+    beside, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(wide, y, wide[:300], NoiseSource(0))
+    assert alone.std(axis=0).min() > 0.1, "without copies nothing is learned, and this test says nothing"
+    assert np.corrcoef(alone.ravel(), beside.ravel())[0, 1] > 0.95
+    assert np.mean(alone.argmax(axis=1) == beside.argmax(axis=1)) > 0.9
+
+
 def test_sums_tell_what_the_votes_of_small_teachers_do_not():
     """A rare class of which no teacher sees enough: by votes alone hardly a row is given it."""
     data = make_biased_classification(9000, base_rate=0.12, disparity=0.1, random_state=0)
