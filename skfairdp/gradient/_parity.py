@@ -200,8 +200,9 @@ class SignedLoss(BaseEstimator):
     dual_steps : int, default=40
         How often the rates of the groups are released, evenly over the training.
     dual_step : float, default=None
-        How far a weight moves for a difference of rates of 1. None is 0.5, or as much less as keeps what the noise of
-        all releases together moves it by at 0.25: less for a group of few rows, by released sizes.
+        How far a weight moves for a difference of rates of 1. None is 0.5, or more where that moves it by less than
+        0.05, and as much less as keeps what the noise of all releases together moves it by at 0.25: less for a group
+        of few rows, by released sizes.
     budget_share : float, default=0.1
         Share of the budget (of μ²) for those releases; in (0, 1). The gradients, and what is released beside them,
         share the rest.

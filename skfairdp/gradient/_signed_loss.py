@@ -27,6 +27,9 @@ __all__ = ["DualPlan", "RateLagrangian", "largest_price"]
 USUAL_SLACK = 0.01
 #: Of a multiplier: per violation of 1, and by what the noise of all releases moves it. About 1 closes most gaps.
 USUAL_STEP, MOST_BY_NOISE = 0.5, 0.25
+#: What a violation moves its multiplier by at the least, where it is more than noise. In steps of its own size alone
+#: one of .01 would be left as it is: 40 releases were over before its multiplier was at .2.
+LEAST_MOVE = 0.05
 
 
 def largest_price(n_classes: int, noise: ArrayLike) -> Any:
@@ -109,15 +112,18 @@ class DualPlan:
         """The steps before which to release: evenly spread, none at the start, at most ``releases`` of them."""
         return frozenset(r * steps // (self.releases + 1) for r in range(1, self.releases + 1)) - {0}
 
-    def longest_step(self, noise: ArrayLike) -> Any:
-        """How far multipliers move for a violation of 1: no further than the noise allows, and nowhere by noise alone.
+    def steps(self, violations: ArrayLike, noise: ArrayLike) -> Any:
+        """How far multipliers move for a violation of 1: all by ``LEAST_MOVE``, but no further than the noise allows.
 
         Parameters
         ----------
+        violations : array-like of shape (n_inequalities,)
+            As released just now, in either direction.
         noise : array-like of shape (n_inequalities,)
             Standard deviations of the violations, by all releases together.
         """
-        return np.minimum(USUAL_STEP, MOST_BY_NOISE / (self.releases * np.asarray(noise)))
+        wanted = np.maximum(USUAL_STEP, LEAST_MOVE / np.maximum(np.abs(violations), 1e-9))
+        return np.minimum(wanted, MOST_BY_NOISE / (self.releases * np.asarray(noise)))
 
     @torch.no_grad()
     def release(
@@ -180,7 +186,7 @@ class RateLagrangian:
     bound : float, default=None
         Largest multiplier. None follows the noise of each inequality, see :func:`largest_price`.
     dual_step : float, default=None
-        How far a multiplier moves for a violation of 1. None follows the noise, see :meth:`DualPlan.longest_step`.
+        How far a multiplier moves for a violation of 1. None follows the noise, see :meth:`DualPlan.steps`.
     plan : DualPlan or None, default=None
         What is released of the private rows, and how often. Without one, bound and step have to be given.
     steps : int, default=0
@@ -244,19 +250,19 @@ class RateLagrangian:
         # noise may leave a small cell with nothing, or less
         sizes = np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
         violations = self.constraints.violations(counts, sizes)
-        self._most, step = self._reach()
+        self._most, step = self._reach(violations)
         self.multipliers = np.clip(self.multipliers + step * violations, 0.0, self._most)
         weights = self.constraints.row_weights(self.multipliers, sizes, forgive=1.0)
         self.weights = torch.from_numpy(weights).to(self.weights)
 
-    def _reach(self) -> tuple[Any, Any]:
+    def _reach(self, violations: NDArray[np.float64]) -> tuple[Any, Any]:
         """How large multipliers may be, and how far they move for a violation of 1, by what noise lets anybody see."""
         if self.plan is None or (self.bound is not None and self.dual_step is not None):
             return self.bound, self.dual_step
         left = LeftOver.of_rates(self.constraints, self._released, [], self.plan.noise)
         noise = left.noise * math.sqrt(len(self._released) / self.plan.releases)  # that all will leave together
         bound = largest_price(len(self.constraints.classes), noise) if self.bound is None else self.bound
-        return bound, self.plan.longest_step(noise) if self.dual_step is None else self.dual_step
+        return bound, self.plan.steps(violations, noise) if self.dual_step is None else self.dual_step
 
     def _labels(self, targets: Tensor) -> Tensor:
         """The class of each row where the constraints look at it, else 0."""

@@ -325,7 +325,7 @@ def test_the_usual_price_and_step_of_an_inequality_follow_the_noise_of_its_group
     loss.move(np.array([[9000.0, 1000.0], [1000.0, 9000.0], [150.0, 150.0]]))
     between_large = [j for j, words in enumerate(constraints.inequalities) if "few" not in words]
     large = np.isin(np.arange(len(loss.multipliers)), between_large)
-    bound, step = loss._reach()
+    bound, step = loss._reach(np.full(len(loss.multipliers), 0.2))
     assert (step[large] == 0.5).all() and (bound[large] == pytest.approx(np.log(2) / 0.01))
     # the rate of 300 rows, half of them selected: each half has a noise of 20, and so has the size
     noise = 20 * np.sqrt(2 * 0.5**2) / 300 / np.sqrt(4)
@@ -348,7 +348,27 @@ def test_a_group_that_noise_hides_moves_no_multiplier_and_groups_that_are_seen_s
 def test_noisier_violations_have_a_lower_price_and_a_shorter_step():
     plan = DualPlan(40, 50.0)
     assert largest_price(2, [0.001]) == [np.log(2) / 0.01] and largest_price(3, [0.1]) == [np.log(3) / 0.1]
-    assert plan.longest_step([0.001]) == [0.5] and plan.longest_step([0.1]) * 40 * 0.1 == pytest.approx(0.25)
+    assert plan.steps([0.2], [0.001]) == [0.5] and plan.steps([0.2], [0.1]) * 40 * 0.1 == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("violation", [0.02, -0.02])
+def test_a_small_violation_moves_its_multiplier_as_far_as_one_of_a_tenth_but_for_noise(violation):
+    plan = DualPlan(40, 50.0)
+    assert plan.steps([violation], [1e-4]) * abs(violation) == pytest.approx(plan.steps([0.1], [1e-4]) * 0.1)
+    assert plan.steps([violation], [0.01]) * 40 * 0.01 == pytest.approx(0.25)
+    assert (plan.steps([0.0], [1e-9]) * 0.0 == 0.0).all()
+
+
+@pytest.mark.slow
+def test_a_bound_that_is_a_little_too_wide_by_itself_is_held_on_the_private_rows():
+    """Without privacy to speak of: a gap of .04 is to be .01."""
+    X, y, groups = make_biased_classification(20_000, disparity=0.04, random_state=0)
+    gaps = []
+    for fairness in ({"lam": 0.0}, {"parity": SignedLoss(constraints=RateParity("selection_rate", 0.01))}):
+        model = FairDPSGDClassifier(epsilon=20.0, classes=[0, 1], groups=[0, 1], random_state=0, **fairness)
+        predicted = model.fit(X, y, sensitive_features=groups).predict(X)
+        gaps.append(abs(predicted[groups == 0].mean() - predicted[groups == 1].mean()))
+    assert gaps[0] > 0.025 and gaps[1] < 0.015, gaps
 
 
 def test_noise_alone_does_not_make_a_model_unfair_or_wrong():
