@@ -1035,12 +1035,12 @@ def small_tables_verdict(record: Record) -> str:
         for name in ("DP-SGD", "PATE", "PF-LD")
         for size in (1000,)
     ]
+    below = f"The lowest is {method} with {size:,} rows, by {-100 * lowest:.1f} points."
     return (
-        f"With 1,000 rows and ε = 1, accuracy is above that of the most frequent class by so many points on average: "
-        f"{', '.join(gains)}. No method ends below it by a point or more on average at any number of rows. The lowest is "
-        f"{method} with {size:,} rows, by {-100 * lowest:.1f} points."
-        if lowest > -0.01
-        else f"{method} with {size:,} rows is {-100 * lowest:.1f} points below the most frequent class on average."
+        "With 1,000 rows and ε = 1, accuracy is above that of the most frequent class by so many points on average: "
+        f"{', '.join(gains)}. "
+        + ("No method ends below it by a point or more on average at any number of rows. " if lowest > -0.01 else "")
+        + below
     )
 
 

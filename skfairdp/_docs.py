@@ -121,9 +121,9 @@ n_teachers : int or "auto", default="auto"
     sums of the features of each class where there are public rows, enough private ones and the usual teachers.""",
     "teacher": """\
 teacher : None, "logistic", "mlp", estimator or module, default=None
-    What each part trains. None is ``LogisticTeachers(C=3.0)``, "logistic" the same with C=1 (all teachers in one
-    batched Newton iteration), "mlp" a batched network (``MLPTeachers()``); any scikit-learn classifier is cloned
-    per part, a torch module is batched.""",
+    What each part trains. None is ``LogisticTeachers(C=3.0)`` on columns in units of their spread among the public
+    rows, "logistic" one with C=1 on columns as they are (all teachers in one batched Newton iteration), "mlp" a
+    batched network (``MLPTeachers()``); any scikit-learn classifier is cloned per part, a torch module is batched.""",
     "max_queries": """\
 max_queries : int, default=None
     The most public rows that teachers vote on. None takes all of them for soft votes, and at most 1000 otherwise.""",

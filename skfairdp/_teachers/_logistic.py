@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
@@ -15,6 +15,7 @@ __all__ = ["LogisticTeachers"]
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
 _SCORES = 2**24
+_LARGEST = 1e300  # that an entry may be in its own units
 
 
 class LogisticTeachers(BaseEstimator):
@@ -36,30 +37,53 @@ class LogisticTeachers(BaseEstimator):
         Largest number of Newton steps; 5 to 10 are usual.
     tol : float, default=1e-6
         A teacher stops when no entry of its mean gradient exceeds this.
+    scale : array-like of shape (n_features,), default=None
+        Public numbers above 0 that columns are divided by, so that the penalty hangs on nobody's units. None: 1.
 
     Examples
     --------
     >>> from sklearn.base import clone
     >>> from skfairdp.ensemble import LogisticTeachers
     >>> clone(LogisticTeachers(C=0.5)).get_params()
-    {'C': 0.5, 'max_iter': 50, 'tol': 1e-06}
+    {'C': 0.5, 'max_iter': 50, 'scale': None, 'tol': 1e-06}
     """
 
     # Entries of the design matrices in one batch (2 MiB): read several times per step, they should stay in cache.
     _batch_entries: ClassVar[int] = 2**18
     _teachers_per_task: ClassVar[int] = 32
 
-    def __init__(self, C: float = 1.0, *, max_iter: int = 50, tol: float = 1e-6) -> None:
+    def __init__(
+        self, C: float = 1.0, *, max_iter: int = 50, tol: float = 1e-6, scale: ArrayLike | None = None
+    ) -> None:
         self.C = C
         self.max_iter = max_iter
         self.tol = tol
+        self.scale = scale
 
     def _validate(self, X: Any) -> NDArray[np.floating]:
         """Check the parameters and return X as a finite float array."""
         check_number(self, "C", above=0)
         check_number(self, "max_iter", least=1, integer=True)
         check_number(self, "tol", least=0)
-        return numeric_rows(X, owner="LogisticTeachers")
+        rows = numeric_rows(X, owner="LogisticTeachers")
+        self._units(rows.shape[1])
+        return rows
+
+    def _units(self, n_features: int) -> NDArray[np.float64]:
+        """What each column is divided by."""
+        units = np.ones(n_features) if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        if units.shape != (n_features,) or not (np.isfinite(units) & (units > 0)).all():
+            raise ValueError(
+                "The 'scale' parameter of LogisticTeachers must have a finite number above 0 for each of the "
+                f"{n_features} columns. Got {self.scale!r} instead."
+            )
+        return units
+
+    def _scaled(self, rows: NDArray[np.floating], units: NDArray[np.float64]) -> NDArray[np.floating]:
+        if self.scale is None:
+            return rows
+        with np.errstate(over="ignore"):  # of private rows no warning may say that their numbers are too large
+            return np.clip(rows / units, -_LARGEST, _LARGEST)
 
     def _rehearse(self, X: Any, n_classes: int) -> None:
         """Try the parameters on public rows; raise the error that training would meet."""
@@ -74,17 +98,25 @@ class LogisticTeachers(BaseEstimator):
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
         intercept = np.zeros((n_teachers, n_classes))
         blocks = parts.blocks(self._teachers_per_task)
+        units = self._units(X.shape[1])
         settings = float(self.C), int(self.max_iter), float(self.tol)
         rows = map(np.concatenate, (block.rows for block in blocks))
         tasks = (
-            (X[of], y[of], np.array([len(part) for part in block.rows]), block.seen, self._batch_entries, settings)
+            (
+                self._scaled(X[of], units),
+                y[of],
+                np.array([len(part) for part in block.rows]),
+                block.seen,
+                self._batch_entries,
+                settings,
+            )
             for of, block in zip(rows, blocks, strict=True)
         )
         results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
         start = 0
         for block, (owner, target, w, b) in zip(blocks, results, strict=True):
             scored[start + owner, target] = True
-            coef[start + owner, target], intercept[start + owner, target] = w, b
+            coef[start + owner, target], intercept[start + owner, target] = w / units, b
             start += len(block.seeds)
         # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
         baseline = parts.seen & ~scored

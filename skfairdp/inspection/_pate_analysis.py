@@ -236,7 +236,7 @@ class PATEFairnessAnalysis:
         n_teachers = count_teachers(model, len(X), n_classes)
         rng = public_generator(model.random_state)
         teachers = fit_teachers(
-            usual_teacher(model.teacher),
+            usual_teacher(model.teacher, X_public),
             X,
             y,
             position_partition(len(X), n_teachers, random_state=rng),

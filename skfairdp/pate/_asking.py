@@ -21,7 +21,7 @@ from skfairdp._teachers import (
     streamed_votes,
     vote_histogram,
 )
-from skfairdp.pate._class_sums import SHARE, ClassSums
+from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
@@ -242,11 +242,12 @@ def _count_votes(
     owner: Any, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
-    teacher, n_classes = usual_teacher(owner.teacher), len(data.classes)
+    n_classes = len(data.classes)
     X, rows, n_groups = data.X, asked.public.X[asked.queries], asked.public.n_groups
     if asked.by_group:
         assert data.groups is not None and asked.groups is not None
         X, rows = with_groups(X, data.groups, n_groups), with_groups(rows, asked.groups, n_groups)
+    teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
     if data.source is not None:
         return streamed_votes(
             teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
@@ -338,9 +339,25 @@ def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: flo
     return int(estimator.n_teachers)
 
 
-def usual_teacher(teacher: Any) -> Any:
-    """The teacher given, or the one that PATE trains where none is."""
-    return LogisticTeachers(C=TEACHER_C) if teacher is None else teacher
+def usual_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) -> Any:
+    """The teacher given, or the one that PATE trains where none is: its penalty is in units of the public rows' spread.
+
+    In units of their bounds, columns with wide ones would hardly enter. Powers of two, so that a search that samples
+    rows anew for each candidate finds its teachers trained.
+
+    Parameters
+    ----------
+    teacher : object or None
+    public : ndarray of shape (n_public, n_features)
+        Given, or sampled from released tables.
+    n_more : int, default=0
+        Columns of zeros and ones that follow those.
+    """
+    if teacher is not None:
+        return teacher
+    spread = PublicScale.of(public).scale if len(public) else np.ones(public.shape[1])
+    scale = np.exp2(np.round(np.log2(np.where(np.isfinite(spread), spread, 1.0))))
+    return LogisticTeachers(C=TEACHER_C, scale=np.append(scale, np.ones(n_more)))
 
 
 def check_student(student: Any) -> None:

@@ -18,7 +18,7 @@ from skfairdp.pate._usefulness import warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED
 from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.problems import make_rows
-from tests._tools.sources import ZeroNoise
+from tests._tools.sources import ZeroNoise, installed
 
 pytestmark = [
     # Small data: what the warnings say is tested where they are the subject.
@@ -331,3 +331,15 @@ def test_rows_that_were_sampled_are_not_called_public(rows):
 def test_a_gap_out_of_reach_is_said(rows):
     with pytest.warns(FairnessWarning, match=r"reaches on the public rows is 0\.\d+, above gamma=0"):
         fair(epsilon=2000, gamma=0).fit(rows.X, rows.y, X_public=rows.public)
+
+
+@pytest.mark.parametrize("make", [PATEClassifier, FairPATEClassifier])
+def test_the_units_of_columns_change_no_vote_of_the_usual_teachers(make):
+    X, y, _ = make_rows(1200)
+    public, units, votes = X[:300], 2.0 ** np.resize([-9, 0, 7], X.shape[1]), []
+    fairness = {"gamma": None} if make is FairPATEClassifier else {}
+    for scale in (1.0, units):
+        model = make(epsilon=1.0, n_teachers=40, classes=[0, 1], random_state=0, **fairness)
+        with installed(ZeroNoise()):
+            votes.append(model.fit(X[300:] * scale, y[300:], X_public=public * scale).released_votes_)
+    assert np.array_equal(*votes) and np.ptp(votes[0]) > 0

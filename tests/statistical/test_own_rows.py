@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, SyntheticRows
+from skfairdp._tables._matrix import number_column
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import mlp
 from skfairdp.pate import ConstrainedStudent
@@ -211,3 +212,15 @@ def test_rows_are_sampled_on_both_sides_where_noise_hides_one():
     clear = column.settled(counts.astype(float), evidence=20.0, n_bins=8, n_rows=4000)
     few = column.settled(shown, evidence=600.0, n_bins=8, n_rows=1000)  # most rows are seen, and they are there
     assert clear.coding.starts.min() < -2 and few.coding.starts.min() >= 1.0
+
+
+def test_a_column_within_wide_bounds_gets_bins_of_about_equal_rows():
+    """Noise hides many small bins near 0 one by one: together they hold most of the rows."""
+    rng, n, sigma, column = np.random.default_rng(0), 4000, 71.0, number_column((0,), (-6.0, 8.0))
+    fullest = []
+    for _ in range(20):
+        X = rng.normal(size=(n, 1))
+        noisy = column.counts((X - 1) / 7) + sigma * rng.normal(size=len(column.grid))  # the matrix has them in [-1, 1]
+        starts = column.settled(noisy, 5 * sigma, 23, n).coding.starts
+        fullest.append(np.bincount(np.searchsorted(starts, X[:, 0], side="right")).max() / n)
+    assert np.mean(fullest) < 0.15 and max(fullest) < 0.3, fullest

@@ -304,3 +304,29 @@ def test_prediction_refuses_other_columns(teacher, blobs):
     teachers = fit(teacher, *blobs)
     with pytest.raises(ValueError, match="has 2 features"):
         teachers.predict(np.zeros((4, 2)))
+
+
+def test_teachers_that_know_the_spread_of_columns_vote_the_same_whatever_their_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 3))
+    y = (X @ [1.0, 1.0, 0.0] + rng.logistic(size=240) > 1.0).astype(int)
+    units = np.array([2.0**-7, 2.0**-7, 2.0**9])
+    usual = fit(LogisticTeachers(C=3.0), X, y).predict(X)
+    told = fit(LogisticTeachers(C=3.0, scale=units), X * units, y).predict(X * units)
+    blind = fit(LogisticTeachers(C=3.0), X * units, y).predict(X * units)
+    assert np.array_equal(told, usual), "in powers of two, no digit differs"
+    assert (blind == y).mean() < (usual == y).mean() - 0.03
+
+
+@pytest.mark.parametrize("scale", [[1.0], [1.0, 0.0, 1.0], [1.0, np.inf, 1.0], np.ones((3, 1))])
+def test_a_scale_that_is_no_scale_is_refused(scale, blobs):
+    with pytest.raises(ValueError, match="'scale' parameter of LogisticTeachers"):
+        fit(LogisticTeachers(scale=scale), *blobs)
+
+
+def test_private_numbers_beyond_all_units_are_silent(blobs):
+    X, y = blobs
+    far = X.copy()
+    far[0] = 1e308
+    votes = fit(LogisticTeachers(scale=np.full(3, 2.0**-20)), far, y).predict(X)
+    assert set(np.unique(votes)) <= {0, 1, 2}
