@@ -123,7 +123,9 @@ class MatrixColumn:
         if not len(occupied):
             return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
         ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else high)
-        masses = np.where(noisy > evidence, noisy, 0.0) if self.bounds is None else _masses(noisy)
+        masses = np.where(noisy > evidence, noisy, 0.0)
+        if self.bounds is not None:  # many small bins that the noise hides one by one hold much together
+            masses = np.diff(np.maximum(isotonic_regression(np.cumsum(noisy)).x, 0.0), prepend=0.0)
         starts = [grid[occupied], ends[occupied], _quantiles(grid, ends, masses, n_bins)]
         if self.bounds is None:
             low, high = grid[occupied[0]], ends[occupied[-1]]
@@ -169,15 +171,6 @@ def one_hot_column(positions: tuple[int, ...]) -> MatrixColumn:
 def _with_points(starts: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Starts of bins, with a bin for each of the points alone."""
     return np.unique(np.concatenate([starts, points, np.nextafter(points, np.inf)]))
-
-
-def _masses(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What bins are likely to hold: their noisy counts, added up from the left to sums that never fall.
-
-    Many small bins that the noise hides one by one hold much together.
-    """
-    reached = np.maximum(isotonic_regression(np.cumsum(noisy)).x, 0.0)
-    return np.diff(reached, prepend=0.0)
 
 
 def _quantiles(

@@ -38,7 +38,7 @@ class LogisticTeachers(BaseEstimator):
     tol : float, default=1e-6
         A teacher stops when no entry of its mean gradient exceeds this.
     scale : array-like of shape (n_features,), default=None
-        Public numbers above 0 that columns are divided by, so that the penalty hangs on nobody's units. None: 1.
+        Public numbers above 0 that columns are divided by, so that the penalty does not hang on their units. None: 1.
 
     Examples
     --------
@@ -66,24 +66,13 @@ class LogisticTeachers(BaseEstimator):
         check_number(self, "max_iter", least=1, integer=True)
         check_number(self, "tol", least=0)
         rows = numeric_rows(X, owner="LogisticTeachers")
-        self._units(rows.shape[1])
-        return rows
-
-    def _units(self, n_features: int) -> NDArray[np.float64]:
-        """What each column is divided by."""
-        units = np.ones(n_features) if self.scale is None else np.asarray(self.scale, dtype=np.float64)
-        if units.shape != (n_features,) or not (np.isfinite(units) & (units > 0)).all():
+        scale = np.ones(rows.shape[1]) if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        if scale.shape != rows.shape[1:] or not (np.isfinite(scale) & (scale > 0)).all():
             raise ValueError(
                 "The 'scale' parameter of LogisticTeachers must have a finite number above 0 for each of the "
-                f"{n_features} columns. Got {self.scale!r} instead."
+                f"{rows.shape[1]} columns. Got {self.scale!r} instead."
             )
-        return units
-
-    def _scaled(self, rows: NDArray[np.floating], units: NDArray[np.float64]) -> NDArray[np.floating]:
-        if self.scale is None:
-            return rows
-        with np.errstate(over="ignore"):  # of private rows no warning may say that their numbers are too large
-            return np.clip(rows / units, -_LARGEST, _LARGEST)
+        return rows
 
     def _rehearse(self, X: Any, n_classes: int) -> None:
         """Try the parameters on public rows; raise the error that training would meet."""
@@ -98,18 +87,11 @@ class LogisticTeachers(BaseEstimator):
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
         intercept = np.zeros((n_teachers, n_classes))
         blocks = parts.blocks(self._teachers_per_task)
-        units = self._units(X.shape[1])
-        settings = float(self.C), int(self.max_iter), float(self.tol)
+        units = np.ones(X.shape[1]) if self.scale is None else np.asarray(self.scale, dtype=np.float64)
+        most, settings = self._batch_entries, (float(self.C), int(self.max_iter), float(self.tol))
         rows = map(np.concatenate, (block.rows for block in blocks))
         tasks = (
-            (
-                self._scaled(X[of], units),
-                y[of],
-                np.array([len(part) for part in block.rows]),
-                block.seen,
-                self._batch_entries,
-                settings,
-            )
+            (X[of], y[of], np.array([len(part) for part in block.rows]), block.seen, units, most, settings)
             for of, block in zip(rows, blocks, strict=True)
         )
         results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
@@ -197,6 +179,7 @@ def _fit_block(
     y: NDArray[np.int64],
     sizes: NDArray[np.int64],
     seen: NDArray[np.bool_],
+    units: NDArray[np.float64],
     batch_entries: int,
     settings: tuple[float, int, float],
 ) -> tuple[NDArray[Any], ...]:
@@ -215,7 +198,9 @@ def _fit_block(
     # Used again by every batch: an allocator that hands memory back at once, as dask sets up its workers to do, makes
     # the system clear as many pages as are asked for.
     largest = int(padded[owner].max(initial=0)) * (X.shape[1] + 1)
-    X, room = np.ascontiguousarray(X), np.empty((2, max(batch_entries, largest)))
+    with np.errstate(over="ignore"):  # of private rows no warning may say that their numbers are too large
+        X = np.clip(X / units, -_LARGEST, _LARGEST) if (units != 1).any() else np.ascontiguousarray(X)
+    room = np.empty((2, max(batch_entries, largest)))
     # Threads would not pay for matrices this small, and their number would change the last bits.
     with BLAS.limit(limits=1):
         for size in np.unique(padded[owner]):
