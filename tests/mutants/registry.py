@@ -236,7 +236,7 @@ NOTICED: dict[str, Noticed] = {
     "accounting.gate_peeks_at_the_true_plurality": also(
         ZERO_NOISE_DIFFERENTIAL(
             "test_confident_votes_keep_their_sensitivity_along_noisy_transcripts",
-            name="FairPATE-confident-3classes-gdp",
+            name="FairPATE-confident-2classes-binary",
         )
     ),
     "accounting.discrete_noise_in_the_gaussian_filter": also(
@@ -978,10 +978,10 @@ NOTICED: dict[str, Noticed] = {
     "partition.class_ratio_of_the_whole_table": trap(
         21,
         ZERO_NOISE_DIFFERENTIAL(
-            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-2classes"
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-3classes"
         ),
         ZERO_NOISE_DIFFERENTIAL(
-            "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-gnmax-2classes"
+            "test_no_release_moves_further_than_its_declared_sensitivity", name="PATE-soft-3classes"
         ),
     ),
     "partition.student_sees_private_rows": trap(
