@@ -1,9 +1,12 @@
 """Fits on tables of 150 to 4,000 rows beside the most frequent class, and whether they say where it is no better.
 
     python benchmarks/bench_small_tables.py --seeds 3                  # every estimator, six kinds of tables
+    python benchmarks/bench_small_tables.py --seeds 10 --sizes 150 400 --keep    # more seeds where noise decides
     python benchmarks/bench_small_tables.py --seeds 3 --methods PF-LD SF-PATE --kinds noise
 
 Made-up tables of eight features and two groups; a class has a fixed rate in a table. Two hundred public rows, or none.
+Noise is secret. Beside each figure stands what the most frequent class of the private rows, counted without noise, gets:
+few rows may name the wrong class themselves.
 Interrupted, it goes on where it stopped: what is in the output file is not measured again, unless the package has
 changed since.
 """
@@ -12,6 +15,7 @@ import json
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import _common
@@ -123,6 +127,14 @@ def point(key: tuple[Any, ...], seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@cache
+def counted(kind: str, n_rows: int, n_classes: int, seed: int) -> float:
+    """Return what the most frequent class of the private rows, counted without noise, loses on other rows."""
+    _, y, _ = table(kind, n_rows + N_PUBLIC + N_TEST, n_classes, seed)
+    rates = np.bincount(y[n_rows + N_PUBLIC :], minlength=n_classes) / N_TEST
+    return float(rates[np.bincount(y[:n_rows], minlength=n_classes).argmax()] - rates.max())
+
+
 def measured(arguments: Namespace) -> list[dict[str, Any]]:
     """Points of the package of today in the output file."""
     out = arguments.out or (None if arguments.quick else _common.RESULTS / f"{arguments.name}.json")
@@ -177,6 +189,10 @@ def main() -> None:
             if i % 100 == 0:
                 _common.save(arguments, points=points)
     rows = _common.averaged(points, KEYS, FIGURES)
+    for row in rows:
+        key = row["kind"], row["n_rows"], row["n_classes"]
+        seeds = [one["seed"] for one in points if all(one[name] == row[name] for name in KEYS)]
+        row |= {"n_seeds": len(seeds), "counted": _common.summary([counted(*key, seed) for seed in seeds])}
     for title, kept in (("below by .01", below(rows)), ("unsaid", unsaid(rows)), ("cried", cried(rows))):
         print(f"\n{title}: {len(kept)} of {len(rows)} cells")
         _common.print_table(
