@@ -370,7 +370,7 @@ def pfld_leads(found: Sequence[Record], peers: Sequence[str] = ("debiased random
     rows = []
     for record in found:
         by_method = {(row["method"], row["epsilon"]): row for row in record["hypervolumes"]}
-        free = value(by_method["F-LD", None]["hypervolume"], 2, 1000)
+        free = [value(by_method[name, None]["hypervolume"], 2, 1000) for name in ("F-LD", "Zafar")]
         for epsilon in sorted({epsilon for _, epsilon in by_method if epsilon is not None}):
             ours = by_method["PF-LD", epsilon]
             line = [TITLES[record["data"]], f"{epsilon:g}", value(ours["hypervolume"], 2, 1000)]
@@ -378,9 +378,9 @@ def pfld_leads(found: Sequence[Record], peers: Sequence[str] = ("debiased random
                 theirs = by_method[peer, epsilon]
                 ahead = mean_and_error([a - b for a, b in zip(ours["by_seed"], theirs["by_seed"], strict=True)])
                 line += [value(theirs["hypervolume"], 2, 1000), value(ahead, 2, 1000)]
-            rows.append([*line, free])
-    headers = ["data", "ε", "PF-LD", *(name for peer in peers for name in (peer, "ahead")), "F-LD (no privacy)"]
-    return table(headers, rows)
+            rows.append([*line, *free])
+    headers = ["data", "ε", "PF-LD", *(name for peer in peers for name in (peer, "ahead"))]
+    return table([*headers, "F-LD (no privacy)", "Zafar (no privacy)"], rows)
 
 
 def pfld_ablation(record: Record) -> str:

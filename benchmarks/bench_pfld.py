@@ -5,7 +5,8 @@
 70 / 5 / 25 % of the rows are private, public and test; the encoder sees public rows only, the group is not a feature,
 δ = 1e-5. ε protects the group of one training row; features and labels are public. The peers: model M (randomised
 response, then fairlearn's ExponentiatedGradient on the released groups) and *debiased* randomised response, whose
-released groups train the very network and multipliers of PF-LD, read without bias. All figures are of test rows.
+released groups train the very network and multipliers of PF-LD, read without bias. Zafar's classifier (Zafar et al.
+2017), which the paper has beside its own, is fair and not private. All figures are of test rows.
 """
 
 import time
@@ -20,12 +21,14 @@ from bench_utility import CLASSES, DELTA, FAIREST, summarise
 EPSILONS = (0.5, 1.0, 3.0)
 LAMS = (0.1, 0.25, 0.5, 5.0)
 BOUNDS = (0.005, 0.02, 0.05, 0.1)
-OURS, GRADIENT, PUBLIC, MODEL_M, DEBIASED = (
+SHARES = (0.0, 0.25, 0.5, 1.0)
+OURS, GRADIENT, PUBLIC, MODEL_M, DEBIASED, ZAFAR = (
     "PF-LD",
     "PF-LD, noisy gradients",
     "F-LD",
     "model M",
     "debiased randomised response",
+    "Zafar",
 )
 
 
@@ -84,6 +87,56 @@ class DebiasedNetwork:
         return np.array(CLASSES)[predict_logits(self.net, np.asarray(X, dtype=float)).argmax(axis=1)]
 
 
+class ZafarClassifier:
+    """Logistic regression whose scores may covary with a group by no more than a share of what they do without this.
+
+    Zafar et al. (2017), Fairness constraints: mechanisms for fair classification, Equation 4. It is not private.
+
+    Parameters
+    ----------
+    share : float
+        1 is logistic regression, 0 allows no covariance with any group.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any) -> "ZafarClassifier":
+        from scipy.optimize import minimize
+        from scipy.special import expit
+        from sklearn.linear_model import LogisticRegression
+
+        self.free = LogisticRegression(solver="newton-cholesky").fit(X, y)
+        X, truth = np.asarray(X, dtype=float), np.asarray(y) == CLASSES[1]
+        groups = np.asarray(sensitive_features)
+        members = np.stack([groups == group for group in np.unique(groups)[1:]]).astype(float)
+        covary = (members - members.mean(axis=1, keepdims=True)) @ X / len(X)
+        start = np.append(self.free.coef_[0], self.free.intercept_)
+
+        def loss(weights: Any) -> Any:
+            scores = X @ weights[:-1] + weights[-1]
+            apart = (expit(scores) - truth) / len(X)
+            ridge = weights[:-1] / len(X)
+            value = np.logaddexp(0, scores).mean() - scores[truth].sum() / len(X) + ridge @ weights[:-1] / 2
+            return value, np.append(X.T @ apart + ridge, apart.sum())
+
+        bounds = self.share * np.abs(covary @ start[:-1]) + 1e-9
+        sides = [
+            {"type": "ineq", "fun": lambda w, s=s: bounds - s * (covary @ w[:-1]),
+             "jac": lambda w, s=s: np.column_stack([-s * covary, np.zeros(len(covary))])}
+            for s in (1, -1)
+        ]  # fmt: skip
+        found = minimize(loss, start, jac=True, method="SLSQP", constraints=sides, options={"maxiter": 500})
+        if not found.success:
+            raise RuntimeError(f"Zafar's problem was not solved: {found.message}")
+        self.weights = found.x
+        return self
+
+    def predict(self, X: Any) -> Any:
+        scores = np.asarray(X, dtype=float) @ self.weights[:-1] + self.weights[-1]
+        return np.array(CLASSES)[(scores > 0).astype(int)]
+
+
 def points_of(
     split: Any, seed: int, epsilons: tuple[float, ...], lams: tuple, bounds: tuple, gradients: bool
 ) -> Iterator[dict]:
@@ -126,6 +179,9 @@ def points_of(
         ).fit(split.X, split.y, **given)
         return model, model.privacy_.epsilon
 
+    for allowed in SHARES[1:2] if len(bounds) == 1 else SHARES:
+        zafar = ZafarClassifier(allowed)
+        yield measured(ZAFAR, None, allowed, lambda m=zafar: (m.fit(split.X, split.y, **given), None))
     for lam in lams:
         yield measured(PUBLIC, None, lam, lambda lam=lam: ours(None, lam))
     for epsilon in epsilons:
