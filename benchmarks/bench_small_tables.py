@@ -5,7 +5,7 @@
     python benchmarks/bench_small_tables.py --seeds 3 --methods PF-LD SF-PATE --kinds noise
 
 Made-up tables of eight features and two groups; a class has a fixed rate in a table. Two hundred public rows, or none.
-Noise is secret. Beside each figure stands what the most frequent class of the private rows, counted without noise, gets:
+Noise is secret. Beside each figure stands what the most frequent class of the private rows gets, counted without noise:
 few rows may name the wrong class themselves.
 Interrupted, it goes on where it stopped: what is in the output file is not measured again, unless the package has
 changed since.

@@ -11,6 +11,9 @@ from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
 __all__ = ["MatrixColumn", "number_column", "one_hot_column", "schema_columns"]
 
+#: What a bin at either end of a column has to hold, with those further out, of the evidence of a single one: about two
+#: standard deviations of the noise.
+_END_NOISE = 0.4
 #: Powers of two between which numbers without bounds are told apart, and values that have a bin of their own: flags.
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
@@ -33,6 +36,9 @@ class MatrixColumn:
     coding : NumberColumn or None
         Bins of the number, or the places of the category's values; None until they are known.
     is_category : bool
+    spread : tuple of two ndarrays or None, default=None
+        Places, rising, and the released count of what lies below each: numbers are drawn by it within a bin. None:
+        evenly.
     """
 
     positions: tuple[int, ...]
@@ -40,6 +46,7 @@ class MatrixColumn:
     step: float | None
     coding: NumberColumn | None
     is_category: bool
+    spread: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
     @property
     def nullable(self) -> bool:
@@ -75,6 +82,8 @@ class MatrixColumn:
             known = np.flatnonzero(~missing)
             X[known, np.asarray(self.positions)[entries[known].astype(np.int64)]] = 1.0
             return
+        if self.spread is not None:
+            entries = self._drawn_by_spread(entries, codes.astype(np.int64))
         if self.bounds is not None:
             low, high = self.bounds
             entries = (2 * self._stepped(entries) - low - high) / (high - low)
@@ -112,30 +121,50 @@ class MatrixColumn:
     def settled(self, noisy: NDArray[np.float64], evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
         """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
 
-        Single values that hold much are bins of their own. Where there are no bounds, the first and the last bin whose
-        count is above ``evidence``, which noise alone hardly reaches, are taken for them. If less than half of the rows
-        are between those, the others are where the noise hides them, and as likely nearer to 0 or on its other side:
-        the bins are then equally wide, as far as the furthest of these on both sides.
+        Single values that hold much are bins of their own, and numbers are drawn within a bin as the counts are spread
+        there. Where there are no bounds, the first and the last bin whose count is above ``evidence``, which noise
+        alone hardly reaches, are taken for them. If less than half of the rows are between those, the others are where
+        the noise hides them, and as likely nearer to 0 or on its other side: the bins are then equally wide, as far as
+        the furthest of these on both sides.
         """
         grid = self.grid
+        ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else self.bounds[1] + self.is_whole)
         occupied = np.flatnonzero(noisy > evidence)
-        low, high = (-1.0, 1.0) if self.bounds is None else self.bounds
-        if not len(occupied):
-            return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
-        ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else high)
-        masses = np.where(noisy > evidence, noisy, 0.0)
-        if self.bounds is not None:  # many small bins that the noise hides one by one hold much together
-            masses = np.diff(np.maximum(isotonic_regression(np.cumsum(noisy)).x, 0.0), prepend=0.0)
-        starts = [grid[occupied], ends[occupied], _quantiles(grid, ends, masses, n_bins)]
+        alone = occupied[ends[occupied] <= np.nextafter(grid[occupied], np.inf)]
         if self.bounds is None:
-            low, high = grid[occupied[0]], ends[occupied[-1]]
-            if ends[occupied[-1]] <= np.nextafter(grid[occupied[-1]], np.inf):  # a single value
-                high = grid[occupied[-1]]
-            if masses.sum() < n_rows / 2:
-                reach = max(abs(float(low)), abs(float(high)))
-                return self._with_starts(np.linspace(-reach, reach, n_bins + 1)[:-1], reach)
-        found = np.unique(np.concatenate([[low], *starts]))
-        return self._with_starts(found[(found >= low) & (found <= high)], high)
+            if not len(occupied) or noisy[occupied].sum() < n_rows / 2:
+                reach = max(abs(grid[occupied[0]]), abs(ends[occupied[-1]])) if len(occupied) else 1.0
+                return self._evenly(-reach, reach, n_bins)
+            first, last = occupied[0], occupied[-1]
+            low, high = grid[first], grid[last] if last in alone else ends[last]
+        else:
+            (low, high), first, last = self.bounds, 0, len(grid) - 1
+            if n_rows <= evidence:
+                return self._evenly(low, high, n_bins)
+            if not self.nullable:  # every row is in one of the bins
+                noisy = noisy + (n_rows - noisy.sum()) / len(noisy)
+        reached = np.zeros(len(grid) + 1)
+        reached[first + 1 : last + 2] = _reached(noisy[first : last + 1], evidence)
+        reached[last + 2 :] = reached[last + 1]
+        quantiles = _quantiles(grid, ends, np.diff(reached), n_bins)
+        starts = np.unique(np.concatenate([[low], quantiles, grid[alone], ends[alone]]))
+        settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
+        return replace(settled, spread=(np.append(grid, ends[-1]), reached))
+
+    def _evenly(self, low: float, high: float, n_bins: int) -> "MatrixColumn":
+        return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
+
+    def _drawn_by_spread(self, entries: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Numbers that were drawn evenly from their bins, moved within them to where the released counts are."""
+        assert self.coding is not None and self.spread is not None
+        starts, (places, reached) = self.coding.starts, self.spread
+        edges = np.append(starts, max(self.coding.high + self.is_whole, starts[-1]))
+        below, inside = np.interp(edges, places, reached), np.minimum(codes, len(starts) - 1)
+        low, width, held = edges[inside], np.diff(edges)[inside], np.diff(below)[inside]
+        share = np.clip((entries - low) / np.where(width > 0, width, 1.0), 0.0, 1.0)
+        moved = np.clip(np.interp(below[inside] + share * held, reached, places), low, low + width)
+        moved = np.minimum(np.floor(moved), self.coding.high) if self.is_whole else moved
+        return np.where(held > 0, moved, entries)
 
     def _with_starts(self, starts: NDArray[np.float64], high: float | None = None) -> "MatrixColumn":
         if self.is_whole:
@@ -171,6 +200,22 @@ def one_hot_column(positions: tuple[int, ...]) -> MatrixColumn:
 def _with_points(starts: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Starts of bins, with a bin for each of the points alone."""
     return np.unique(np.concatenate([starts, points, np.nextafter(points, np.inf)]))
+
+
+def _reached(noisy: NDArray[np.float64], evidence: float) -> NDArray[np.float64]:
+    """How many rows lie in each bin or before it, by noisy counts of bins.
+
+    Many small bins that the noise hides one by one hold much together. At either end nothing is taken to lie where all
+    bins out to that end together hold no more than noise may be: spread over wide bins far out it would look like much.
+    """
+    noise = _END_NOISE * evidence * np.sqrt(np.arange(1, len(noisy) + 1))
+    reached = np.maximum(isotonic_regression(np.cumsum(noisy)).x, 0.0)
+    first = np.flatnonzero(np.cumsum(noisy) > noise)[:1]
+    last = len(noisy) - 1 - np.flatnonzero(np.cumsum(noisy[::-1]) > noise)[:1]
+    if len(first) and len(last) and first[0] <= last[0]:
+        reached[: first[0]] = 0.0
+        reached[last[0] :] = reached[-1]
+    return reached
 
 
 def _quantiles(

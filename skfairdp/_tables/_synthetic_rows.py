@@ -25,7 +25,7 @@ __all__ = ["SampledRows", "SyntheticRows", "SyntheticRowsPlan"]
 _MOST_IN_A_TREE = 100
 _LEAST_ROWS, _MOST_ROWS, _ROWS_PER_CELL = 1000, 10_000, 20
 _BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of the tables
-_LEAST_BINS, _MOST_BINS = 4, 24
+_LEAST_BINS, _MOST_BINS = 4, 8
 _EVIDENCE = 4.0  # standard deviations of its noise that the count of a group must exceed
 
 
@@ -44,7 +44,7 @@ class SyntheticRows(BaseEstimator):
         Rows to sample. None: as many as there are private rows, at least 1,000 and at most 10,000. More cost nothing,
         but take time.
     n_bins : int, default=None
-        Bins that a column of numbers is cut into. None: 4 to 24, as many as the noise leaves something in.
+        Bins that a column of numbers is cut into. None: 4 to 8, as many as the noise leaves something in.
 
     See Also
     --------
@@ -206,10 +206,14 @@ class SyntheticRowsPlan:
 
     @property
     def usual_bins(self) -> int:
-        """Bins of a number: as many as leave each with three standard deviations of noise in each group and label."""
+        """Bins of a number: as many as leave each with twelve standard deviations of noise in each group and label.
+
+        Rows are drawn within a bin as a first count says, so few are enough. Of made-up tables of 1,000 to 16,000 rows,
+        with bounds and without, students from 4 to 8 were the best, or no worse than from 12 to 24.
+        """
         if self.n_bins is not None:
             return self.n_bins
-        held = self.layout.n_rows / (3 * self.layout.n_cells * max(self.sigma, 1.0))
+        held = self.layout.n_rows / (12 * self.layout.n_cells * max(self.sigma, 1.0))
         return int(np.clip(held, _LEAST_BINS, _MOST_BINS))
 
     @property

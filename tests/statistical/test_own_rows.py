@@ -224,3 +224,70 @@ def test_a_column_within_wide_bounds_gets_bins_of_about_equal_rows():
         starts = column.settled(noisy, 5 * sigma, 23, n).coding.starts
         fullest.append(np.bincount(np.searchsorted(starts, X[:, 0], side="right")).max() / n)
     assert np.mean(fullest) < 0.15 and max(fullest) < 0.3, fullest
+
+
+def drawn(column, X, noisy, n_bins=6, sigma=1.0):
+    """A column's numbers drawn anew as often as each bin holds them, and the bins."""
+    settled = column.settled(noisy, 5 * sigma, n_bins, len(X))
+    out = np.zeros((len(X), 2))
+    settled.write(settled.encode(X), out, np.random.default_rng(1))
+    return out, settled
+
+
+@pytest.mark.parametrize("bounds", [(-6.0, 8.0), (-60.0, 80.0), None])
+def test_numbers_are_drawn_within_few_wide_bins_as_the_released_counts_are_spread(bounds):
+    """Six bins of equal rows within wide bounds: drawn evenly, the outer two would reach out to the bounds."""
+    rng, sigma = np.random.default_rng(0), 30.0
+    column, values = number_column((0,), bounds), rng.normal(size=(8000, 1))
+    low, high = (-1.0, 1.0) if bounds is None else bounds
+    X = np.column_stack([2 * (values - low) / (high - low) - 1, np.zeros(8000)])
+    noisy = column.counts(X) + sigma * rng.normal(size=len(column.grid))
+    out, _ = drawn(column, X, noisy, sigma=sigma)
+    found = (out[:, 0] + 1) * (high - low) / 2 + low
+    assert found.std() < 1.5 and np.abs(np.quantile(found, [0.1, 0.5, 0.9]) - [-1.28, 0.0, 1.28]).max() < 0.35
+
+
+def test_a_number_is_drawn_from_its_own_bin_and_stays_missing_or_whole():
+    rng = np.random.default_rng(0)
+    column = number_column((0, 1), (0.0, 100.0), 1.0)
+    X = np.column_stack([rng.integers(0, 60, size=5000) / 50 - 1, (rng.random(5000) < 0.1).astype(float)])
+    out, settled = drawn(column, X, column.counts(X).astype(float), n_bins=4)
+    np.testing.assert_array_equal(out[:, 1], X[:, 1])
+    known = X[:, 1] == 0
+    numbers = (out[known, 0] + 1) * 50
+    np.testing.assert_allclose(numbers, np.round(numbers), atol=1e-9)
+    np.testing.assert_array_equal(settled.encode(out), settled.encode(X))
+    assert len(settled.coding.starts) < 12 and numbers.max() < 64  # no row is above 59, and bins of the count are wide
+
+
+def test_noise_far_out_in_wide_bounds_is_not_taken_for_rows():
+    """Bins far out are wide: a share of a hundredth there would be most of the spread."""
+    column, sigma, rng = number_column((0,), (0.0, 1000.0)), 40.0, np.random.default_rng(0)
+    for _ in range(20):
+        X = np.column_stack([np.exp(rng.normal(size=4000)) / 500 - 1, np.zeros(4000)])
+        noisy = column.counts(X) + sigma * rng.normal(size=len(column.grid))
+        out, _ = drawn(column, X, noisy, sigma=sigma)
+        assert np.mean((out[:, 0] + 1) * 500 > 100) < 0.01
+
+
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_pate_learns_from_its_own_rows_with_wide_bounds_and_with_none(has_schema):
+    """4,000 rows at ε = 1, a line that says it all: from 24 bins with numbers drawn evenly it learned a point of it."""
+    gains = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8000, 8))
+        score = X @ rng.normal(size=8)
+        y = (score > np.quantile(score, 0.76)).astype(int)
+        settings = {"epsilon": 1.0, "random_state": seed, "noise_seed": seed}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # noise that can be repeated is no secret
+            if has_schema:
+                table = pd.DataFrame(X, columns=list("abcdefgh")).assign(y=y)
+                schema = Schema({name: Number(-9, 9) for name in "abcdefgh"} | {"y": Category([0, 1])}, label="y")
+                model = PATEClassifier(schema=schema, **settings).fit(table[:4000])
+                predicted = np.asarray(model.predict(table[4000:])).astype(int)
+            else:
+                predicted = PATEClassifier(classes=[0, 1], **settings).fit(X[:4000], y[:4000]).predict(X[4000:])
+        gains.append(np.mean(predicted == y[4000:]) - 0.76)
+    assert np.mean(gains) > 0.06, gains
