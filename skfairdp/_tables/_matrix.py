@@ -121,11 +121,11 @@ class MatrixColumn:
     def settled(self, noisy: NDArray[np.float64], evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
         """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
 
-        Single values that hold much are bins of their own, and numbers are drawn within a bin as the counts are spread
-        there. Where there are no bounds, the first and the last bin whose count is above ``evidence``, which noise
-        alone hardly reaches, are taken for them. If less than half of the rows are between those, the others are where
-        the noise hides them, and as likely nearer to 0 or on its other side: the bins are then equally wide, as far as
-        the furthest of these on both sides.
+        Single values that hold much have bins of their own besides, and numbers are drawn within a bin as the counts
+        are spread there. Where there are no bounds, the first and the last bin whose count is above ``evidence``, which
+        noise alone hardly reaches, are taken for them. If less than half of the rows are between those, the others are
+        where the noise hides them, and as likely nearer to 0 or on its other side: the bins are then equally wide, as
+        far as the furthest of these on both sides.
         """
         grid = self.grid
         ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else self.bounds[1] + self.is_whole)
@@ -146,7 +146,9 @@ class MatrixColumn:
         reached = np.zeros(len(grid) + 1)
         reached[first + 1 : last + 2] = _reached(noisy[first : last + 1], evidence)
         reached[last + 2 :] = reached[last + 1]
-        quantiles = _quantiles(grid, ends, np.diff(reached), n_bins)
+        others = np.diff(reached)
+        others[alone] = 0.0  # they have bins of their own: most rows may be there
+        quantiles = _quantiles(grid, ends, others, n_bins)
         starts = np.unique(np.concatenate([[low], quantiles, grid[alone], ends[alone]]))
         settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
         return replace(settled, spread=(np.append(grid, ends[-1]), reached))

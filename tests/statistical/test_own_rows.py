@@ -260,6 +260,16 @@ def test_a_number_is_drawn_from_its_own_bin_and_stays_missing_or_whole():
     assert len(settled.coding.starts) < 12 and numbers.max() < 64  # no row is above 59, and bins of the count are wide
 
 
+def test_what_few_rows_hold_is_told_apart_where_most_have_one_value():
+    """Of capital gains nine in ten are 0: cut into equally many rows with the others, these would share a bin."""
+    column, rng, sigma = number_column((0,), (0.0, 100.0)), np.random.default_rng(0), 30.0
+    gains = np.where(rng.random(20_000) < 0.9, 0.0, rng.uniform(0.0, 64.0, size=20_000))
+    X = np.column_stack([gains / 50 - 1, np.zeros(20_000)])
+    _, settled = drawn(column, X, column.counts(X) + sigma * rng.normal(size=len(column.grid)), n_bins=6, sigma=sigma)
+    held = np.bincount(settled.encode(X[gains > 0]))
+    assert held.max() < 0.4 * held.sum() and np.count_nonzero(held > 0.05 * held.sum()) >= 5
+
+
 def test_noise_far_out_in_wide_bounds_is_not_taken_for_rows():
     """Bins far out are wide: a share of a hundredth there would be most of the spread."""
     column, sigma, rng = number_column((0,), (0.0, 1000.0)), 40.0, np.random.default_rng(0)
