@@ -370,7 +370,8 @@ def pfld_leads(found: Sequence[Record], peers: Sequence[str] = ("debiased random
     rows = []
     for record in found:
         by_method = {(row["method"], row["epsilon"]): row for row in record["hypervolumes"]}
-        free = [value(by_method[name, None]["hypervolume"], 2, 1000) for name in ("F-LD", "Zafar")]
+        known = [by_method.get((name, None)) for name in ("F-LD", "Zafar")]
+        free = ["–" if row is None else value(row["hypervolume"], 2, 1000) for row in known]
         for epsilon in sorted({epsilon for _, epsilon in by_method if epsilon is not None}):
             ours = by_method["PF-LD", epsilon]
             line = [TITLES[record["data"]], f"{epsilon:g}", value(ours["hypervolume"], 2, 1000)]
@@ -1013,14 +1014,39 @@ def small_tables(record: Record, epsilon: float) -> str:
 
 
 def small_tables_below(record: Record) -> str:
-    """One row a number of rows: how many cells are below the most frequent class, or no better without a word."""
+    """One row a number of rows: how many means and cells are below the most frequent class, or no better unsaid."""
     lines = []
     for size in sorted({row["n_rows"] for row in record["rows"]}):
         here = [row for row in record["rows"] if row["n_rows"] == size]
+        means = _means_over_kinds(here)
         below = sum(row["gain"]["mean"] < -0.01 for row in here)
         unsaid = sum(row["gain"]["mean"] < 0.001 and row["warned"]["mean"] < 0.5 for row in here)
-        lines.append([f"{size:,}", len(here), below, unsaid])
-    return table(["rows", "cells", "below by a point or more", "no better, and mostly without a word"], lines)
+        seeds = sorted({row["n_seeds"] for row in here})
+        lowest = f"{100 * min(means):+.1f}"
+        words = " or ".join(map(str, seeds))
+        lines.append([f"{size:,}", words, sum(mean < -0.01 for mean in means), lowest, len(here), below, unsaid])
+    heads = ["rows", "fits a cell", "means below by a point or more", "lowest mean", "cells"]
+    return table([*heads, "below by a point or more", "no better, and mostly without a word"], lines)
+
+
+def _means_over_kinds(rows: Sequence[Record]) -> list[float]:
+    """Gains by method, number of classes and ε."""
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for row in rows:
+        found.setdefault((row["method"], row["n_classes"], row["epsilon"]), []).append(row["gain"]["mean"])
+    return [sum(gains) / len(gains) for gains in found.values()]
+
+
+def small_tables_counted(record: Record) -> str:
+    """A sentence: what the most frequent class of the smallest tables loses, counted without noise."""
+    size = min(row["n_rows"] for row in record["rows"])
+    here = [row for row in record["rows"] if row["n_rows"] == size]
+    worst = min(here, key=lambda row: row["counted"]["mean"])
+    loss = value(worst["counted"] | {"mean": -worst["counted"]["mean"]}, 2, 100)
+    return (
+        f"With {size} rows the rows themselves may name another class than the most frequent one: on the "
+        f"*{worst['kind']}* tables of {worst['n_classes']} classes, counts without any noise lose {loss} points."
+    )
 
 
 def small_tables_verdict(record: Record) -> str:

@@ -38,7 +38,7 @@ from skfairdp.generative._admissible import read_admissible
 from skfairdp.generative._group_rates import Balance, given_label_rates
 from skfairdp.generative._schema_columns import declarations_of, numbers_of
 from skfairdp.generative._streamed import StreamedRows, StreamedTable
-from skfairdp.generative._table_codec import TableCodec, TableEncoder
+from skfairdp.generative._table_codec import TableCodec, TableEncoder, usual_bins
 from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable, Schema, schema_of
@@ -271,7 +271,8 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
         table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=groups.names
     )
     public = None if public is None else read_table(public).without(taken)
-    encoder, read = codec.plan(table, declarations, public=public, owner=owner)
+    bins = usual_bins(len(table), len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+    encoder, read = codec.plan(table, declarations, public=public, usual_bins=bins, owner=owner)
     if read:
         shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
         warn_caller(
@@ -295,7 +296,8 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     estimator.n_features_in_ = len(schema.features)
     estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
     reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
-    reads.note_number_of_rows(raw.n_rows if source is None else source.n_rows)
+    n_rows = raw.n_rows if source is None else source.n_rows
+    reads.note_number_of_rows(n_rows)
     known = None
     if public is not None:
         shown = RawTable.read(schema, public, owner=owner, name="X_public")
@@ -303,7 +305,8 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
         known = read_table(numbers_of(shown))
         reads.note("public rows X_public", "given", shown.n_rows)
     table = read_table(numbers_of(raw))
-    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, owner=owner)
+    bins = usual_bins(n_rows, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, usual_bins=bins, owner=owner)
     return _Features(table, encoder, known, raw=raw, source=source)
 
 

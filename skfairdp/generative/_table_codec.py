@@ -16,6 +16,8 @@ from skfairdp._tables import (
     Column,
     Declarations,
     Declared,
+    Layout,
+    MarginalsBackend,
     NumberColumn,
     Table,
     as_entries,
@@ -29,10 +31,12 @@ from skfairdp._tables import (
     quantile_starts,
     release_bins,
 )
-from skfairdp.privacy import GaussianMechanism, NoiseSource
+from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["TableCodec", "TableEncoder"]
+__all__ = ["TableCodec", "TableEncoder", "usual_bins"]
+
+LEAST_BINS, MOST_BINS = 6, 24
 
 
 class TableCodec(BaseEstimator):
@@ -40,8 +44,9 @@ class TableCodec(BaseEstimator):
 
     Parameters
     ----------
-    n_bins : int, default=24
-        Bins that a column of numbers is cut into. Values are drawn evenly within a bin.
+    n_bins : int, default=None
+        Bins that a column of numbers is cut into. Values are drawn evenly within a bin. None: 6 to 24, as many as the
+        noise leaves something in.
 
     Examples
     --------
@@ -50,13 +55,13 @@ class TableCodec(BaseEstimator):
     TableCodec(n_bins=8)
     """
 
-    _parameter_constraints: dict[str, Any] = {"n_bins": [Interval(Integral, 2, 1000, closed="both")]}
+    _parameter_constraints: dict[str, Any] = {"n_bins": [Interval(Integral, 2, 1000, closed="both"), None]}
 
-    def __init__(self, *, n_bins: int = 24) -> None:
+    def __init__(self, *, n_bins: int | None = None) -> None:
         self.n_bins = n_bins
 
     def plan(
-        self, table: Table, declarations: Declarations, *, public: Table | None, owner: str
+        self, table: Table, declarations: Declarations, *, public: Table | None, usual_bins: int, owner: str
     ) -> tuple["TableEncoder", list[Any]]:
         """Decide what is known of every column before any value is counted.
 
@@ -68,6 +73,8 @@ class TableCodec(BaseEstimator):
             What parameters say of the columns.
         public : Table or None
             Public rows in the same columns.
+        usual_bins : int
+            Bins of a number where ``n_bins`` is None.
         owner : str
             Class name for error messages.
 
@@ -79,6 +86,7 @@ class TableCodec(BaseEstimator):
             guarantee.
         """
         self._validate_params()
+        n_bins = usual_bins if self.n_bins is None else self.n_bins
         columns: list[Column] = []
         unsettled, read = [], []
         for j, name in enumerate(table.names):
@@ -88,12 +96,12 @@ class TableCodec(BaseEstimator):
             if known is None and declared.leaves_open:
                 read.append(name)
                 shown = table.columns[j]
-            column, paid_for = _column(name, declared, shown, known, self.n_bins, owner)
+            column, paid_for = _column(name, declared, shown, known, n_bins, owner)
             columns.append(column)
             if paid_for:
                 unsettled.append(j)
         labels = table.names if table.is_frame else None
-        return TableEncoder(tuple(columns), labels, tuple(unsettled), self.n_bins), read
+        return TableEncoder(tuple(columns), labels, tuple(unsettled), n_bins), read
 
 
 @dataclass(frozen=True)
@@ -193,6 +201,31 @@ class TableEncoder:
             frame.columns = pd.Index(labels)
             return frame
         return _one_array(values)
+
+
+def usual_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -> int:
+    """How many bins to cut a number into, by public numbers: as many as hold twelve standard deviations of noise each.
+
+    The noise is that of a table's counts of two groups and two labels. Of made-up tables of 4,000 rows at ε = 1, a
+    logistic regression learns at least twice as much from rows of 6 bins as from rows of 24; from 16,000 rows on there
+    is little between them, and more bins show more of a column.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    epsilon, delta : float
+        Of the whole fit.
+
+    Examples
+    --------
+    >>> from skfairdp.generative._table_codec import usual_bins
+    >>> [usual_bins(n, 8, epsilon=1.0, delta=1e-5) for n in (1000, 16_000, 100_000)]
+    [6, 20, 24]
+    """
+    n_groups, n_classes = 2, 2
+    layout = Layout("codes", n_rows, max(n_columns, 1), n_groups, n_classes, None, True)
+    sigma = MarginalsBackend().plan(layout).noise_by_label_at(1 / gdp_mu(epsilon, delta)) / math.sqrt(n_groups)
+    return int(np.clip(n_rows / (12 * n_groups * n_classes * max(sigma, 1.0)), LEAST_BINS, MOST_BINS))
 
 
 def _column(name: Any, declared: Declared, shown: Any, known: Any, n_bins: int, owner: str) -> tuple[Column, bool]:
