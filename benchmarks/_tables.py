@@ -1022,11 +1022,19 @@ def small_tables_below(record: Record) -> str:
         below = sum(row["gain"]["mean"] < -0.01 for row in here)
         unsaid = sum(row["gain"]["mean"] < 0.001 and row["warned"]["mean"] < 0.5 for row in here)
         seeds = sorted({row["n_seeds"] for row in here})
-        lowest = f"{100 * min(means):+.1f}"
+        lowest = [f"{100 * value:+.1f}" for value in (min(means), min(row["counted"]["mean"] for row in here))]
         words = " or ".join(map(str, seeds))
-        lines.append([f"{size:,}", words, sum(mean < -0.01 for mean in means), lowest, len(here), below, unsaid])
-    heads = ["rows", "fits a cell", "means below by a point or more", "lowest mean", "cells"]
-    return table([*heads, "below by a point or more", "no better, and mostly without a word"], lines)
+        below_on_average = f"{sum(mean < -0.01 for mean in means)} of {len(means)}"
+        lines.append([f"{size:,}", words, below_on_average, *lowest, f"{below} of {len(here)}", unsaid])
+    heads = [
+        "rows",
+        "fits a cell",
+        "means below by a point",
+        "lowest mean",
+        "counts without noise",
+        "cells below by a point",
+    ]
+    return table([*heads, "no better, and mostly without a word"], lines)
 
 
 def _means_over_kinds(rows: Sequence[Record]) -> list[float]:
@@ -1035,18 +1043,6 @@ def _means_over_kinds(rows: Sequence[Record]) -> list[float]:
     for row in rows:
         found.setdefault((row["method"], row["n_classes"], row["epsilon"]), []).append(row["gain"]["mean"])
     return [sum(gains) / len(gains) for gains in found.values()]
-
-
-def small_tables_counted(record: Record) -> str:
-    """A sentence: what the most frequent class of the smallest tables loses, counted without noise."""
-    size = min(row["n_rows"] for row in record["rows"])
-    here = [row for row in record["rows"] if row["n_rows"] == size]
-    worst = min(here, key=lambda row: row["counted"]["mean"])
-    loss = value(worst["counted"] | {"mean": -worst["counted"]["mean"]}, 2, 100)
-    return (
-        f"With {size} rows the rows themselves may name another class than the most frequent one: on the "
-        f"*{worst['kind']}* tables of {worst['n_classes']} classes, counts without any noise lose {loss} points."
-    )
 
 
 def small_tables_verdict(record: Record) -> str:
