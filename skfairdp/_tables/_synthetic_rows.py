@@ -208,8 +208,7 @@ class SyntheticRowsPlan:
     def usual_bins(self) -> int:
         """Bins of a number: as many as leave each with twelve standard deviations of noise in each group and label.
 
-        Rows are drawn within a bin as a first count says, so few are enough. Of made-up tables of 1,000 to 16,000 rows,
-        with bounds and without, students from 4 to 8 were the best, or no worse than from 12 to 24.
+        Rows are drawn within a bin as a first count says, so few are enough (tests/statistical/test_own_rows.py).
         """
         if self.n_bins is not None:
             return self.n_bins

@@ -158,7 +158,7 @@ def test_a_learner_that_fails_costs_and_releases_what_any_other_does():
 
 
 def test_a_learner_of_few_rows_is_not_taught_by_bins_that_hold_noise_alone():
-    """4,000 rows at ε = 1, a line that says it all: rows from 24 bins of a number taught four to six points of it."""
+    """4,000 rows at ε = 1, a line that says it all: rows from 24 bins of a number teach too little of it to pass."""
     gains = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
