@@ -282,7 +282,7 @@ def test_noise_far_out_in_wide_bounds_is_not_taken_for_rows():
 
 @pytest.mark.parametrize("has_schema", [True, False])
 def test_pate_learns_from_its_own_rows_with_wide_bounds_and_with_none(has_schema):
-    """4,000 rows at ε = 1, a line that says it all: from 24 bins with numbers drawn evenly it learned about two points."""
+    """4,000 rows at ε = 1, a line that says it all: from 24 bins, drawn evenly, it learned about two points."""
     gains = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
