@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, SyntheticDataClassifier, SyntheticRows
 from skfairdp._forecast import HOPELESS
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.privacy import epsilon_of, gdp_mu
+from skfairdp.privacy import LaplaceCounts, NoisyVotes, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
 
 RATES = {2: [0.76, 0.24], 3: [0.55, 0.3, 0.15]}
@@ -135,6 +135,7 @@ def test_where_no_vote_is_heard_the_budget_goes_to_naming_the_most_frequent_clas
     plan = model._plan(model._read(X[:150], y[:150], sensitive_features=groups[:150]))
     assert plan.forecast.noise > HOPELESS
     assert 2 / plan.counts.sigma**2 >= share * gdp_mu(0.5, 1e-5) ** 2  # rows that were asked for keep their half
+    assert isinstance(plan.counts, LaplaceCounts if own_rows is None else NoisyVotes)
     assert epsilon_of(plan.event, 1e-5) <= 0.5
 
 

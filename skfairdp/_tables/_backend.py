@@ -15,6 +15,7 @@ from skfairdp._tables._counting import counted_pairs
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
+    LaplaceCounts,
     NeighboringRelation,
     NoiseSource,
     calibrate_noise,
@@ -189,6 +190,8 @@ class GeneratorPlan:
         Share of the squared cost for those counts.
     gain : GaussianMechanism or None
         For the number of rows by which a learner is ahead of the most frequent class, where it has to show it.
+    pure_counts : LaplaceCounts or None
+        For those counts instead, where they are all that so few rows tell. Shares are then of what they leave.
     """
 
     epsilon: float
@@ -198,6 +201,7 @@ class GeneratorPlan:
     backend: BackendPlan
     counts_share: float = _COUNTS_SHARE
     gain: GaussianMechanism | None = None
+    pure_counts: LaplaceCounts | None = None
     relation: ClassVar[NeighboringRelation] = RELATION
 
     @property
@@ -206,18 +210,26 @@ class GeneratorPlan:
         return self._of(_BINS_SHARE, self.bins_sensitivity) if self.bins_sensitivity else None
 
     @property
-    def counts(self) -> GaussianMechanism | None:
+    def counts(self) -> GaussianMechanism | LaplaceCounts | None:
         """For the counts of groups by labels: a replaced row moves two of them by one."""
+        if self.pure_counts is not None:
+            return self.pure_counts
         return self._of(self.counts_share, math.sqrt(2.0)) if self.n_cells > 1 else None
 
     def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
-        mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt(share) * self._mu
         return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=RELATION)
+
+    @property
+    def _mu(self) -> float:
+        """Gaussian cost of what is not pure: the two ε add up."""
+        pure = 0.0 if self.pure_counts is None else self.pure_counts.epsilon
+        return gdp_mu(self.epsilon - pure, self.delta)
 
     @cached_property
     def scale(self) -> float:
         """The backend's noise scale with which everything costs at most ``epsilon``."""
-        return calibrate_noise(self.event_at, self.epsilon, self.delta, guess=1.1 / gdp_mu(self.epsilon, self.delta))
+        return calibrate_noise(self.event_at, self.epsilon, self.delta, guess=1.1 / self._mu)
 
     def event_at(self, scale: float) -> DpEvent:
         """Everything, with this noise scale of the backend."""

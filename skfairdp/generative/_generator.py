@@ -348,7 +348,8 @@ class PFGuardGenerator(PrivateEstimator):
             return plan
         forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         looks = len(data.cells) > 0  # not at rows that are read in chunks
-        return replace(plan, counts_share=forecast.counts_share, gain=forecast.gain if looks else None)
+        gain = forecast.gain if looks else None
+        return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
 
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> NDArray[np.float64]:
         """Shares of groups and labels from their noisy counts."""

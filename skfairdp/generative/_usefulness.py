@@ -6,7 +6,7 @@ from typing import Any
 
 from skfairdp._forecast import smallest
 from skfairdp._tables import RELATION, Layout
-from skfairdp.privacy import GaussianMechanism, gdp_mu
+from skfairdp.privacy import GaussianMechanism, LaplaceCounts, gdp_mu
 
 __all__ = ["TableForecast"]
 
@@ -14,7 +14,8 @@ __all__ = ["TableForecast"]
 #: carry nothing. Of logistic tables with known rates (tests/test_never_useless.py).
 DOUBTFUL, HOPELESS = 0.01, 0.15
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
-USUAL_FOR_COUNTS, MOST_FOR_COUNTS, ALL_BUT = 0.02, 0.5, 0.85  # of the squared cost of the fit
+USUAL_FOR_COUNTS, MOST_FOR_COUNTS = 0.02, 0.5  # of the squared cost of the fit
+PURE = 0.8  # of ε, where nothing but counts is worth asking for
 FOR_GAIN = 0.25
 EVIDENCE = 1.5  # standard deviations by which a learner has to be ahead
 
@@ -80,8 +81,13 @@ class TableForecast:
         The noise in the share of a class adds up over the groups.
         """
         wanted = 2 * self.n_groups / (self.n_rows * COUNT_NOISE * self._mu) ** 2
-        most = ALL_BUT if self.is_hopeless else MOST_FOR_COUNTS
-        return max(USUAL_FOR_COUNTS, min(wanted, most)) if self.n_classes > 1 else USUAL_FOR_COUNTS
+        return max(USUAL_FOR_COUNTS, min(wanted, MOST_FOR_COUNTS)) if self.n_classes > 1 else USUAL_FOR_COUNTS
+
+    @property
+    def pure_counts(self) -> LaplaceCounts | None:
+        """For those counts where no learner is worth a look: by a pure ε, by which a single release says most."""
+        n_kinds = self.n_groups * self.n_classes
+        return LaplaceCounts.at(PURE * self.epsilon, n_rows=self.n_rows, n_kinds=n_kinds) if self.is_hopeless else None
 
     @property
     def gain(self) -> GaussianMechanism | None:

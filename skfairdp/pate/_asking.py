@@ -27,7 +27,16 @@ from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
-from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, NoisyVotes, compose, gdp_epsilon, gdp_mu
+from skfairdp.privacy import (
+    DpEvent,
+    LaplaceCounts,
+    NeighboringRelation,
+    NoiseSource,
+    NoisyVotes,
+    compose,
+    gdp_epsilon,
+    gdp_mu,
+)
 
 __all__ = [
     "VOTINGS",
@@ -59,7 +68,7 @@ class PATEPlan:
     votes : VotePlan
     rows : SyntheticRowsPlan or None
         None where there are public rows.
-    counts : NoisyVotes or None
+    counts : NoisyVotes, LaplaceCounts or None
         Of the classes of the private rows, where votes cannot say which is the most frequent.
     look : ParityLook or None
         At how fair a student is on the private rows.
@@ -71,7 +80,7 @@ class PATEPlan:
 
     votes: VotePlan
     rows: SyntheticRowsPlan | None
-    counts: NoisyVotes | None
+    counts: NoisyVotes | LaplaceCounts | None
     look: ParityLook | None
     sums: ClassSums | None
     forecast: VoteForecast
@@ -294,32 +303,44 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
 
 def plan_counts(
     forecast: VoteForecast, voting: Any, noise: str, own: SyntheticRows | None = None, *, unasked: bool = False
-) -> tuple[NoisyVotes | None, VoteForecast, SyntheticRows | None]:
+) -> tuple[NoisyVotes | LaplaceCounts | None, VoteForecast, SyntheticRows | None]:
     """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
 
     Votes on public or sampled rows cannot name it: those rows may be others than the private ones.
 
     A wrong answer costs at most about a third of the noise in accuracy: where it is likely, the classes are about as
     frequent. Counts of rows need far less of the budget for it than votes, as there are more rows than teachers. Where
-    no vote is going to be heard it is all that can be got right: they then get nearly everything, and rows of one's own
-    that nobody has asked for what is left.
+    no vote is going to be heard it is all that can be got right: they then get nearly everything, mostly as a pure
+    ε, by which a single release says most; votes, and rows of one's own that nobody has asked for, get what is left.
     """
     given = any(getattr(voting, name, None) is not None for name in ("sigma", "sigma_threshold"))
     # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
     if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= CLEAR:
         return None, forecast, own
-    moved = moved_by_one(forecast.n_values)
-    wanted = (moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
+    wanted = (moved_by_one(forecast.n_values) / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
-    share = wanted
-    if counted.is_hopeless:  # votes decide nothing
-        share = ALL_BUT
-        if own is not None and unasked:
-            own, forecast = SyntheticRows(budget_share=1 - ALL_BUT), replace(forecast, share=ALL_BUT)
-    sigma = moved / (math.sqrt(share) * forecast.mu)
+    if not counted.is_hopeless:
+        return _gaussian_counts(forecast, wanted * forecast.share), counted, own
+    if own is not None and unasked:  # votes decide nothing, and neither do these rows
+        left = (1 - ALL_BUT) / 2
+        own, forecast = SyntheticRows(budget_share=left), replace(forecast, share=1 - left)
+    left = (1 - ALL_BUT) * forecast.share
+    share = forecast.share - left
+    pure, gaussian = _pure_counts(forecast, 1 - share), _gaussian_counts(forecast, share)
+    return pure if pure.sigma < gaussian.sigma else gaussian, replace(forecast, share=left), own
+
+
+def _gaussian_counts(forecast: VoteForecast, share: float) -> NoisyVotes:
+    """Counts for that share of the squared cost of the fit."""
+    sigma = moved_by_one(forecast.n_values) / (math.sqrt(share) * gdp_mu(forecast.epsilon, forecast.delta))
     relation = NeighboringRelation.REPLACE_ONE
-    counts = NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
-    return counts, replace(forecast, share=forecast.share * (1 - share)), own
+    return NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
+
+
+def _pure_counts(forecast: VoteForecast, others: float) -> LaplaceCounts:
+    """Counts by what is left of ε, where all else has that share of the squared cost: a pure ε is added to theirs."""
+    theirs = gdp_epsilon(math.sqrt(others) * gdp_mu(forecast.epsilon, forecast.delta), forecast.delta)
+    return LaplaceCounts.at(forecast.epsilon - theirs, n_rows=forecast.n_rows, n_kinds=forecast.n_values)
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0) -> int:

@@ -16,7 +16,9 @@ from skfairdp._forecast import VoteForecast
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import (
     DpEvent,
+    GaussianDpEvent,
     GNMax,
+    LaplaceDpEvent,
     NeighboringRelation,
     NoiseSource,
     NoisyThreshold,
@@ -136,10 +138,12 @@ class ReleasedVotes:
 def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: DpEvent) -> float:
     """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
 
-    The others are Gaussian, so that costs add up as squares.
+    Those of the others that are Gaussian add up as squares; a pure ε is taken off before.
     """
-    spent = math.fsum(times / leaf.noise_multiplier**2 for leaf, times in flatten(beside).items())
-    mu = math.sqrt(gdp_mu(epsilon, delta) ** 2 - spent)
+    cost = {GaussianDpEvent: 0.0, LaplaceDpEvent: 0.0}
+    for leaf, times in flatten(beside).items():
+        cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, GaussianDpEvent) else 1)
+    mu = math.sqrt(gdp_mu(epsilon - cost[LaplaceDpEvent], delta) ** 2 - cost[GaussianDpEvent])
     largest = max(
         math.sqrt(4 * n_queries) / mu, *(getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma"))
     )
@@ -218,7 +222,7 @@ class Voting(BaseEstimator):
         relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
             Which data sets count as neighbours.
         beside : DpEvent, default=NoOpDpEvent()
-            Gaussian releases of the same fit, which ``epsilon`` has to cover as well.
+            Gaussian and pure releases of the same fit, which ``epsilon`` has to cover as well.
 
         Returns
         -------

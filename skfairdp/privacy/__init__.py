@@ -34,7 +34,14 @@ from skfairdp.privacy._events import (
 from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
 from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
-from skfairdp.privacy._mechanisms import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, calibrate_noise
+from skfairdp.privacy._mechanisms import (
+    GaussianMechanism,
+    GNMax,
+    LaplaceCounts,
+    NoisyThreshold,
+    NoisyVotes,
+    calibrate_noise,
+)
 from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
 from skfairdp.privacy._privacy_of import privacy_of
 from skfairdp.privacy._private_selection import PrivateSelection
@@ -63,6 +70,7 @@ __all__ = [
     "GNMax",
     "GaussianDpEvent",
     "GaussianMechanism",
+    "LaplaceCounts",
     "LaplaceDpEvent",
     "LedgerEntry",
     "NeighboringRelation",

@@ -7,20 +7,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy._accountants import epsilon_of, quick_epsilon_of
-from skfairdp.privacy._dp_accounting import DpEvent, GaussianDpEvent
+from skfairdp.privacy._dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent
 from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, ThresholdBit
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["GNMax", "GaussianMechanism", "NoisyThreshold", "NoisyVotes", "calibrate_noise"]
+__all__ = ["GNMax", "GaussianMechanism", "LaplaceCounts", "NoisyThreshold", "NoisyVotes", "calibrate_noise"]
 
 
 _DYADIC = 1024.0
@@ -292,6 +292,104 @@ class GNMax(_Noise):
             raise ValueError("GNMax needs at least one admissible class.")
         noisy = counts[candidates] + self._draw((len(candidates),), source)
         return int(candidates[np.argmax(noisy)])
+
+
+@dataclass(frozen=True)
+class LaplaceCounts:
+    """Release how many rows there are of each kind, with Laplace noise: for rows so few that nothing else is told.
+
+    One replaced record moves two counts by one. With two kinds the first count determines the second (the number of
+    rows is public), so one number with sensitivity 1 is released; with more, all of them, with sensitivity 2 in L1
+    norm. A pure ε says of a single release far more than Gaussian noise of the same ε and δ: at ε = 0.5 and δ = 1e-5 a
+    count has a standard deviation of 2.8 instead of 7.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise on each count, in rows: mean distance from the count. Rounded up to a public grid.
+    n_rows : int
+        Of the private table.
+    n_kinds : int
+        At least 2. Classes, or groups times classes.
+
+    Notes
+    -----
+    What is released is the sum of a count and real Laplace noise, rounded down to a public grid (``grid``, a power of
+    two, at most 1). Counts are multiples of the grid, so that only the noise is rounded, and it is drawn in whole
+    numbers, exactly in distribution (Canonne, Kamath & Steinke 2020).
+
+    Examples
+    --------
+    >>> from skfairdp.privacy import LaplaceCounts, NoiseSource
+    >>> mechanism = LaplaceCounts(scale=2.0, n_rows=150, n_kinds=3)
+    >>> mechanism.event
+    LaplaceDpEvent(noise_multiplier=1.0)
+    >>> mechanism.release([80, 40, 30], NoiseSource()).shape
+    (3,)
+    """
+
+    scale: float
+    n_rows: int
+    n_kinds: int = 2
+
+    relation: ClassVar[NeighboringRelation] = NeighboringRelation.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        if not (self.scale > 0 and math.isfinite(self.scale)):
+            raise ValueError(f"scale must be positive and finite. Got {self.scale!r} instead.")
+        if self.n_kinds < 2:
+            raise ValueError(f"n_kinds must be at least 2. Got {self.n_kinds!r} instead.")
+        object.__setattr__(self, "scale", math.ceil(self.scale / self.grid) * self.grid)
+
+    @classmethod
+    def at(cls, epsilon: float, *, n_rows: int, n_kinds: int) -> "LaplaceCounts":
+        """With so much noise that all counts together cost at most a pure ``epsilon``."""
+        sensitivity = 1.0 if n_kinds == 2 else 2.0
+        return cls((1 + 1e-9) * sensitivity / epsilon, n_rows, n_kinds)
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest L1 distance between the counts of two neighbours: with two kinds one count says all."""
+        return 1.0 if self.n_kinds == 2 else 2.0
+
+    @property
+    def epsilon(self) -> float:
+        """Pure ε of one release of all counts."""
+        return self.sensitivity / self.scale
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise, but for rounding."""
+        return math.sqrt(2.0) * self.scale
+
+    @property
+    def grid(self) -> float:
+        """Every released count is a multiple of this number."""
+        return min(1.0, math.ldexp(1.0, math.frexp(self.scale)[1] - 11))
+
+    @property
+    def event(self) -> DpEvent:
+        """One release of all counts."""
+        return LaplaceDpEvent(self.scale / self.sensitivity)
+
+    def release(self, counts: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
+        """Noisy counts, of the shape given; they may be negative and, of more than two kinds, need not sum up."""
+        released: NDArray[np.float64] = source.release(self, counts)
+        return released
+
+    def noisy(self, source: NoiseSource, counts: ArrayLike) -> NDArray[np.float64]:
+        """What ``source.release`` lets out."""
+        values = np.asarray(counts, dtype=np.float64)
+        if values.size != self.n_kinds or np.any(values != np.rint(values)):
+            raise ValueError(f"These counts are {self.n_kinds} whole numbers. Got {values.tolist()!r} instead.")
+        if self.n_kinds > 2:
+            return values + self._draw(values.shape, source)
+        second = values[..., 1:] + self._draw((*values.shape[:-1], 1), source)
+        return np.concatenate([self.n_rows - second, second], axis=-1)
+
+    def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.float64]:
+        steps = source.floored_laplace(round(self.scale / self.grid), shape)
+        return self.grid * steps.astype(np.float64)
 
 
 def calibrate_noise(

@@ -245,17 +245,29 @@ class NoiseSource:
     def _discrete_laplace(self, scale: int) -> int:
         """Discrete Laplace with an integer scale (Canonne, Kamath & Steinke 2020, Algorithm 2)."""
         while True:
+            magnitude, negative = self._geometric(scale), bool(self._below(2))
+            if not (negative and magnitude == 0):
+                return -magnitude if negative else magnitude
+
+    def _geometric(self, scale: int) -> int:
+        """A number k with a chance proportional to exp(-k / scale), exactly."""
+        while True:
             u = self._below(scale)
-            if not self._bernoulli_exp(u, scale):
-                continue
-            v = 0
-            while self._bernoulli_exp(1, 1):
-                v += 1
-            magnitude = u + scale * v
-            negative = bool(self._below(2))
-            if negative and magnitude == 0:
-                continue
-            return -magnitude if negative else magnitude
+            if self._bernoulli_exp(u, scale):
+                break
+        v = 0
+        while self._bernoulli_exp(1, 1):
+            v += 1
+        return u + scale * v
+
+    def floored_laplace(self, scale: int, size: int | tuple[int, ...] = 1) -> NDArray[np.int64]:
+        """Draw ``floor(scale L)`` with independent Laplace numbers L, exactly in distribution.
+
+        Its magnitude is geometric, and on the other side of 0 the same, one lower: no floating-point number is drawn.
+        """
+        shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
+        drawn = [self._geometric(scale) for _ in range(int(np.prod(shape)))]
+        return np.array([-1 - k if self._below(2) else k for k in drawn], dtype=np.int64).reshape(shape)
 
     def discrete_gaussian(self, sigma: float, size: int | tuple[int, ...] = 1) -> NDArray[np.int64]:
         """Draw from the discrete Gaussian, exactly, in integer arithmetic.

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from skfairdp import PrivacyLedger
-from skfairdp.privacy import CommonValues, GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes, RandomizedResponse
+from skfairdp.privacy import (
+    CommonValues,
+    GaussianMechanism,
+    GNMax,
+    LaplaceCounts,
+    NoisyThreshold,
+    NoisyVotes,
+    RandomizedResponse,
+)
 from tests._tools.observing import Seen, observed
 from tests._tools.sources import Record, Release, recording_noise
 
@@ -145,6 +153,8 @@ def distance(mine: Release, theirs: Release) -> tuple[float, float]:
     if isinstance(mechanism, NoisyVotes):  # each query is a release of its own; two classes let out one number
         rows = moved[:, 1:] if mechanism.n_classes == 2 else moved
         return float(np.linalg.norm(rows, axis=1).max(initial=0.0)), mechanism.sensitivity
+    if isinstance(mechanism, LaplaceCounts):
+        return float((moved[..., 1:] if mechanism.n_kinds == 2 else moved).sum()), mechanism.sensitivity
     if isinstance(mechanism, NoisyThreshold):  # each bit is one
         return float(moved.max(initial=0.0)), mechanism.sensitivity
     if isinstance(mechanism, GaussianMechanism | GNMax):

@@ -42,7 +42,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skfairdp.privacy import GaussianMechanism, GNMax, NoiseSource, NoisyThreshold, NoisyVotes, _noise
+from skfairdp.privacy import (
+    GaussianMechanism,
+    GNMax,
+    LaplaceCounts,
+    NoiseSource,
+    NoisyThreshold,
+    NoisyVotes,
+    _noise,
+)
 
 __all__ = [
     "ChosenNoise",
@@ -116,19 +124,25 @@ class Release:
         admissible = self.public.get("admissible")
         if admissible is not None:
             value = value[np.flatnonzero(admissible)]
-        if isinstance(self.mechanism, NoisyVotes) and self.mechanism.n_classes == 2:
-            value = value[:, 1]  # the other count follows from it
+        if self._first_follows:
+            value = value[..., 1]
         if isinstance(self.mechanism, GNMax):
             return value.reshape(1, -1)
         return value.reshape(value.shape[0] if value.ndim else 1, -1)
 
     @property
+    def _first_follows(self) -> bool:
+        """Whether there are two counts, of which the second is released: the first follows from it."""
+        votes = isinstance(self.mechanism, NoisyVotes) and self.mechanism.n_classes == 2
+        return votes or (isinstance(self.mechanism, LaplaceCounts) and self.mechanism.n_kinds == 2)
+
+    @property
     def noise(self) -> np.ndarray:
         """What was added to the value, in its shape."""
-        if isinstance(self.adds, GaussianMechanism):
+        if isinstance(self.adds, GaussianMechanism | LaplaceCounts):
             output = np.asarray(self.output, dtype=float)
-            if isinstance(self.mechanism, NoisyVotes) and self.mechanism.n_classes == 2:
-                output = output[:, 1]
+            if self._first_follows:
+                output = output[..., 1]
             return output.reshape(self.value.shape) - self.value
         assert len(self._added) == 1, f"{self.mechanism} added noise {len(self._added)} times"
         return self._added[0].reshape(self.value.shape)
@@ -266,6 +280,12 @@ class RecordingNoise(NoiseSource):
             return drawn if self._scale == 1 else np.rint(self._scale * drawn).astype(np.int64)
         return np.rint(sigma * np.asarray(self.normal(size))).astype(np.int64)
 
+    def floored_laplace(self, scale: int, size: Any = 1) -> Any:
+        if self._choice is None:
+            drawn = super().floored_laplace(scale, size)
+            return drawn if self._scale == 1 else np.floor(self._scale * drawn).astype(np.int64)
+        return np.floor(scale * np.asarray(self.normal(size))).astype(np.int64)
+
     def _chosen(self, size: Any) -> np.ndarray:
         if isinstance(self._choice, np.random.Generator):
             return self._choice.standard_normal(size)
@@ -326,6 +346,9 @@ def moves(here: FixedAnswers, there: FixedAnswers) -> list[float]:
         if isinstance(one, NoisyVotes):  # each query is a release of its own; of two counts one says all
             apart = first - second if one.n_classes > 2 else (first - second)[:, 1:]
             move = float(np.linalg.norm(apart, axis=1).max())
+        elif isinstance(one, LaplaceCounts):
+            apart = first - second if one.n_kinds > 2 else (first - second)[..., 1:]
+            move = float(np.abs(apart).sum())
         else:
             move = float(np.linalg.norm(first - second))
         assert move <= one.sensitivity * (1 + 1e-9)

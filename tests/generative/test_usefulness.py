@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import PFGuardGenerator, SyntheticDataClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._usefulness import DOUBTFUL, HOPELESS, TableForecast
-from skfairdp.privacy import GaussianMechanism, compose, epsilon_of
+from skfairdp.privacy import GaussianMechanism, LaplaceCounts, compose, epsilon_of
 from tests._tools.sources import recording_noise
 
 GIVEN = {"bounds": (-6.0, 6.0), "groups": ["f", "m"], "n_samples": 500, "random_state": 0}
@@ -57,7 +57,8 @@ def test_tables_counts_and_the_look_together_cost_at_most_epsilon(n, epsilon):
     together = compose(*parts, plan.backend.event_at(plan.scale))
     assert 0.98 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     _, record = fitted(classifier(epsilon=epsilon), noise_table(n), entropy=0)
-    released = [r.mechanism for r in record.of(GaussianMechanism)]
+    released = [r.mechanism for r in record.of(GaussianMechanism, LaplaceCounts)]
+    assert isinstance(plan.counts, LaplaceCounts) == (n == 60 and epsilon < 3)
     assert (plan.gain in released) == (plan.gain is not None) and plan.counts in released
     assert epsilon_of(compose(*(m.event for m in released)), 1e-5) <= epsilon
 

@@ -8,7 +8,7 @@ import numpy as np
 from skfairdp.lagrangian import PFLDPlan
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
 from skfairdp.pate._votes import ReleasedVotes
-from skfairdp.privacy import GaussianMechanism, NoiseSource, NoisyVotes
+from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NoiseSource, NoisyVotes
 from tests.mutants.harness import draws_of, mutant, replace_draws
 
 VOTINGS = (SoftVoting, GNMaxVoting, ConfidentVoting)
@@ -125,6 +125,19 @@ def sensitivity_one_for_a_histogram(patch):
     Right: √2 for three or more classes.
     """
     patch.setattr(NoisyVotes, "sensitivity", 1.0)
+
+
+@mutant
+def sensitivity_one_for_counts_of_rows(patch):
+    """Planted: a pure ε for one count, where a replaced record moves two. Right: 2 for three or more kinds."""
+    patch.setattr(LaplaceCounts, "sensitivity", 1.0)
+
+
+@mutant
+def laplace_numbers_without_a_sign(patch):
+    """Planted: the magnitude of Laplace noise without its sign, which excludes every lower count for certain."""
+    honest = NoiseSource.floored_laplace
+    patch.setattr(NoiseSource, "floored_laplace", lambda self, scale, size=1: np.abs(honest(self, scale, size)))
 
 
 @mutant

@@ -71,6 +71,7 @@ LEDGER = tests_in("privacy.test_ledger")
 RELATIONS = tests_in("privacy.test_relations")
 INTERRUPTED = tests_in("test_interrupted_fits")
 LEDGER_FAILURES = tests_in("privacy.test_ledger_failures")
+LAPLACE_COUNTS = tests_in("privacy.test_laplace_counts")
 PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
 ROUNDING = tests_in("privacy.test_rounding")
@@ -859,6 +860,13 @@ NOTICED: dict[str, Noticed] = {
         ZERO_NOISE_DIFFERENTIAL(
             "test_no_release_moves_further_than_its_declared_sensitivity", name="FairPATE-soft-3classes"
         )
+    ),
+    "noise.sensitivity_one_for_counts_of_rows": also(
+        LAPLACE_COUNTS("test_no_replaced_record_moves_counts_further_than_declared", n_kinds=3),
+        LAPLACE_COUNTS("test_it_costs_the_pure_epsilon_asked_for_and_no_delta", n_kinds=3, epsilon=0.5),
+    ),
+    "noise.laplace_numbers_without_a_sign": also(
+        LAPLACE_COUNTS("test_noise_is_laplace_noise_of_the_accounted_scale_rounded_down_to_the_grid", scale=2.0)
     ),
     "noise.counts_rounded_before_the_noise": also(
         ZERO_NOISE_DIFFERENTIAL("test_noise_is_added_to_counts_that_were_not_rounded_to_a_coarser_grid")

@@ -1,6 +1,7 @@
 """What votes cannot carry is told; no student is worse than the most frequent class, and a warning says so."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from skfairdp._public_trial import seen
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
-from skfairdp.pate._asking import COUNT_NOISE, plan_counts
-from skfairdp.privacy import NoisyVotes, compose, epsilon_of
+from skfairdp.pate._asking import ALL_BUT, COUNT_NOISE, plan_counts
+from skfairdp.privacy import GaussianDpEvent, LaplaceCounts, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
 
 SMALL = {"classes": [0, 1], "random_state": 0}
@@ -68,7 +69,9 @@ def test_counts_and_votes_together_cost_at_most_epsilon(n_classes, voting):
         assert plan.counts is not None
         together = compose(plan.counts.event, plan.votes.event)
         assert 0.97 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
-        assert plan.counts.sensitivity == (1 if n_classes == 2 else np.sqrt(2))
+        pure = isinstance(plan.counts, LaplaceCounts)
+        assert pure == plan.forecast.is_hopeless  # then the shares say that votes get next to nothing
+        assert plan.counts.sensitivity == (1 if n_classes == 2 else 2 if pure else np.sqrt(2))
 
 
 def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
@@ -80,6 +83,22 @@ def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
         for other in range(3)
     ]
     assert max(moved) == counts.sensitivity
+
+
+@pytest.mark.parametrize("n_values", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_where_votes_decide_nothing_counts_are_released_with_the_less_noise_of_two_kinds(n_values, epsilon):
+    forecast = VoteForecast(int(60 / epsilon), n_values, epsilon, 1e-5)
+    assert forecast.is_hopeless
+    counts, left, _ = plan_counts(forecast, SoftVoting(), "gaussian")
+    assert isinstance(counts, LaplaceCounts) and left.share == pytest.approx(1 - ALL_BUT)
+    gaussian = (1 if n_values == 2 else np.sqrt(2)) / (np.sqrt(ALL_BUT) * gdp_mu(epsilon, 1e-5))
+    assert counts.sigma < 0.75 * gaussian
+    together = compose(counts.event, GaussianDpEvent(1 / left.mu))
+    assert 0.97 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
+    half = replace(forecast, share=0.5)  # the other half is another's: a pure ε would have to be added to it
+    other, _, _ = plan_counts(half, SoftVoting(), "gaussian")
+    assert isinstance(other, LaplaceCounts if n_values == 2 else NoisyVotes)
 
 
 def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():

@@ -6,6 +6,7 @@ import pytest
 from skfairdp.privacy import (
     GaussianMechanism,
     GNMax,
+    LaplaceCounts,
     NoisyThreshold,
     NoisyVotes,
     PoissonSample,
@@ -137,6 +138,8 @@ def test_other_secrets_are_other_draws_and_other_sources_too():
         (GaussianMechanism(1.0, sensitivity=2.0), [[0, 3], [0, 0]], [[0, 0], [4, 0]], 5.0, 2.0),
         (NoisyVotes(1.0, n_teachers=9, n_classes=2), [[4, 5], [9, 0]], [[5, 4], [8, 1]], 1.0, 1.0),
         (NoisyVotes(1.0, n_teachers=9, n_classes=3), [[4, 5, 0]], [[5, 4, 0]], np.sqrt(2), np.sqrt(2)),
+        (LaplaceCounts(1.0, n_rows=9, n_kinds=2), [4, 5], [5, 4], 1.0, 1.0),
+        (LaplaceCounts(1.0, n_rows=9, n_kinds=3), [[4, 5, 0]], [[5, 4, 0]], 2.0, 2.0),
         (NoisyThreshold(1.0, n_teachers=9), [4, 5], [5, 4], 1.0, 1.0),
         (GNMax(1.0, n_teachers=9, n_classes=3), [4, 5, 0], [5, 4, 0], np.sqrt(2), np.sqrt(2)),
         (RandomizedResponse(1.0), [0, 1, 1], [1, 1, 0], 2.0, 1.0),
