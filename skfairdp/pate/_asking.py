@@ -26,6 +26,7 @@ from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
 from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.pate._tempered import rehearsed_votes, tempered
 from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import (
     DpEvent,
@@ -156,6 +157,15 @@ class Questions:
     by_group: bool = False
 
     @property
+    def rows(self) -> NDArray[np.float64]:
+        """All rows as teachers see them: with their groups, where votes are on both."""
+        public = self.public
+        if not self.by_group:
+            return public.X
+        assert public.groups is not None
+        return with_groups(public.X, public.groups, public.n_groups)
+
+    @property
     def groups(self) -> NDArray[np.int64] | None:
         """Of the rows asked about, where there are any."""
         return None if self.public.groups is None else self.public.groups[self.queries]
@@ -227,6 +237,8 @@ def ask_teachers(
     voting = owner._parts()["voting"]
     released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
     counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
+    if asked.sampled is not None and released.shares is not None and plan.forecast.noise <= CLEAR:
+        asked = _believed(owner, data, asked, released.shares, plan.votes.n_teachers, rng)
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
@@ -251,11 +263,10 @@ def _count_votes(
     owner: Any, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
-    n_classes = len(data.classes)
-    X, rows, n_groups = data.X, asked.public.X[asked.queries], asked.public.n_groups
+    n_classes, X, rows = len(data.classes), data.X, asked.rows[asked.queries]
     if asked.by_group:
-        assert data.groups is not None and asked.groups is not None
-        X, rows = with_groups(X, data.groups, n_groups), with_groups(rows, asked.groups, n_groups)
+        assert data.groups is not None
+        X = with_groups(X, data.groups, asked.public.n_groups)
     teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
     if data.source is not None:
         return streamed_votes(
@@ -268,6 +279,16 @@ def _count_votes(
         n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
     )  # fmt: skip
     return vote_histogram(teachers.predict(rows), n_classes)
+
+
+def _believed(
+    owner: Any, data: TrainingData, asked: Questions, shares: NDArray[np.float64], n_teachers: int, rng: Any
+) -> Questions:
+    """What the tables say of the rows, as sure as the votes confirm: post-processing."""
+    rows, told = asked.rows, asked.told
+    teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
+    rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, n_rows=len(data.X), n_teachers=n_teachers, rng=rng)
+    return replace(asked, told=tempered(told, asked.queries, shares, rehearsed))
 
 
 def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:

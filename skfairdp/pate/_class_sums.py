@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from skfairdp.pate._bends import Bends
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 from skfairdp.utils import BLAS, fit_softmax
 
@@ -115,6 +116,8 @@ class ClassSums:
         variance : float
             Of a share, on average over public rows: what the noise and the sampling of private rows leave unknown.
         """
+        bends = Bends.of(X_public)
+        X, X_public = bends(X), bends(X_public)
         scale = PublicScale.of(X_public)
         of_class = np.equal.outer(np.arange(self.n_classes), y).astype(np.float64)
         sums = of_class @ np.column_stack([np.ones(len(y)), scale(X)])

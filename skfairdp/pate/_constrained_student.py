@@ -146,6 +146,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         groups: NDArray[np.int64] | None = None,
         n_groups: int | None = None,
         groups_asked: NDArray[np.int64] | None = None,
+        bends: bool = True,
     ) -> "ConstrainedStudent":
         """Fit on released shares.
 
@@ -160,6 +161,8 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
             Number of groups; default ``max + 1``.
         groups_asked : ndarray of int of shape (n_queries,), default=None
             Group codes of X, where the votes are on a row and its group.
+        bends : bool, default=True
+            Whether a number may bend the rule.
 
         Returns
         -------
@@ -176,7 +179,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         rows, seen = np.asarray(X, dtype=float), public
         if groups_asked is not None:
             rows, seen = with_groups(rows, groups_asked, n_groups), with_groups(public, groups, n_groups)
-        self._shares = SoftLabelStudent().fit(rows, shares, noise_std=noise_std, X_public=seen)
+        self._shares = SoftLabelStudent().fit(rows, shares, noise_std=noise_std, X_public=seen, bends=bends)
         constraints = self.rates_of(*names)
         rule, free = group_blind_rule(constraints, self._likely(public), groups, self._shares.predict_proba(seen))
         self._rule, self.weights_ = rule, rule.weights

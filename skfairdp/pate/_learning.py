@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
+from skfairdp._forecast import CLEAR
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._teachers import as_classifiers
 from skfairdp._typing import ArrayLike
@@ -245,6 +246,7 @@ class Lessons:
             X_public=public.X,
             groups=public.groups,
             n_groups=public.n_groups or None,
+            bends=self.votes.forecast is None or self.votes.forecast.noise <= CLEAR,
             **more,
         )
 

@@ -128,6 +128,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         X_public: Array | None = None,
         groups: NDArray[np.int64] | None = None,
         n_groups: int | None = None,
+        bends: bool = True,
     ) -> "ParityPenaltyStudent":
         """Fit on released shares.
 
@@ -144,9 +145,10 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         self.check_parameters()
         if self.penalty_weight > 0 and groups is None:
             raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set penalty_weight=0 to go without.")
-        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha)
+        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends)
         n_classes, parity = shares.shape[1], None
-        self.n_features_in_, self.classes_, self.alpha_ = problem.rows.shape[1], np.arange(n_classes), problem.alpha
+        self.n_features_in_, self.classes_, self.alpha_ = X.shape[1], np.arange(n_classes), problem.alpha
+        self._bends = problem.bends
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         if groups is not None and self.penalty_weight > 0:
             parity = ParityPenalty.of_rows(problem.public, groups, n_groups, self.penalty_weight, self.temperature)
@@ -174,7 +176,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
 
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coefs_")
-        values = np.asarray(X, dtype=float) @ self.coefs_[0] + self.intercepts_[0]
+        values = self._bends(np.asarray(X, dtype=float)) @ self.coefs_[0] + self.intercepts_[0]
         for weights, biases in zip(self.coefs_[1:], self.intercepts_[1:], strict=True):
             values = np.tanh(values) @ weights + biases
         return values

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
+from skfairdp.pate._bends import Bends
 from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -37,13 +38,15 @@ class ShareProblem:
 
     Parameters
     ----------
-    rows, public : ndarray of shape (n_rows, n_features)
-        About the mean of the public rows, on a scale that the shares choose.
+    rows, public : ndarray of shape (n_rows, n_terms)
+        Features and their bends, about the mean of the public rows, on a scale that the shares choose.
     targets : ndarray of shape (n_queries, n_classes)
         Shares that sum to 1 again: the noise across the simplex plane says nothing.
     scored : ndarray of shape (n_queries, n_outputs)
         Targets with a score of their own: of two classes the second.
-    center, scale : ndarray of shape (n_features,)
+    bends : Bends
+        Of the public rows: they make columns of features.
+    center, scale : ndarray of shape (n_terms,)
     alpha : float
         L2 penalty: given, or the one with the largest evidence under the known noise.
     """
@@ -52,15 +55,23 @@ class ShareProblem:
     public: Array
     targets: Array
     scored: Array
+    bends: Bends
     center: Array
     scale: Array
     alpha: float
 
     @classmethod
     def of(
-        cls, X: Array, shares: Array, X_public: Array | None, noise_std: float, alpha: float | None
+        cls,
+        X: Array,
+        shares: Array,
+        X_public: Array | None,
+        noise_std: float,
+        alpha: float | None,
+        *,
+        bends: bool = True,
     ) -> "ShareProblem":
-        """Choose scale and penalty.
+        """Choose bends or none, scale and penalty.
 
         A common scale keeps rare one-hot columns small, where they belong; a scale per feature undoes the user's units.
         The released shares themselves decide between the two and the half-way: post-processing.
@@ -69,21 +80,27 @@ class ShareProblem:
         public = X if X_public is None else np.asarray(X_public, dtype=float)
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
-        center, std = public.mean(axis=0), public.std(axis=0)
-        std = np.where(std > 0, std, 1.0)
-        common = float(np.exp(np.log(std).mean()))
         candidates = []
-        for power in (0.0, 0.5, 1.0):
-            scale = common * (std / common) ** power
-            candidates.append((*_evidence((X - center) / scale, scored, noise_std), scale))
-        _, likeliest, scale = max(candidates, key=lambda candidate: candidate[0])
+        for bent in (Bends.none(), Bends.of(public))[: 1 + bends]:
+            terms, of_public = bent(X), bent(public)
+            center, std = of_public.mean(axis=0), of_public.std(axis=0)
+            std = np.where(std > 0, std, 1.0)
+            common = float(np.exp(np.log(std).mean()))
+            for power in (0.0, 0.5, 1.0):
+                scale = common * (std / common) ** power
+                candidates.append((*_evidence((terms - center) / scale, scored, noise_std), bent, center, scale))
+        _, likeliest, bent, center, scale = max(candidates, key=lambda candidate: candidate[0])
+        X, public = bent(X), bent(public)
         penalty = likeliest if alpha is None else float(alpha)
-        return cls((X - center) / scale, (public - center) / scale, targets, scored, center, scale, penalty)
+        return cls((X - center) / scale, (public - center) / scale, targets, scored, bent, center, scale, penalty)
 
 
 @shared_docs
 class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     """Logistic regression on released vote shares, as fair on public rows as asked.
+
+    Beside each number it has two bends: how far the number is below the lower and above the upper quartile of the
+    public rows. So it follows a number that matters only where it is small, or only where it is large.
 
     The logistic loss is linear in its target, so noisy shares (outside [0, 1] too) leave its gradient unbiased: nothing
     is clipped or rounded to a label first. Everything it reads is public or differentially private, so whatever it does
@@ -106,7 +123,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features, n_outputs)
+    coef_ : ndarray of shape (n_features + n_bends, n_outputs)
         One output for two classes, else one per class. Post-processing of released values: public.
     intercept_ : ndarray of shape (n_outputs,)
     alpha_ : float
@@ -155,6 +172,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         X_public: Array | None = None,
         groups: NDArray[np.int64] | None = None,
         n_groups: int | None = None,
+        bends: bool = True,
     ) -> "SoftLabelStudent":
         """Fit on released shares.
 
@@ -169,9 +187,10 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self._validate_params()
         if self.gamma is not None and groups is None:
             raise ValueError("SoftLabelStudent needs 'groups' to hold its predictions to 'gamma'.")
-        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha)
-        self.n_features_in_, self.classes_ = problem.rows.shape[1], np.arange(shares.shape[1])
-        self._center, self._scale, self.alpha_ = problem.center, problem.scale, problem.alpha
+        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends)
+        self.n_features_in_, self.classes_ = X.shape[1], np.arange(shares.shape[1])
+        self._bends, self._center, self._scale = problem.bends, problem.center, problem.scale
+        self.alpha_ = problem.alpha
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         self._path = self._solutions(problem, groups, n_groups)
         self._likely: list[float] | None = None
@@ -227,7 +246,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "coef_")
         with np.errstate(all="ignore"):  # of private rows no warning may say that their numbers are too large
-            scaled = (np.asarray(X, dtype=float) - self._center) / self._scale
+            scaled = (self._bends(np.asarray(X, dtype=float)) - self._center) / self._scale
             return [_decide(scaled @ weights[:-1] + weights[-1]) for _, weights, _ in self._path]
 
     def with_gaps(self, gaps: Sequence[float]) -> "SoftLabelStudent":
@@ -282,7 +301,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
-        return np.asarray(X, dtype=float) @ self.coef_ + self.intercept_
+        return self._bends(np.asarray(X, dtype=float)) @ self.coef_ + self.intercept_
 
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,).

@@ -94,6 +94,9 @@ def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> boo
     A student that learned nothing, and predicts classes as often as this one, loses ``L = Σ q_k (p_usual - p_k)`` in
     accuracy. On votes it is behind by as much, and ahead by z standard errors s with probability ``Φ(-z - L/s)``. The
     smallest z by which ``L Φ(-z - L/s)`` is within what is allowed is asked for: none where classes are as frequent.
+
+    A student may know something and lose all the same, where it predicts rare classes far more often than they occur:
+    at best ``Σ min(q_k, p_k)`` of its answers are right. What it may win at best has to be more than L.
     """
     n_queries, shares, rates = len(lessons.queries), _shares(lessons), _rates(lessons)
     if n_queries < LEAST_QUERIES:
@@ -104,6 +107,9 @@ def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> boo
         predicted[fold == left_out] = student.predict(lessons.X[fold == left_out])
     gains = shares[np.arange(n_queries), predicted] - shares[:, usual]
     error, at_risk = float(gains.std(ddof=1)) / math.sqrt(n_queries), float((rates[usual] - rates[predicted]).mean())
+    of_student = np.bincount(predicted, minlength=lessons.n_classes) / n_queries
+    if float(np.minimum(of_student, rates).sum() - rates[usual]) < at_risk:
+        return False
     if error == 0 or at_risk <= ALLOWED:
         return bool(np.any(predicted != usual))
     return float(gains.mean()) > -error * float(ndtri(ALLOWED / at_risk)) - at_risk

@@ -1,0 +1,110 @@
+"""How far released tables may be believed: columns that say the same count twice in them, and votes tell how much."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+
+__all__ = ["rehearsed_votes", "tempered"]
+
+Array = NDArray[np.float64]
+
+TEACHERS = 60
+MOST_ROWS = 2000  # of a teacher; one of more rows learns what its rows say, and is as sure as they are
+STEEPEST = 8.0
+#: Below it votes on rows of the tables hardly follow the tables: then nothing can be told by them.
+FLATTEST = 0.05
+LEAST = 0.1
+SMALLEST_SHARE = 1e-5
+
+
+def tempered(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: Array) -> Array:
+    """Labels that tables tell of rows, as sure as the votes on those rows confirm.
+
+    Tables of single columns know nothing of how columns go together, and sum up what each of them says: two that say
+    the same make a row look twice as certain. Teachers see whole rows. How steeply their released shares follow what
+    the tables say, beside how steeply those of teachers follow it that learn from rows of the tables themselves, is how
+    much of it is right. Post-processing of released values.
+
+    Parameters
+    ----------
+    told : ndarray of shape (n_rows, n_classes)
+        How likely each label of each row is by the tables.
+    queries : ndarray of int of shape (n_queries,)
+        Rows that were asked about.
+    shares, rehearsed : ndarray of shape (n_queries, n_classes)
+        Released shares of the votes, and those of teachers of rows that the tables have made.
+
+    Returns
+    -------
+    told : ndarray of shape (n_rows, n_classes)
+        With the same share of each label on average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.pate._tempered import tempered
+    >>> odds = np.linspace(-4.0, 4.0, 201)
+    >>> told, right = (np.column_stack([1 / (1 + np.exp(s)), 1 / (1 + np.exp(-s))]) for s in (2 * odds, odds))
+    >>> np.abs(tempered(told, np.arange(201), shares=right, rehearsed=told) - right).max().round(3)
+    0.0
+    """
+    logs = np.log(np.maximum(told, SMALLEST_SHARE))
+    if_right = _steepness(logs[queries], rehearsed)
+    if if_right < FLATTEST:
+        return told
+    power = max(_steepness(logs[queries], shares) / if_right, LEAST)
+    return told if power >= 1 else _with_rates(power * logs, told.mean(axis=0))
+
+
+def rehearsed_votes(
+    teacher: Any, X: Array, told: Array, queries: NDArray[np.int64], *, n_rows: int, n_teachers: int, rng: Any
+) -> Array:
+    """Shares of the votes of teachers on rows that the tables have made, labels included.
+
+    Parameters
+    ----------
+    teacher : object
+        As for :func:`fit_teachers`.
+    X : ndarray of shape (n_sampled, n_features)
+    told : ndarray of shape (n_sampled, n_classes)
+    queries : ndarray of int of shape (n_queries,)
+    n_rows : int
+        Private rows, by which a teacher has as many as those who vote.
+    n_teachers : int
+        Who vote. Fewer do here.
+    rng : Generator
+
+    Returns
+    -------
+    shares : ndarray of shape (n_queries, n_classes)
+    """
+    n_classes, n_here = told.shape[1], min(n_teachers, TEACHERS)
+    rows = rng.integers(len(X), size=n_here * min(max(n_rows // n_teachers, 1), MOST_ROWS))
+    labels = (rng.random(len(rows))[:, None] > told[rows].cumsum(axis=1)[:, :-1]).sum(axis=1)
+    parts = position_partition(len(rows), n_here, random_state=rng)
+    teachers = fit_teachers(teacher, X[rows], labels, parts, n_teachers=n_here, n_classes=n_classes, random_state=rng)
+    return vote_histogram(teachers.predict(X[queries]), n_classes) / n_here
+
+
+def _steepness(logs: Array, shares: Array) -> float:
+    """The power to which the tables' shares, at the rates of these, expect the scores that these have."""
+    rates = np.maximum(shares.mean(axis=0), 1e-3)
+    rates /= rates.sum()
+    low, high = 0.0, STEEPEST
+    for _ in range(20):
+        power = (low + high) / 2
+        expected = _with_rates(power * logs, rates)
+        low, high = (power, high) if float((logs * (shares - expected)).sum()) > 0 else (low, power)
+    return (low + high) / 2
+
+
+def _with_rates(scores: Array, rates: Array) -> Array:
+    """Shares that follow from scores, each column moved so that it has that mean."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    for _ in range(60):
+        shares /= shares.sum(axis=1, keepdims=True)
+        shares *= rates / np.maximum(shares.mean(axis=0), 1e-300)
+    return shares / shares.sum(axis=1, keepdims=True)
