@@ -26,6 +26,7 @@ from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
 from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.pate._soft_label_student import Bends
 from skfairdp.pate._tempered import rehearsed_votes, tempered
 from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import (
@@ -89,7 +90,8 @@ class PATEPlan:
     @property
     def event(self) -> DpEvent:
         """Tables, counts, look, sums and votes."""
-        return _together(self.rows, self.counts, self.look, self.sums, self.votes)
+        parts = (self.rows, self.counts, self.look, self.sums, self.votes)
+        return compose(*(part.event for part in parts if part is not None))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -194,7 +196,7 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         n_teachers=n_teachers,
         n_classes=n_classes,
         noise=owner.noise,
-        beside=_together(rows, counts, look, sums),
+        beside=compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
     )
     return PATEPlan(votes, rows, counts, look, sums, forecast)
 
@@ -253,7 +255,8 @@ def _release_questions(
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
     assert public is not None
     if plan.sums is not None:
-        told, variance = plan.sums.release(data.X, data.y, public.X, noise)
+        bends = Bends.of(public.X)
+        told, variance = plan.sums.release(bends(data.X), data.y, bends(public.X), noise)
         trust = plan.trust_in(variance, *data.X.shape[::-1])
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
     return Questions(public, queries, sampled, told, trust, owner._votes_by_group)
@@ -299,11 +302,6 @@ def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:
 
 
 # ---------------------------------------------------------------------- public numbers, and who teaches
-
-
-def _together(*parts: Any) -> DpEvent:
-    """What several releases cost together; None stands for one that is not made."""
-    return compose(*(part.event for part in parts if part is not None))
 
 
 def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float]:

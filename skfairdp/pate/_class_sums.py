@@ -5,9 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
-from skfairdp.pate._bends import Bends
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 from skfairdp.utils import BLAS, fit_softmax
 
@@ -116,8 +115,6 @@ class ClassSums:
         variance : float
             Of a share, on average over public rows: what the noise and the sampling of private rows leave unknown.
         """
-        bends = Bends.of(X_public)
-        X, X_public = bends(X), bends(X_public)
         scale = PublicScale.of(X_public)
         of_class = np.equal.outer(np.arange(self.n_classes), y).astype(np.float64)
         sums = of_class @ np.column_stack([np.ones(len(y)), scale(X)])
@@ -137,6 +134,7 @@ class ClassSums:
         public : ndarray of shape (n_public, n_features)
         """
         rates, apart, noise = self._apart(noisy)
+        odds = logit(rates) if self.n_classes == 2 else np.log(rates)
         stands_for = self.n_rows / len(public)
         rows = np.column_stack([np.ones(len(public)), public])
         values, vectors = np.linalg.eigh(stands_for * rows.T @ rows)
@@ -157,11 +155,11 @@ class ClassSums:
             penalty / bend**2,
             start=np.zeros(found.shape),
             weights=stands_for,
-            offset=_odds(rates),
-            constant=-float(self.n_rows * rates @ _odds(rates)),
+            offset=odds,
+            constant=-float(self.n_rows * rates @ odds),
             maxiter=500,
         )
-        scores = _odds(rates) + (rows / bend.T) @ weights
+        scores = odds + (rows / bend.T) @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
         if scores.shape[1] > 1:
@@ -181,11 +179,6 @@ class ClassSums:
         noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
         told = slice(1, None) if self.n_classes == 2 else slice(None)
         return rates[told], apart[told], noise[told]
-
-
-def _odds(rates: Array) -> Array:
-    """Scores of rows without any difference."""
-    return np.log(rates / (1 - rates)) if len(rates) == 1 else np.log(rates)
 
 
 def _likeliest_prior(found: Array, errors: Array, values: Array, slopes: Array) -> float:

@@ -146,7 +146,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         groups: NDArray[np.int64] | None = None,
         n_groups: int | None = None,
         groups_asked: NDArray[np.int64] | None = None,
-        bends: bool = True,
+        bends: bool = False,
     ) -> "ConstrainedStudent":
         """Fit on released shares.
 
@@ -161,8 +161,8 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
             Number of groups; default ``max + 1``.
         groups_asked : ndarray of int of shape (n_queries,), default=None
             Group codes of X, where the votes are on a row and its group.
-        bends : bool, default=True
-            Whether a number may bend the rule.
+        bends : bool, default=False
+            Whether the estimate of the shares may bend, as that of :class:`SoftLabelStudent`.
 
         Returns
         -------

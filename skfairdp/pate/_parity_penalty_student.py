@@ -128,13 +128,15 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         X_public: Array | None = None,
         groups: NDArray[np.int64] | None = None,
         n_groups: int | None = None,
-        bends: bool = True,
+        bends: bool = False,
     ) -> "ParityPenaltyStudent":
         """Fit on released shares.
 
         Parameters
         ----------
         {released_shares, rows_of_parity}
+        bends : bool, default=False
+            Whether a softmax regression may bend, as :class:`SoftLabelStudent`. A network bends by itself.
 
         Returns
         -------
@@ -145,10 +147,9 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         self.check_parameters()
         if self.penalty_weight > 0 and groups is None:
             raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set penalty_weight=0 to go without.")
-        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends)
-        n_classes, parity = shares.shape[1], None
+        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends and not self.hidden)
+        n_classes, parity, self._bends = shares.shape[1], None, problem.bends
         self.n_features_in_, self.classes_, self.alpha_ = X.shape[1], np.arange(n_classes), problem.alpha
-        self._bends = problem.bends
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         if groups is not None and self.penalty_weight > 0:
             parity = ParityPenalty.of_rows(problem.public, groups, n_groups, self.penalty_weight, self.temperature)
@@ -163,9 +164,8 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
                 max_iter=int(self.max_iter),
                 seed=int(public_generator(self.random_state).integers(2**31 - 1)),
             )
-        first, bias = layers[0]
-        first = first / problem.scale[:, None]
-        layers[0] = first, bias - problem.center @ first
+        first = layers[0][0] / problem.scale[:, None]
+        layers[0] = first, layers[0][1] - problem.center @ first
         self.coefs_ = [weights for weights, _ in layers]
         self.intercepts_ = [biases for _, biases in layers]
         self.gap_ = None

@@ -107,7 +107,7 @@ class Released:
         if self.labels is not None:
             return self.queries, np.eye(self.n_values)[self.labels]
         assert self.shares is not None
-        model = SoftLabelStudent().fit(features[self.queries], self.shares, noise_std=self.noise_std, bends=False)
+        model = SoftLabelStudent().fit(features[self.queries], self.shares, noise_std=self.noise_std)
         return np.arange(len(features)), model.predict_proba(features)
 
 

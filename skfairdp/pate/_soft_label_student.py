@@ -1,4 +1,4 @@
-"""A student for noisy vote shares: unbiased under the noise, and held to demographic parity on public rows."""
+"""A student for noisy vote shares: unbiased, bent where they are for it, and held to parity on public rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.pate._bends import Bends
 from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["ShareProblem", "SoftLabelStudent"]
+__all__ = ["Bends", "ShareProblem", "SoftLabelStudent"]
 
 Array = NDArray[np.float64]
 
@@ -26,10 +25,76 @@ Array = NDArray[np.float64]
 #: scores, and of smooth rates, which are nearer to what is asked for and need not be turned round as far.
 LEVELS = np.round(np.arange(0.0, 2.01, 0.1), 2)
 LEVELS_OF_RATES = np.round(0.8 * LEVELS, 2)
+DOUBT = 3.0  # log odds against bends, so that they need evidence
+#: A rule with bends gives way to a straight one, where only that comes as near to parity.
+NEAR = 0.02
 _STEPS = 8  # of Newton's method, at each level
+#: Rules with three pieces. On ten tables one bend gained less, be it at the upper quartile, tenth or the median.
+QUARTILES = 0.25, 0.75
+FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number is no further beyond a quartile
 #: Share of the steepest slopes there may be, those of rows at the threshold. Below it no row is near: each group has
 #: one answer, and only weights far away would change a rate.
 _OUT_OF_REACH = 1e-6
+
+
+@dataclass(frozen=True)
+class Bends:
+    """Adds columns to a matrix: how far a number is below the lower and above the upper quartile of public rows.
+
+    In standard deviations of the public rows, and in no more than three of them from their mean. A column with two
+    public values has no bend, nor has one whose quartile no public row is beyond. Each row by itself, and a function of
+    public rows alone.
+
+    Parameters
+    ----------
+    columns : ndarray of int of shape (n_bends,)
+    signs : ndarray of shape (n_bends,)
+        1 for above, -1 for below.
+    knots, center, scale : ndarray of shape (n_bends,)
+        Quartiles in units of ``scale`` about ``center``; and these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.pate._soft_label_student import Bends
+    >>> public = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
+    >>> Bends.of(public)(public).round(2).tolist()
+    [[0.0, 0.71, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [3.0, 0.0, 0.0], [4.0, 0.0, 0.71]]
+    """
+
+    columns: NDArray[np.int64]
+    signs: Array
+    knots: Array
+    center: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, X_public: Array) -> "Bends":
+        """The bends that follow from public rows."""
+        low, high = X_public.min(axis=0), X_public.max(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            center, scale = X_public.mean(axis=0), X_public.std(axis=0)
+        is_flag = ((X_public == low) | (X_public == high)).all(axis=0)
+        numbers = np.flatnonzero(~is_flag & np.isfinite(center) & np.isfinite(scale) & (scale > 0))
+        center, scale = center[numbers], scale[numbers]
+        units = (X_public[:, numbers] - center) / scale
+        parts = [
+            (numbers, np.full(len(numbers), sign), np.quantile(units, quartile, axis=0), center, scale)
+            for sign, quartile in zip((-1.0, 1.0), QUARTILES, strict=True)
+        ]
+        every = cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        kept = every(X_public)[:, X_public.shape[1] :].any(axis=0)
+        return cls(*(column[kept] for column in vars(every).values()))
+
+    def __call__(self, X: Array) -> Array:
+        """The columns of X and, after them, the bends."""
+        with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
+            units = np.clip((X[:, self.columns] - self.center) / self.scale, -FARTHEST, FARTHEST)
+        return np.column_stack([X, np.maximum(self.signs * (units - self.knots), 0.0)])
+
+
+#: No bends.
+STRAIGHT = Bends(np.zeros(0, dtype=np.int64), *np.zeros((4, 0)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +134,7 @@ class ShareProblem:
         noise_std: float,
         alpha: float | None,
         *,
-        bends: bool = True,
+        bends: bool = False,
     ) -> "ShareProblem":
         """Choose bends or none, scale and penalty.
 
@@ -81,14 +146,15 @@ class ShareProblem:
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
         candidates = []
-        for bent in (Bends.none(), Bends.of(public))[: 1 + bends]:
+        for bent, doubt in ((STRAIGHT, 0.0), (Bends.of(public), DOUBT))[: 1 + bends]:
             terms, of_public = bent(X), bent(public)
             center, std = of_public.mean(axis=0), of_public.std(axis=0)
             std = np.where(std > 0, std, 1.0)
             common = float(np.exp(np.log(std).mean()))
             for power in (0.0, 0.5, 1.0):
                 scale = common * (std / common) ** power
-                candidates.append((*_evidence((terms - center) / scale, scored, noise_std), bent, center, scale))
+                evidence, likeliest = _evidence((terms - center) / scale, scored, noise_std)
+                candidates.append((evidence - doubt, likeliest, bent, center, scale))
         _, likeliest, bent, center, scale = max(candidates, key=lambda candidate: candidate[0])
         X, public = bent(X), bent(public)
         penalty = likeliest if alpha is None else float(alpha)
@@ -99,8 +165,9 @@ class ShareProblem:
 class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     """Logistic regression on released vote shares, as fair on public rows as asked.
 
-    Beside each number it has two bends: how far the number is below the lower and above the upper quartile of the
-    public rows. So it follows a number that matters only where it is small, or only where it is large.
+    It may bend: each number then has two more columns, how far it is below the lower and above the upper quartile of
+    the public rows, for one that matters only where it is small, or only where it is large. The evidence of the shares
+    decides whether there are any. Where only a straight rule comes near to parity, there are none.
 
     The logistic loss is linear in its target, so noisy shares (outside [0, 1] too) leave its gradient unbiased: nothing
     is clipped or rounded to a label first. Everything it reads is public or differentially private, so whatever it does
@@ -172,13 +239,15 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         X_public: Array | None = None,
         groups: NDArray[np.int64] | None = None,
         n_groups: int | None = None,
-        bends: bool = True,
+        bends: bool = False,
     ) -> "SoftLabelStudent":
         """Fit on released shares.
 
         Parameters
         ----------
         {released_shares, rows_of_parity}
+        bends : bool, default=False
+            Whether the rule may bend, where the evidence of the shares is for it.
 
         Returns
         -------
@@ -187,12 +256,18 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self._validate_params()
         if self.gamma is not None and groups is None:
             raise ValueError("SoftLabelStudent needs 'groups' to hold its predictions to 'gamma'.")
-        problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends)
+        n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
+        given = X, shares, X_public, noise_std, self.alpha
         self.n_features_in_, self.classes_ = X.shape[1], np.arange(shares.shape[1])
+        problem = ShareProblem.of(*given, bends=bends)
+        self._path = self._solutions(problem, groups, n_groups)
+        if len(problem.bends.columns) and all(gap is not None and gap > NEAR for _, _, gap in self._path):
+            straight = ShareProblem.of(*given)
+            path = self._solutions(straight, groups, n_groups)
+            if any(gap is not None and gap <= NEAR for _, _, gap in path):
+                problem, self._path = straight, path
         self._bends, self._center, self._scale = problem.bends, problem.center, problem.scale
         self.alpha_ = problem.alpha
-        n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
-        self._path = self._solutions(problem, groups, n_groups)
         self._likely: list[float] | None = None
         return self._select()
 

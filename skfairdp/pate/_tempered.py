@@ -17,6 +17,8 @@ STEEPEST = 8.0
 #: Below it votes on rows of the tables hardly follow the tables: then nothing can be told by them.
 FLATTEST = 0.05
 LEAST = 0.1
+#: Variances of the power by which it is drawn to 1, as James and Stein do: tables that are right stay as they are.
+CAUTION = 1.0
 SMALLEST_SHARE = 1e-5
 
 
@@ -52,11 +54,15 @@ def tempered(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: 
     0.0
     """
     logs = np.log(np.maximum(told, SMALLEST_SHARE))
-    if_right = _steepness(logs[queries], rehearsed)
+    if_right, its_error = _steepness(logs[queries], rehearsed)
     if if_right < FLATTEST:
         return told
-    power = max(_steepness(logs[queries], shares) / if_right, LEAST)
-    return told if power >= 1 else _with_rates(power * logs, told.mean(axis=0))
+    found, error = _steepness(logs[queries], shares)
+    excess = 1 - max(found / if_right, LEAST)
+    variance = (error**2 + (1 - excess) ** 2 * its_error**2) / if_right**2
+    if excess <= 0 or excess**2 <= CAUTION * variance:
+        return told
+    return _with_rates((1 - excess * (1 - CAUTION * variance / excess**2)) * logs, told.mean(axis=0))
 
 
 def rehearsed_votes(
@@ -89,16 +95,18 @@ def rehearsed_votes(
     return vote_histogram(teachers.predict(X[queries]), n_classes) / n_here
 
 
-def _steepness(logs: Array, shares: Array) -> float:
-    """The power to which the tables' shares, at the rates of these, expect the scores that these have."""
+def _steepness(logs: Array, shares: Array) -> tuple[float, float]:
+    """The power to which the tables' shares, at the rates of these, expect the scores that these have; its error."""
     rates = np.maximum(shares.mean(axis=0), 1e-3)
     rates /= rates.sum()
     low, high = 0.0, STEEPEST
     for _ in range(20):
         power = (low + high) / 2
         expected = _with_rates(power * logs, rates)
-        low, high = (power, high) if float((logs * (shares - expected)).sum()) > 0 else (low, power)
-    return (low + high) / 2
+        apart = (logs * (shares - expected)).sum(axis=1)
+        low, high = (power, high) if float(apart.sum()) > 0 else (low, power)
+    spread = (expected * np.square(logs - (expected * logs).sum(axis=1, keepdims=True))).sum(axis=1)
+    return power, float(apart.std() / max(float(spread.mean()), 1e-12)) / np.sqrt(len(logs))
 
 
 def _with_rates(scores: Array, rates: Array) -> Array:

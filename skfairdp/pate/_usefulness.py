@@ -108,7 +108,8 @@ def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> boo
     gains = shares[np.arange(n_queries), predicted] - shares[:, usual]
     error, at_risk = float(gains.std(ddof=1)) / math.sqrt(n_queries), float((rates[usual] - rates[predicted]).mean())
     of_student = np.bincount(predicted, minlength=lessons.n_classes) / n_queries
-    if float(np.minimum(of_student, rates).sum() - rates[usual]) < at_risk:
+    at_best = float(np.minimum(of_student, rates).sum() - rates[usual])
+    if at_best < at_risk:
         return False
     if error == 0 or at_risk <= ALLOWED:
         return bool(np.any(predicted != usual))

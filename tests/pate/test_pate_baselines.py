@@ -145,6 +145,7 @@ def test_the_student_of_s_pre_sees_kept_rows_only_and_is_held_to_nothing(voting)
         noise_std=model._lessons.votes.noise_std,
         X_public=world.public.X,
         groups=world.groups[world.half :],
+        bends=True,
     )
     np.testing.assert_allclose(model.predict_proba(world.X), expected.predict_proba(world.X))
     assert model.student_.level_ == 0 and model.student_gap_ == world.gap_of(model)

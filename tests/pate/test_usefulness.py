@@ -9,11 +9,15 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PFLDClassifier, PrivacyLedger, SFPATEClassifier
 from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
+from skfairdp._inputs import PublicRows
 from skfairdp._public_trial import seen
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
 from skfairdp.pate._asking import ALL_BUT, COUNT_NOISE, plan_counts
+from skfairdp.pate._learning import ConstantStudent, Lessons
+from skfairdp.pate._usefulness import no_worse
+from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GaussianDpEvent, LaplaceCounts, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
 
@@ -245,3 +249,32 @@ def test_pfld_tells_what_its_constraint_costs():
         model.fit(X, y, sensitive_features=groups)
     assert [w.category for w in caught if w.category is not FairnessWarning] == [UtilityWarning]
     assert set(model.predict(X)) == {0} and model.violation_ == 0.0  # it gives way to that class
+
+
+def test_a_student_that_answers_a_rare_class_far_more_often_than_it_occurs_gives_way():
+    """It knows a little, and its votes show that; it loses a third of the rows all the same."""
+    rng = np.random.default_rng(0)
+    n, rate, noise = 600, 0.15, 0.5
+    y = (rng.random(n) < rate).astype(int)
+    X = y[:, None] + 3.0 * rng.normal(size=(n, 1))
+    shares = y + noise * rng.normal(size=n)
+    votes = ReleasedVotes(
+        None, np.column_stack([1 - shares, shares]), noise, class_counts=np.array([1 - rate, rate]) * n,
+        forecast=VoteForecast(n, 2, 1.0, 1e-5, n_teachers=int(1 / 0.05 / gdp_mu(1.0, 1e-5))),
+    )  # fmt: skip
+    lessons = Lessons(PublicRows(X, None, None), np.arange(n), votes, 2)
+    assert CLEAR < votes.forecast.noise <= HOPELESS
+
+    class Eager:
+        """Answers the rare class for every row above a threshold."""
+
+        def __init__(self, threshold):
+            self.threshold = threshold
+
+        def predict(self, X):
+            return (X[:, 0] > self.threshold).astype(int)
+
+    with pytest.warns(UtilityWarning):
+        student = no_worse(Eager(0.0), lessons, np.array([0, 1]), "PATEClassifier", lambda part: Eager(0.0))
+    assert isinstance(student, ConstantStudent)
+    assert np.mean(Eager(0.0).predict(X) == y) < 1 - rate - 0.3
