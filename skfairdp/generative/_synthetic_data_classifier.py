@@ -311,12 +311,15 @@ class SyntheticDataClassifier(PrivateClassifier):
         rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=takes_groups, random_state=rng)
         table = self._features(rows)
         self.encoder_ = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=n_samples))
-        given = {"sensitive_features": groups[0]} if takes_groups else {}
         codes = np.searchsorted(self.classes_, np.asarray(labels))  # fairlearn's reductions read 0 and 1 only
         features = self.encoder_.transform(table)
+        # A class of one row teaches nothing, and a learner that sets rows aside for itself may ask for two of each.
+        taught = np.bincount(codes)[codes] > 1
+        features, codes, groups = features[taught], codes[taught], [values[taught] for values in groups]
+        given = {"sensitive_features": groups[0]} if takes_groups else {}
         released, every = generator.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
         constant = DummyClassifier(strategy="prior").fit(every[:, None], every, sample_weight=released)
-        if len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
+        if self._is_behind or len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
             learner, given = constant, {}
         self.estimator_ = learner.fit(features, codes, **given)
         self._constant, self._shown = constant, features[:_SHOWN]

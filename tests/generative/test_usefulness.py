@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PFGuardGenerator, SyntheticDataClassifier
@@ -172,3 +173,43 @@ def test_a_learner_of_few_rows_is_not_taught_by_bins_that_hold_noise_alone():
             model.fit(X[:4000], y[:4000], sensitive_features=groups[:4000])
         gains.append(np.mean(model.predict(X[4000:]) == y[4000:]) - 0.76)
     assert np.mean(gains) > 0.09, gains
+
+
+class Splits(LogisticRegression):
+    """Sets rows aside for itself, of each class, as gradient boosting does from 10,000 rows on."""
+
+    def fit(self, X, y):
+        return super().fit(*train_test_split(X, y, stratify=y, random_state=0)[::2])
+
+
+@pytest.mark.parametrize("rare", [1, 2])
+def test_a_class_of_which_one_row_is_drawn_fails_no_learner(rare):
+    """Found: gradient boosting, the default, ended with an error after the budget was spent."""
+    X, y, groups = noise_table(3001, n_classes=3)
+    drawn = set()
+    for count in range(1, 6):
+        counts = np.full((2, 3), 750.0)
+        counts[:, rare] = [count, 0.0]
+
+        def answer(release, counts=counts):
+            return counts.ravel() if release.value.size == 6 else release.output
+
+        with recording_noise(entropy=0, answer=answer):
+            model = classifier(Splits(), epsilon=8.0, classes=[0, 1, 2], n_samples=3000)
+            model.fit(X, y, sensitive_features=groups)
+        labels = model.generator_.sample_labels(3000, random_state=np.random.default_rng(0))[1]
+        drawn.add(int(np.count_nonzero(np.asarray(labels) == rare)))
+    assert 1 in drawn, drawn
+
+
+def test_a_hopeless_fit_trains_no_learner():
+    """It gives way whatever the learner does: it is not even asked."""
+
+    class Fails(LogisticRegression):
+        def fit(self, X, y):
+            raise RuntimeError("asked")
+
+    X, y, groups = noise_table(60)
+    with pytest.warns(UtilityWarning):
+        model = classifier(Fails(), epsilon=0.5).fit(X, y, sensitive_features=groups)
+    assert len(np.unique(model.predict(X))) == 1
