@@ -955,7 +955,7 @@ def arena_verdict(record: Record) -> str:
 def arena_measured(record: Record) -> str:
     """What the page is about so far, in words."""
     found = record["competitions"]
-    epsilons = " and ".join(f"{epsilon:g}" for epsilon in dict.fromkeys(one["epsilon"] for one in found))
+    epsilons = " and ".join(f"{epsilon:g}" for epsilon in sorted({one["epsilon"] for one in found}))
     missing = [title for data, title in TITLES.items() if data != "synthetic" and data not in record["sets"]]
     words = f"Measured in full at ε = {epsilons}: {'; '.join(TITLES.get(data, data) for data in record['sets'])}."
     return words + (f" Not yet measured in full: {'; '.join(missing)}." if missing else "")
