@@ -1096,6 +1096,15 @@ def glass_box_pair(record: Record, figure: str, epsilon: float, method: str = "a
     return f"{ahead(mean_and_error(apart))} (behind on {sum(one < -5e-4 for one in apart)} of {len(apart)})"
 
 
+def low_epsilon(record: Record) -> str:
+    """One row a method and ε: the error on Adult, and the one that S-GBDT's paper reports."""
+    lines = [
+        [row["method"], f"{row['epsilon']:g}", value(row["error"]), short(row["reported"])]
+        for row in sorted(record["rows"], key=lambda row: row["epsilon"])
+    ]
+    return table(["method", "ε", "error", "S-GBDT, as reported"], lines)
+
+
 def ahead(entry: Record) -> str:
     """A small difference with its sign and standard error."""
     sign = "−" if round(entry["mean"], 4) < 0 else "+"

@@ -34,6 +34,7 @@ METHODS = {
     "fair_dpsgd": ("FairDPSGD", "IDP3"),
     "frontiers": ("FairPATE", "PFGuard"),
     "glass_box": ("FairDPSGD",),
+    "low_epsilon": ("FairDPSGD", "FairPATE"),
     "no_public_rows": ("FairPATE", "FairDPSGD", "SyntheticData"),
     "notions": ("PFLD", "Lagrangian", "SFPATE", "RandomizedResponse"),
     "pate_papers": ("PATE", "FairPATE"),
