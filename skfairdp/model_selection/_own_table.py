@@ -42,7 +42,7 @@ __all__ = ["OwnFrontier", "frontier_of_table"]
 
 _RELATION = NeighboringRelation.REPLACE_ONE
 _SCHEMA_SHARE = 0.2  # of the smallest ε and of δ, where the schema has to be released
-_SPARE, _TRIES = 0.005, 6  # of ε may be left over; guesses at what a release may cost beside the schema
+_SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,8 @@ def _within(
 
     Events add up to less than their ε do: of Gaussians, squares of μ add up. So what is left after a schema of a fifth
     of ε is nearly all of ε. That is a first guess; for every guess the accountant is asked what schema and release cost
-    together, and only what it finds to be within ε is ever released.
+    together, and only what it finds to be within ε is ever released. A release of few rows has a pure ε in it, of which
+    squares do not add up: where they lead nowhere, the next guess is half way.
     """
     if not paid:
         return asked
@@ -196,15 +197,21 @@ def _within(
     squared = most**2 - sum(gdp_mu(one.epsilon, one.delta) ** 2 for one in paid)
     best = replace(asked, epsilon=asked.epsilon - sum(one.epsilon for one in paid))
     best = replace(best, delta=asked.delta - sum(one.delta for one in paid))
+    too_much = asked.epsilon
     for _ in range(_TRIES):
-        if squared <= 0:
+        if squared <= 0 and best.epsilon <= 0:
             break
-        guess = replace(asked, epsilon=min(gdp_epsilon(math.sqrt(squared), asked.delta), asked.epsilon))
+        epsilon = min(gdp_epsilon(math.sqrt(max(squared, 0.0)), asked.delta), asked.epsilon)
+        if not best.epsilon < epsilon <= too_much:
+            epsilon = (best.epsilon + too_much) / 2
+        guess = replace(asked, epsilon=epsilon)
         total = epsilon_of(compose(*costs, planned(method, guess)), asked.delta)
         if total <= asked.epsilon:
             best = max(best, guess, key=lambda release: release.epsilon)
             if total >= asked.epsilon * (1 - _SPARE):
                 break
+        else:
+            too_much = epsilon
         squared += most**2 - gdp_mu(total, asked.delta) ** 2
     if best.epsilon <= 0 or best.delta <= 0:
         raise ValueError(
