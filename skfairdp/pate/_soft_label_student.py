@@ -29,7 +29,7 @@ DOUBT = 3.0  # log odds against bends, so that they need evidence
 #: A rule with bends gives way to a straight one, where only that comes as near to parity.
 NEAR = 0.02
 _STEPS = 8  # of Newton's method, at each level
-#: Rules with three pieces. On ten tables one bend gained less, be it at the upper quartile, tenth or the median.
+#: One bend for each side: rules have three pieces.
 QUARTILES = 0.25, 0.75
 FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number is no further beyond a quartile
 #: Share of the steepest slopes there may be, those of rows at the threshold. Below it no row is near: each group has

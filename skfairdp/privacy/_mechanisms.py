@@ -300,8 +300,7 @@ class LaplaceCounts:
 
     One replaced record moves two counts by one. With two kinds the first count determines the second (the number of
     rows is public), so one number with sensitivity 1 is released; with more, all of them, with sensitivity 2 in L1
-    norm. A pure ε says of a single release far more than Gaussian noise of the same ε and δ: at ε = 0.5 and δ = 1e-5 a
-    count has a standard deviation of 2.8 instead of 7.
+    norm. A pure ε says of a single release far more than Gaussian noise of the same ε and δ.
 
     Parameters
     ----------
@@ -320,12 +319,15 @@ class LaplaceCounts:
 
     Examples
     --------
-    >>> from skfairdp.privacy import LaplaceCounts, NoiseSource
+    >>> from skfairdp.privacy import LaplaceCounts, NoiseSource, gdp_mu
     >>> mechanism = LaplaceCounts(scale=2.0, n_rows=150, n_kinds=3)
     >>> mechanism.event
     LaplaceDpEvent(noise_multiplier=1.0)
     >>> mechanism.release([80, 40, 30], NoiseSource()).shape
     (3,)
+    >>> one_count = LaplaceCounts.at(0.5, n_rows=150, n_kinds=2)
+    >>> round(one_count.sigma, 1), round(1 / gdp_mu(0.5, 1e-5), 1)  # beside Gaussian noise of as much ε
+    (2.8, 7.0)
     """
 
     scale: float
@@ -380,8 +382,10 @@ class LaplaceCounts:
     def noisy(self, source: NoiseSource, counts: ArrayLike) -> NDArray[np.float64]:
         """What ``source.release`` lets out."""
         values = np.asarray(counts, dtype=np.float64)
-        if values.size != self.n_kinds or np.any(values != np.rint(values)):
-            raise ValueError(f"These counts are {self.n_kinds} whole numbers. Got {values.tolist()!r} instead.")
+        if values.size != self.n_kinds or not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
+            raise ValueError(
+                f"A release of these counts needs {self.n_kinds} whole numbers."
+            )  # and quotes none: private
         if self.n_kinds > 2:
             return values + self._draw(values.shape, source)
         second = values[..., 1:] + self._draw((*values.shape[:-1], 1), source)

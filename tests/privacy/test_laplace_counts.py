@@ -22,7 +22,7 @@ from tests._tools.replay import distance
 from tests._tools.sources import RecordingNoise, Release, UnitNoise, ZeroNoise
 
 
-def of_words(n_kinds: int, n_rows: int) -> LaplaceCounts:
+def half_epsilon(n_kinds: int, n_rows: int) -> LaplaceCounts:
     return LaplaceCounts.at(0.5, n_rows=n_rows, n_kinds=n_kinds)
 
 
@@ -50,7 +50,7 @@ def test_a_released_count_follows_the_true_one_through_whole_steps_only():
 @pytest.mark.parametrize("n_kinds", [2, 3, 4])
 def test_no_replaced_record_moves_counts_further_than_declared(n_kinds):
     """By brute force: every table of four rows, every row, every other kind."""
-    mechanism, furthest = of_words(n_kinds, 4), 0.0
+    mechanism, furthest = half_epsilon(n_kinds, 4), 0.0
     for kinds in itertools.product(range(n_kinds), repeat=4):
         for row, other in itertools.product(range(4), range(n_kinds)):
             neighbour = [other if i == row else kind for i, kind in enumerate(kinds)]
@@ -72,13 +72,13 @@ def test_it_costs_the_pure_epsilon_asked_for_and_no_delta(n_kinds, epsilon):
 
 
 def test_beside_gaussian_releases_its_epsilon_is_added_at_most():
-    mechanism, mu = of_words(3, 150), gdp_mu(0.2, 1e-5)
+    mechanism, mu = half_epsilon(3, 150), gdp_mu(0.2, 1e-5)
     together = epsilon_of(compose(mechanism.event, GaussianDpEvent(1 / mu)), 1e-5)
     assert 0.5 < together <= 0.7
 
 
 def test_of_two_kinds_the_first_count_follows_from_the_second():
-    mechanism = of_words(2, 10)
+    mechanism = half_epsilon(2, 10)
     counts = mechanism.release([7, 3], NoiseSource(seed=1))
     assert counts.sum() == 10.0 and counts[1] != 3.0
     np.testing.assert_array_equal(mechanism.release([[7, 3]], ZeroNoise()), [[7.0, 3.0]])
@@ -101,15 +101,15 @@ def test_what_is_no_mechanism_is_refused(given, words):
         LaplaceCounts(**given)
 
 
-@pytest.mark.parametrize("counts", [[1.5, 2.0, 3.0], [1, 2], [np.nan, 1, 1]])
+@pytest.mark.parametrize("counts", [[1.5, 2.0, 3.0], [1, 2], [np.nan, 1, 1], [np.inf, 1, 1]])
 def test_what_is_no_count_is_refused(counts):
-    with pytest.raises(ValueError, match="These counts are 3 whole numbers"):
-        of_words(3, 4).noisy(NoiseSource(), counts)
+    with pytest.raises(ValueError, match=r"^A release of these counts needs 3 whole numbers\.$"):  # no private value
+        half_epsilon(3, 4).noisy(NoiseSource(), counts)
 
 
 def test_a_fit_whose_neighbours_differ_in_their_number_of_rows_refuses_it():
     """The number of rows is public for replaced records only."""
-    mechanism, relation = of_words(2, 4), NeighboringRelation.ADD_OR_REMOVE_ONE
+    mechanism, relation = half_epsilon(2, 4), NeighboringRelation.ADD_OR_REMOVE_ONE
     with (
         pytest.raises(RuntimeError, match="was made for"),
         Spending(mechanism.event, 1e-5, relation, label="counts") as noise,
