@@ -20,6 +20,8 @@ from skfairdp.utils import (
     encode_labels,
     given_domain,
     group_domain,
+    is_numbered,
+    note_numbering,
     private_error,
     refuse_group_among_features,
     split_sensitive_columns,
@@ -220,7 +222,10 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) ->
     """
     if getattr(estimator, "schema", None) is not None:
         schema: Any = schema_of(estimator)
-        return RawTable.read(schema, X, owner=type(estimator).__name__).known_labels(y)
+        raw = RawTable.read(schema, X, owner=type(estimator).__name__)
+        if is_numbered(estimator):
+            return raw.labels(y, unknown=-1, numbered=y is not None)
+        return raw.known_labels(y)
     return as_labels(y, n_rows, owner=type(estimator).__name__, check_kind=parameter_of(estimator, "classes") is None)
 
 
@@ -252,8 +257,9 @@ def read_classes(
     classes : ndarray of shape (n_classes,), sorted
     codes : ndarray of int of shape (n_rows,)
     """
+    numbered = note_numbering(estimator, y)
     if raw is not None:
-        classes, codes = raw.classes, raw.labels(y, public=public)
+        classes, codes = raw.classes, raw.labels(y, public=public, numbered=numbered)
         reads.note("classes", "given", classes)
         return classes, codes
     owner, given = type(estimator).__name__, parameter_of(estimator, "classes")
@@ -261,7 +267,8 @@ def read_classes(
     if given is not None:
         classes = _declared_classes(given, owner)
         reads.note("classes", "given", classes)
-        return classes, encode_labels(labels, classes, owner=owner, name="y", parameter="classes")
+        known = np.arange(len(classes)) if numbered else classes
+        return classes, encode_labels(labels, known, owner=owner, name="y", parameter="classes")
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise private_error("one class", owner=owner)

@@ -36,7 +36,7 @@ from skfairdp._tables._declared import (
     type_of,
 )
 from skfairdp._tables._marginals import MarginalsBackend
-from skfairdp._tables._matrix import schema_columns
+from skfairdp._tables._matrix import schema_columns, table_of
 from skfairdp._tables._synthetic_rows import SampledRows, SyntheticRows, SyntheticRowsPlan
 
 __all__ = [
@@ -78,5 +78,6 @@ __all__ = [
     "read_table",
     "release_bins",
     "schema_columns",
+    "table_of",
     "type_of",
 ]

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from skfairdp._tables._columns import NumberColumn
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
-__all__ = ["MatrixColumn", "number_column", "one_hot_column", "schema_columns"]
+__all__ = ["MatrixColumn", "number_column", "one_hot_column", "schema_columns", "table_of"]
 
 #: What a bin at either end of a column has to hold, with those further out, of the evidence of a single one: about two
 #: standard deviations of the noise.
@@ -257,3 +258,30 @@ def schema_columns(schema: Schema) -> list[MatrixColumn]:
             low, high = (0.0, 1.0) if isinstance(declared, Boolean) else declared.read([declared.first, declared.last])
             columns.append(number_column(positions, (float(low), float(high)), 1.0))
     return columns
+
+
+def table_of(schema: Schema, X: NDArray[np.float64], groups: NDArray[np.int64] | None = None) -> pd.DataFrame:
+    """Rows of the matrix that ``SchemaEncoder`` makes, as a table in the schema's own values and dtypes again.
+
+    Parameters
+    ----------
+    schema : Schema
+    X : ndarray of shape (n_rows, n_encoded)
+    groups : ndarray of int of shape (n_rows,) or None, default=None
+        Positions in ``schema.group_values``, for the columns of the group.
+
+    Returns
+    -------
+    DataFrame of shape (n_rows, n_columns)
+    """
+    numbers = {}
+    for name, column in zip(schema.features, schema_columns(schema), strict=True):
+        declared, entries = schema.columns[name], column.entries(X)
+        if isinstance(declared, Category):  # a mark of what is missing comes after the values
+            entries = np.where(entries < len(declared.values), entries, np.nan)
+        numbers[name] = entries
+    if groups is not None:
+        named = [values if len(schema.groups) > 1 else (values,) for values in schema.group_values or ()]
+        for name, values in zip(schema.groups, zip(*named, strict=True), strict=True):
+            numbers[name] = schema.columns[name].read(values)[groups]
+    return schema.restore({name: numbers[name] for name in schema.columns if name in numbers})

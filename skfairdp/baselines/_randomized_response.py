@@ -24,7 +24,7 @@ from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, public_generator, silence, warn_caller
+from skfairdp.utils import RandomStateLike, labels_of, public_generator, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["RandomizedResponseClassifier"]
@@ -204,7 +204,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
-        return self.classes_[self._codes(read_features(self, X))]
+        return labels_of(self, self._codes(read_features(self, X)))
 
     def _codes(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
         options: dict[str, Any] = {}

@@ -46,6 +46,7 @@ from skfairdp.utils import (
     as_dense,
     check_same_index,
     given_domain,
+    note_numbering,
     private_error,
     refuse_masked,
     refuse_private_as_public,
@@ -371,7 +372,8 @@ def _read_labels(
         return codes, classes, Form.of(y, classes)
     owner = type(estimator).__name__
     classes = _declared_classes(estimator.classes, owner)
-    codes = codes_of_entries(_label_entries(y, n_rows, owner), classes.tolist(), missing=-1, other=-1)
+    named = np.arange(len(classes)) if note_numbering(estimator, y) else classes
+    codes = codes_of_entries(_label_entries(y, n_rows, owner), named.tolist(), missing=-1, other=-1)
     if (codes < 0).any():
         raise private_error("unknown value", owner=owner, name="y", parameter="classes")
     reads.note("classes", "given", classes)

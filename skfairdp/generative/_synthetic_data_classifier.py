@@ -33,9 +33,11 @@ from skfairdp.schema import Schema, SchemaEncoder, schema_of
 from skfairdp.utils import (
     PublicData,
     RandomStateLike,
+    answer_like,
     as_groups,
     encode_labels,
     group_domain,
+    labels_of,
     public_generator,
     warn_caller,
 )
@@ -299,6 +301,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Keep a generator that is released, and what it knows of the columns."""
         assert generator.classes_ is not None
         self.generator_, self.classes_ = generator, generator.classes_
+        answer_like(self, generator)
         self.n_features_in_ = generator.n_features_in_
         if hasattr(generator, "feature_names_in_"):
             self.feature_names_in_ = generator.feature_names_in_
@@ -365,7 +368,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.classes_[self._codes(self._encoded(X))])
+        return labels_of(self, self._codes(self._encoded(X)))
 
     def _codes(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
         options: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._rows import opened
-from skfairdp._tables import SyntheticRows
+from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
@@ -328,11 +328,15 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _releases_rows(self, has_groups: bool) -> bool:
         """Whether a fit is going to sample rows with groups, which others may use: told before it spends."""
         own = self.public_data is None or isinstance(self.public_data, SyntheticRows)
-        return own and has_groups and self.schema is None and self.sensitive_columns is None
+        named = self.schema is not None and bool(self.schema.groups)
+        return own and (has_groups or named) and self.sensitive_columns is None
 
     def _released_rows(self) -> PublicData:
         """The rows that the fit has sampled, in the columns of X."""
         public: Any = self._lessons.public
+        if self.schema is not None:
+            rows = table_of(self.schema, public.X, public.groups)
+            return PublicData(rows, rows[list(self.schema.groups)])
         names = getattr(self, "feature_names_in_", None)
         rows = public.X if names is None else pd.DataFrame(public.X, columns=names)
         return PublicData(rows, public.domain[public.groups])

@@ -23,7 +23,7 @@ from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp.utils import RandomStateLike, labels_of, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = [
@@ -330,7 +330,7 @@ class LearnsFromVotes(BaseEstimator):
         {predicts_labels}
         """
         check_is_fitted(self, "student_")
-        return self.classes_[np.asarray(self.student_.predict(read_features(self, X)), dtype=np.int64)]
+        return labels_of(self, np.asarray(self.student_.predict(read_features(self, X)), dtype=np.int64))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
+from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
@@ -31,12 +32,20 @@ from skfairdp.postprocessing._constrained import (
 )
 from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fitted_classifier, network_of
-from skfairdp.postprocessing._inputs import declared_groups, public_groups, public_labels, shape_of, split_rows
+from skfairdp.postprocessing._inputs import (
+    declared_groups,
+    public_groups,
+    public_labels,
+    schema_for,
+    shape_of,
+    split_rows,
+)
 from skfairdp.postprocessing._sampling_noise import words_of_noise
 from skfairdp.postprocessing._thresholding import Thresholds
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.postprocessing._wrapped import (
     FitArguments,
+    classes_of,
     fits_its_estimator,
     last_part,
     needs_labels,
@@ -45,7 +54,7 @@ from skfairdp.postprocessing._wrapped import (
     without_group_columns,
 )
 from skfairdp.privacy import StatesPrivacy
-from skfairdp.schema import A_SCHEMA, Schema, SchemaEncoder
+from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaEncoder
 from skfairdp.utils import (
     NamedEstimator,
     PublicData,
@@ -80,9 +89,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     post-processing: **its ε stays what it was**, and ``privacy_`` is the model's own. **The public rows, and their
     groups, are not protected**: with a fitted model those are the rows given to ``fit``, so never give it the model's
     private rows; with an unfitted one they are ``X_public``, and ``fit`` hands its other arguments to the model. Where
-    there are none it takes those that the fit of the model releases: :class:`~skfairdp.FairPATEClassifier` (without a
-    schema) and :class:`~skfairdp.SyntheticDataClassifier` sample some within their ε, with groups. Then there is one
-    entry of the ledger, and nothing that is not protected.
+    there are none it takes those that the fit of the model releases: :class:`~skfairdp.FairPATEClassifier` (without
+    ``sensitive_columns``) and :class:`~skfairdp.SyntheticDataClassifier` sample some within their ε, with groups. Then
+    there is one entry of the ledger, and nothing that is not protected.
 
     *Fairness.* On those rows the gap of the predictions (:func:`skfairdp.metrics.demographic_disparity`) is never above
     what it was: ``gap_after_ <= gap_before_``, and where nothing better is found, the model stays as it is. On new rows
@@ -134,7 +143,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         many columns as X has, or takes them out itself; ``sensitive_features`` is then not passed.
     schema : Schema, default=None
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
-        is and reads it by a schema of its own. No ``groups`` or ``sensitive_columns`` beside it.
+        is and reads it by a schema of its own, which is taken for this one where that is None. No ``groups`` or
+        ``sensitive_columns`` beside it.
     public_data : PublicData, default=None
         Public rows to calibrate on, as ``X_public`` of ``fit``. ``clone`` shares it. None takes that of the estimator,
         if it is to be fitted.
@@ -444,7 +454,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     @property
     def _asks_for_groups(self) -> bool:
         """Whether ``predict`` needs more than X."""
-        named = self.sensitive_columns is not None or self.schema is not None
+        named = self.sensitive_columns is not None or schema_for(self) is not None
         return not named and bool(getattr(self.method, "group_at_prediction", False))
 
     # ------------------------------------------------------------------ an estimator that is not fitted
@@ -486,19 +496,23 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         """The arguments of the estimator's ``fit``, once it is known that there are rows to calibrate on."""
         releases = getattr(self.estimator, "_releases_rows", None)
         own = self.sensitive_columns is None and releases is not None and releases(sensitive_features is not None)
-        if (public is None and not own) or (y is None and self.schema is None and needs_labels(self.estimator)):
+        if (public is None and not own) or (y is None and schema_for(self) is None and needs_labels(self.estimator)):
             raise NotFittedError(
                 f"{_OWNER} calibrates a classifier that is fitted already; this {type(self.estimator).__name__} is "
                 "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned. Or "
                 "let the calibrator fit it on private rows, and give public ones to calibrate on: "
-                "fit(X, y, X_public=PublicData(X, groups)). FairPATEClassifier and SyntheticDataClassifier need none: "
-                "fit(X, y, sensitive_features=groups)."
+                "fit(X, y, X_public=PublicData(X, groups)). FairPATEClassifier and SyntheticDataClassifier need none "
+                "where they know the groups: fit(X, y, sensitive_features=groups), or a schema that names them."
             )
         check_same_index(_OWNER, X=X, y=y)
         self._check_goal(public)
         if public is None:
-            given = FitArguments(X, y, sensitive_features, None, None)
-            return X, y, given.metadata(self)
+            metadata = FitArguments(X, y, sensitive_features, None, None).metadata(self)
+            schema = schema_for(self)
+            if schema is not None and opened(X) is None:  # by groups, also where the estimator alone needs none
+                raw = RawTable.read(schema, X, owner=_OWNER)
+                metadata["sensitive_features"] = raw.domain[raw.groups(sensitive_features)].tolist()
+            return X, y, metadata
         features, _, found = self._split(X, self.estimator, reset=False, sensitive_features=sensitive_features)
         part = last_part(self.estimator)
         has_some = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
@@ -516,7 +530,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         _, _, groups = self._split(public.X, self.estimator, reset=True, sensitive_features=public.sensitive_features)
         domain, codes = public_groups(groups, declared_groups(self), shape_of(public.X)[0], owner=_OWNER)
         if asked:
-            named = getattr(last_part(self.estimator), "classes", None) if self.schema is None else self.schema.classes
+            schema = schema_for(self)
+            named = getattr(last_part(self.estimator), "classes", None) if schema is None else schema.classes
             classes = None if named is None else np.unique(np.asarray(named))
             labels = public_labels(self, public.X, public.y, owner=_OWNER)
             check_goal(asked, domain, codes, classes, labels, _OWNER)
@@ -578,7 +593,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         """The public rows with what the model says of them, and the groups."""
         features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
         domain, codes = public_groups(groups, declared_groups(self), shape_of(X)[0], owner=_OWNER)
-        classes = np.asarray(model.classes_)
+        classes = classes_of(model)
         before = class_codes(without_cells(model.predict, features, owner=_OWNER), classes, owner=_OWNER)
         return CalibrationRows(features, table, codes, len(domain), classes, before), domain
 
@@ -596,8 +611,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     def _split(self, X: Any, model: Any, *, reset: bool, sensitive_features: Any = None) -> tuple[Any, Any, Any]:
         """Return what the model reads, what the estimator of the group reads, and the groups (None: not given)."""
         table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER)
-        if self.schema is not None:
-            return X, SchemaEncoder(self.schema).transform(X), groups
+        schema = schema_for(self)
+        if schema is not None:
+            return X, SchemaEncoder(schema).transform(X), groups
         whole = self.sensitive_columns is not None and reads_whole(model, X)
         return (X if whole else table), table, groups
 

@@ -27,12 +27,14 @@ from skfairdp.postprocessing._inputs import (
     read_classes,
     read_groups,
     reject_label,
+    schema_for,
     shape_of,
     split_rows,
 )
 from skfairdp.postprocessing._later_labels import LaterLabels, label_or_none, tickets_of
 from skfairdp.postprocessing._wrapped import (
     FitArguments,
+    classes_of,
     fits_its_estimator,
     last_part,
     needs_labels,
@@ -129,7 +131,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
     {sensitive_columns}
     schema : Schema, default=None
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
-        is and reads it by a schema of its own, or by a SchemaEncoder. No ``groups`` or ``sensitive_columns`` beside it.
+        is and reads it by a schema of its own, which is taken for this one where that is None, or by a SchemaEncoder.
+        No ``groups`` or ``sensitive_columns`` beside it.
 
     Attributes
     ----------
@@ -301,8 +304,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         elif self.estimator is not None:
             self.estimator_ = self.estimator
             check_is_fitted(self.estimator)
-        known = None if self.estimator is None else getattr(self.estimator_, "classes_", None)
-        classes = read_classes(y) if known is None else np.asarray(known)
+        known = self.estimator is not None and getattr(self.estimator_, "classes_", None) is not None
+        classes = classes_of(self.estimator_) if known else read_classes(y)
         self.reject_label_ = reject_label(self.reject_label, classes)
         self.classes_, self.groups_ = classes, domain
         warn_of_noise(self.constraints, self.min_count)
@@ -600,7 +603,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     @property
     def _asks_for_groups(self) -> bool:
         """Whether ``predict`` needs more than X."""
-        return self.sensitive_columns is None and self.schema is None
+        return self.sensitive_columns is None and schema_for(self) is None
 
     def _warn_of_leak(self, inferred: bool) -> None:
         if inferred and hasattr(last_part(self.estimator_), "privacy_"):
@@ -634,7 +637,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             )
         features, groups = split_rows(self, X, sensitive_features, reset=True)
         check_same_index("IDP3", X=X, y=y)
-        if self.schema is None:
+        if schema_for(self) is None:
             check_consistent_length(X, y)
         public = without_group_columns(self, X, X_public, sensitive_features_public)
         known = self._known_groups(X, *public)
@@ -654,7 +657,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any) -> None:
         fits = fits_its_estimator(self)
-        labelled = self.schema is not None and self.schema.label is not None
+        schema = schema_for(self)
+        labelled = schema is not None and schema.label is not None
         if y is None and fits and not labelled and needs_labels(self.estimator):
             raise ValueError(
                 "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or give an "
@@ -665,7 +669,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 f"IDP3 hands X_public on to its estimator, and {type(last_part(self.estimator)).__name__} takes none. "
                 "Leave X_public out, or give an estimator whose fit has it."
             )
-        named = self.sensitive_columns is not None or self.schema is not None
+        named = self.sensitive_columns is not None or schema is not None
         if sensitive_features is not None and not named and scored_without_metadata():
             raise ValueError(
                 "IDP3 in a search needs the group of every row that is scored, and this search hands groups to fit "

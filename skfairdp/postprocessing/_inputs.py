@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from skfairdp.schema import RawTable, schema_of
+from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     as_groups,
     check_same_index,
@@ -34,6 +35,7 @@ __all__ = [
     "read_classes",
     "read_groups",
     "reject_label",
+    "schema_for",
     "shape_of",
     "split_rows",
 ]
@@ -43,12 +45,23 @@ def shape_of(X: Any) -> tuple[int, ...]:
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
 
 
+def schema_for(wrapper: Any) -> Schema | None:
+    """The schema of a post-processor, else that of its estimator, unless the post-processor itself names groups."""
+    schema, estimator = schema_of(wrapper), wrapper.estimator
+    if schema is not None or wrapper.groups is not None or wrapper.sensitive_columns is not None:
+        return schema
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    inner = getattr(estimator, "schema", None)
+    return inner if isinstance(inner, Schema) and inner.groups else None
+
+
 def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3") -> tuple[Any, Any]:
     """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none).
 
     With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own.
     """
-    schema = schema_of(estimator)
+    schema = schema_for(estimator)
     if schema is not None:
         raw = RawTable.read(schema, X, owner=owner)
         if reset:
@@ -72,7 +85,7 @@ def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, 
 
 def declared_groups(estimator: Any) -> Any:
     """The groups that a parameter lists, or a schema in its place; None where neither does."""
-    schema = schema_of(estimator)
+    schema = schema_for(estimator)
     return estimator.groups if schema is None else schema.group_values
 
 
@@ -96,7 +109,7 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
     if groups is None and given is None:
         raise ValueError(
             "IDP3 does not know the groups: pass sensitive_features to fit, list them with the 'groups' parameter, "
-            "or name the columns of X that hold them with 'sensitive_columns'."
+            "name the columns of X that hold them with 'sensitive_columns', or describe the table with 'schema'."
         )
     if given is not None:
         domain = given_domain(given, owner="IDP3", parameter="groups")
@@ -139,7 +152,7 @@ def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[ND
 
 def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any] | None:
     """Return the labels of public rows, as given or from the column that a schema names; None where there are none."""
-    schema = schema_of(estimator)
+    schema = schema_for(estimator)
     if schema is not None:
         raw = RawTable.read(schema, X, owner=owner)
         if schema.label is None or (y is None and schema.label not in raw.numbers):

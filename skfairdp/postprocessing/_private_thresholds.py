@@ -39,6 +39,7 @@ from skfairdp.utils import (
     RandomStateLike,
     as_groups,
     encode_labels,
+    labels_of,
     public_generator,
     split_sensitive_columns,
     warn_caller,
@@ -259,7 +260,7 @@ class PrivateThresholds(PrivateClassifier):
         if len(self.answers_) > 1:
             rules = self._groups_to_come(X, sensitive_features, len(bins))
         second = coins_of(features, self._key) < self.answers_[rules, bins]
-        return np.asarray(self.classes_[second.astype(np.int64)])
+        return labels_of(self, second.astype(np.int64))
 
     def score(
         self,

@@ -4,6 +4,8 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -13,10 +15,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.postprocessing._inputs import shape_of
-from skfairdp.utils import PublicData, split_sensitive_columns
+from skfairdp.utils import PublicData, labels_of, split_sensitive_columns
 
 __all__ = [
     "FitArguments",
+    "classes_of",
     "fits_its_estimator",
     "is_fitted",
     "last_part",
@@ -103,6 +106,11 @@ def last_part(estimator: Any) -> Any:
     while isinstance(estimator, FrozenEstimator | Pipeline):
         estimator = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator.steps[-1][1]
     return estimator
+
+
+def classes_of(model: Any) -> NDArray[Any]:
+    """The classes of a fitted model, in the form that it answers them in."""
+    return labels_of(last_part(model), np.arange(len(model.classes_)))
 
 
 def needs_labels(estimator: Any) -> bool:

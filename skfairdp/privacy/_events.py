@@ -428,10 +428,6 @@ def compose(*events: DpEvent) -> DpEvent:
 def flatten(event: DpEvent) -> dict[DpEvent, int]:
     """Walk an event tree and count its elementary releases; a selection or a worst case counts as one of them."""
     check_event(event)
-    return _leaves(event)
-
-
-def _leaves(event: DpEvent) -> dict[DpEvent, int]:
     leaves: dict[DpEvent, int] = {}
 
     def walk(node: DpEvent, times: int) -> None:
@@ -468,7 +464,7 @@ def _with_python_numbers(event: DpEvent) -> DpEvent:
 
 def _canonical(event: DpEvent) -> DpEvent:
     """The same event in a form that can be hashed, alike for trees that hold the same releases."""
-    leaves = [repeat(leaf, times) for leaf, times in sorted(_leaves(event).items(), key=repr)]
+    leaves = [repeat(leaf, times) for leaf, times in sorted(flatten(event).items(), key=repr)]
     if not leaves:
         return dpa.NoOpDpEvent()
     return leaves[0] if len(leaves) == 1 else dpa.ComposedDpEvent(tuple(leaves))

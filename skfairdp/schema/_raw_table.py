@@ -189,7 +189,9 @@ class RawTable:
             pass
         raise ValueError(f"The label of the schema of {self.owner} mixes texts and numbers. Use one kind.")
 
-    def labels(self, y: Any = None, *, public: bool = False, unknown: int = 0) -> NDArray[np.int64]:
+    def labels(
+        self, y: Any = None, *, public: bool = False, unknown: int = 0, numbered: bool = False
+    ) -> NDArray[np.int64]:
         """Read one label per row, as its position in ``classes``.
 
         Where all classes are texts, a whole number counts as such a position: scikit-learn's ensembles and
@@ -202,6 +204,8 @@ class RawTable:
             Whether a label that is none of the classes is an error.
         unknown : int, default=0
             Stands for a label that is none of the classes.
+        numbered : bool, default=False
+            Whether y holds such positions, whatever the classes are.
 
         Returns
         -------
@@ -216,9 +220,10 @@ class RawTable:
             codes = _taken(ranks, self.numbers[label])
         else:
             cells = one_column(y, self.n_rows, owner=self.owner, name="y")
-            codes = _taken(ranks, self.schema.columns[label].read(cells))
+            positions = Category(tuple(range(len(classes))))
+            codes = positions.read(cells) if numbered else _taken(ranks, self.schema.columns[label].read(cells))
             if classes.dtype.kind == "U" and not any(spells_number(text) for text in classes.tolist()):
-                codes = np.where(np.isnan(codes), Category(tuple(range(len(classes)))).read(cells), codes)
+                codes = np.where(np.isnan(codes), positions.read(cells), codes)
         if public and np.isnan(codes).any():
             raise ValueError(
                 f"y of {self.owner} holds labels that are none of the classes of its schema, {classes.tolist()}. They "

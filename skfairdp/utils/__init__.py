@@ -11,6 +11,7 @@ from skfairdp.utils._containers import (
 )
 from skfairdp.utils._csv import write_csv
 from skfairdp.utils._labels import (
+    answer_like,
     as_groups,
     as_labels,
     as_series,
@@ -20,6 +21,9 @@ from skfairdp.utils._labels import (
     given_domain,
     group_domain,
     group_membership,
+    is_numbered,
+    labels_of,
+    note_numbering,
     split_sensitive_columns,
     without_types,
 )
@@ -44,6 +48,7 @@ __all__ = [
     "PrivateRowsError",
     "PublicData",
     "RandomStateLike",
+    "answer_like",
     "as_dense",
     "as_groups",
     "as_labels",
@@ -58,7 +63,10 @@ __all__ = [
     "given_domain",
     "group_domain",
     "group_membership",
+    "is_numbered",
     "label_array",
+    "labels_of",
+    "note_numbering",
     "open_stream",
     "private_error",
     "progress_bar",

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from itertools import repeat
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from skfairdp.utils._messages import warn_caller
 from skfairdp.utils._private_errors import PrivateRowsError, private_error, without_values
 
 __all__ = [
+    "answer_like",
     "as_groups",
     "as_labels",
     "as_series",
@@ -26,6 +28,9 @@ __all__ = [
     "given_domain",
     "group_domain",
     "group_membership",
+    "is_numbered",
+    "labels_of",
+    "note_numbering",
     "split_sensitive_columns",
     "without_types",
 ]
@@ -33,6 +38,83 @@ __all__ = [
 
 #: Whole numbers further apart than this are looked up one by one.
 _WIDEST_TABLE = 2**16
+#: What of scikit-learn calls the fit of a member once it has numbered the labels.
+_ENSEMBLES = {("sklearn.ensemble._base", "_fit_single_estimator"), ("sklearn.ensemble._stacking", "fit")}
+#: What an estimator is marked with that answers with numbers of classes.
+_NUMBERED = "_labels_are_numbered"
+
+
+# ---- the form of answers -------------------------------------------------------------------------------------
+
+
+def note_numbering(estimator: Any, y: Any) -> bool:
+    """Mark an estimator whose labels an ensemble of scikit-learn has numbered, which expects numbers back.
+
+    VotingClassifier counts votes by number, and tells its members nothing of it. Who calls says it: the labels, which
+    are private, must not decide in which form they are answered.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        The one whose ``fit`` is running.
+    y : array-like of shape (n_rows,) or None
+
+    Returns
+    -------
+    bool
+        Whether y holds positions among the classes, which are sorted.
+    """
+    vars(estimator).pop(_NUMBERED, None)
+    frames = () if y is None else walk_stack(None)
+    numbered = any((frame.f_globals.get("__name__"), frame.f_code.co_name) in _ENSEMBLES for frame, _ in frames)
+    if numbered:
+        setattr(estimator, _NUMBERED, True)
+    return numbered
+
+
+def is_numbered(estimator: Any) -> bool:
+    """Whether :func:`note_numbering` has marked an estimator.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+
+    Returns
+    -------
+    bool
+    """
+    return bool(vars(estimator).get(_NUMBERED))
+
+
+def answer_like(estimator: Any, reader: Any) -> None:
+    """Mark an estimator as the one is marked that has read its labels for it.
+
+    Parameters
+    ----------
+    estimator, reader : BaseEstimator
+    """
+    vars(estimator).pop(_NUMBERED, None)
+    if is_numbered(reader):
+        setattr(estimator, _NUMBERED, True)
+
+
+def labels_of(estimator: Any, codes: NDArray[np.integer]) -> NDArray[Any]:
+    """The classes with these codes; the codes themselves where the estimator answers with numbers.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Fitted, with ``classes_``.
+    codes : ndarray of int of shape (n_rows,)
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+    """
+    return np.asarray(codes) if is_numbered(estimator) else np.asarray(estimator.classes_)[codes]
+
+
+# ---- labels and groups ---------------------------------------------------------------------------------------
 
 
 def as_groups(

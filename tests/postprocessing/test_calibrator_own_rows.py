@@ -17,8 +17,10 @@ from skfairdp import (
     SyntheticDataClassifier,
     SyntheticRows,
 )
+from skfairdp._tables import table_of
 from skfairdp.datasets import make_biased_classification
 from skfairdp.metrics import demographic_disparity
+from skfairdp.schema import Boolean, RawTable, Schema
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
@@ -76,6 +78,33 @@ def test_a_raw_table_is_calibrated_by_its_schema():
     found = FairnessCalibrator(model, gamma=0.05, schema=RAW_SCHEMA).fit(raw_rows(2000, seed=0))
     assert found.gap_after_ <= found.gap_before_ and found.groups_.tolist() == ["Female", "Male"]
     assert set(found.predict(raw_rows(20, seed=1))) <= {"<=50K", ">50K"}
+
+
+SAMPLED = SyntheticRows(n_rows=1000)
+
+
+@pytest.mark.parametrize("given", [{}, {"schema": RAW_SCHEMA}], ids=["schema of the model", "schema given twice"])
+def test_sampled_rows_are_a_raw_table_again(given):
+    ledger = PrivacyLedger()
+    model = FairPATEClassifier(gamma=None, n_teachers=40, public_data=SAMPLED, epsilon=8.0, schema=RAW_SCHEMA,
+                               random_state=0, ledger=ledger)  # fmt: skip
+    found = FairnessCalibrator(model, gamma=0.05, **given).fit(raw_rows(2000, seed=0))
+    assert found.gap_after_ <= min(0.05, found.gap_before_) and len(ledger.entries) == 1
+    assert found.groups_.tolist() == ["Female", "Male"]
+    assert set(found.predict(raw_rows(20, seed=1))) <= {"<=50K", ">50K"}
+
+
+def test_rows_that_were_sampled_by_a_schema_read_as_they_were_sampled():
+    columns = {**RAW_SCHEMA.columns, "member": Boolean()}
+    schema = Schema(columns, label="income", groups=["sex", "member"])
+    table = raw_rows(500, seed=0).assign(member=lambda rows: rows["age"] % 2 == 0)
+    raw = RawTable.read(schema, table, owner="test")
+    again = table_of(schema, raw.features, raw.groups())
+    assert list(again) == [name for name in schema.columns if name != "income"]
+    read = RawTable.read(schema, again, owner="test")
+    np.testing.assert_allclose(read.features, raw.features, atol=1e-12)
+    np.testing.assert_array_equal(read.groups(), raw.groups())
+    assert not schema.misfits(again).any()
 
 
 @both

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import (
     FairDPSGDClassifier,
+    FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
     PublicData,
@@ -23,6 +24,7 @@ from skfairdp import (
 )
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.pate import VoteGate
+from skfairdp.schema import Category, Schema
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 
 pytestmark = [
@@ -60,6 +62,55 @@ def test_private_models_vote_softly():
     model = VotingClassifier([("pate", PATE), ("fair", FAIR)], voting="soft").fit(TABLE, TABLE["income"])
     assert model.score(TEST, TEST["income"]) > MAJORITY + 0.1
     assert all(member.public_data is PUBLIC for member in model.estimators_)
+
+
+SYNTHETIC = SyntheticDataClassifier(LogisticRegression(), n_samples=600, **GIVEN)
+SEARCHED = GridSearchCV(FAIR, {"gamma": [0.3, 0.8]}, cv=2)
+OTHER_LABELS = {"texts": None, "numbers": {"<=50K": 1, ">50K": 2}, "texts of numbers": {"<=50K": "1", ">50K": "2"}}
+
+
+@pytest.mark.parametrize("labels", OTHER_LABELS.values(), ids=OTHER_LABELS)
+@pytest.mark.parametrize(
+    "member", [PATE, FAIR, SIGNED, SYNTHETIC, FairnessCalibrator(SYNTHETIC), SEARCHED],
+    ids=["pate", "fair", "signed", "synthetic", "calibrated", "searched"],
+)  # fmt: skip
+def test_private_models_vote_by_number_whatever_the_classes_are(member, labels):
+    table, y, truth, schema = TABLE, TABLE["income"], TEST["income"], RAW_SCHEMA
+    if labels is not None:
+        y, truth = y.map(labels), truth.map(labels)
+        schema = Schema({**schema.columns, "income": Category([*labels.values()])}, label="income", groups="sex")
+        table = table.assign(income=y)
+    renamed = {name: schema for name in member.get_params() if name.split("__")[-1] == "schema"}
+    member = clone(member).set_params(**{name: value for name, value in renamed.items() if member.get_params()[name]})
+    model = VotingClassifier([("one", member), ("two", member)]).fit(table, y)  # scikit-learn's default: hard
+    assert model.score(TEST, truth) > MAJORITY + 0.1
+    assert set(model.predict(TEST)) == set(model.classes_) == set(y)
+
+
+def test_a_stack_of_answers_learns_from_numbers():
+    model = StackingClassifier([("one", PATE), ("two", FAIR)], cv=2, stack_method="predict")
+    assert model.fit(TABLE, TABLE["income"]).score(TEST, TEST["income"]) > MAJORITY + 0.1
+
+
+def test_labels_without_a_schema_are_numbered_as_well():
+    X, X_test = (SchemaEncoder(RAW_SCHEMA).transform(rows) for rows in (TABLE, TEST))
+    member = SyntheticDataClassifier(LogisticRegression(), n_samples=600, classes=["<=50K", ">50K"], epsilon=20.0,
+                                     bounds=(-1.0, 1.0), noise_seed=0, random_state=0)  # fmt: skip
+    plain = PATEClassifier(n_teachers=8, classes=["<=50K", ">50K"], public_data=PublicData(X_test), epsilon=20.0,
+                           noise_seed=0, random_state=0)  # fmt: skip
+    model = VotingClassifier([("one", member), ("two", plain), ("three", member)]).fit(X, TABLE["income"])
+    assert model.score(X_test, TEST["income"]) > MAJORITY + 0.1
+
+
+def test_the_form_of_answers_follows_from_who_calls_and_never_from_the_private_labels():
+    numbers = (TABLE["income"] == ">50K").to_numpy(dtype=int)
+    model = clone(PATE).fit(TABLE, numbers)  # nobody but an ensemble says that numbers are asked for
+    assert set(model.predict(TEST)) == {"<=50K", ">50K"}
+    (member,) = VotingClassifier([("one", PATE)]).fit(TABLE, TABLE["income"]).estimators_
+    assert set(member.predict(TEST)) == {0, 1} and member.classes_.tolist() == ["<=50K", ">50K"]
+    assert member.score(TEST, (TEST["income"] == ">50K").astype(int)) > MAJORITY
+    again = member.fit(TABLE)
+    assert set(again.predict(TEST)) == {"<=50K", ">50K"} and again.score(TEST) > MAJORITY
 
 
 def test_a_search_needs_neither_y_nor_metadata():

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -53,6 +54,27 @@ def test_a_calibrator_takes_the_groups_of_a_raw_table(library):
     assert calibrated.groups_.tolist() == ["Female", "Male"]
     np.testing.assert_array_equal(calibrated.predict(library(TEST)), apart.predict(TEST))
     assert calibrated.gap_after_ == apart.gap_after_ <= 0.1
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_post_processor_reads_by_the_schema_of_its_estimator(fitted):
+    model = private().fit(TABLE) if fitted else private()
+    for processor, public in ((IDP3(model, gamma=0.1, min_count=5), {}),
+                              (FairnessCalibrator(model, gamma=0.1), {"X_public": PublicData(PUBLIC)})):  # fmt: skip
+        model.set_params(public_data=None if public and not fitted else PublicData(PUBLIC))
+        given = {} if fitted else public
+        rows = PUBLIC if fitted and public else TABLE
+        found = clone(processor) if not fitted else processor
+        alike = type(processor)(**{**processor.get_params(deep=False), **SCHEMA})
+        found, alike = (one.fit(rows, **given) for one in (found, alike))
+        assert found.groups_.tolist() == ["Female", "Male"]
+        np.testing.assert_array_equal(found.predict(TEST), alike.predict(TEST))
+
+
+def test_groups_of_ones_own_come_before_those_of_the_estimators_schema():
+    other = np.where(TABLE["citizen"], "citizen", "foreign")
+    idp = IDP3(private(), groups=["citizen", "foreign"]).fit(TABLE, TABLE["income"], sensitive_features=other)
+    assert idp.groups_.tolist() == ["citizen", "foreign"]
 
 
 @every_library
