@@ -502,7 +502,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned. Or "
                 "let the calibrator fit it on private rows, and give public ones to calibrate on: "
                 "fit(X, y, X_public=PublicData(X, groups)). FairPATEClassifier and SyntheticDataClassifier need none "
-                "where they know the groups: fit(X, y, sensitive_features=groups), or a schema that names them."
+                "where they know the groups: fit(X, y, sensitive_features=groups), or a schema that names them. "
+                "PrivateThresholds calibrates a fitted classifier on private rows, and pays for it."
             )
         check_same_index(_OWNER, X=X, y=y)
         self._check_goal(public)

@@ -32,6 +32,7 @@ from skfairdp.postprocessing._fair_answers import (
     predicted_counts,
 )
 from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
+from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
 from skfairdp.schema import RawTable, Schema, schema_of
@@ -332,6 +333,11 @@ class PrivateThresholds(PrivateClassifier):
             raise ValueError(
                 f"The 'estimator' of {_OWNER} needs predict_proba or decision_function; {type(model).__name__} has "
                 "neither. Give one with scores."
+            )
+        if schema_for(self) is not self.schema:
+            raise ValueError(
+                f"The 'estimator' of {_OWNER} reads raw tables by a schema, and {_OWNER} has none to read them by. "
+                "Give it the same: PrivateThresholds(model, schema=schema)."
             )
         check_rows_alone([_Scores(_thawed(model))], _OWNER)
         data = read_any_training(

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from skfairdp import IDP3, DemographicParityFilter, FairnessCalibrator, FairPATEClassifier, PublicData, SchemaEncoder
 from skfairdp.pate import VoteGate
+from skfairdp.postprocessing import PrivateThresholds
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 
 pytestmark = [
@@ -69,6 +70,14 @@ def test_a_post_processor_reads_by_the_schema_of_its_estimator(fitted):
         found, alike = (one.fit(rows, **given) for one in (found, alike))
         assert found.groups_.tolist() == ["Female", "Male"]
         np.testing.assert_array_equal(found.predict(TEST), alike.predict(TEST))
+
+
+def test_private_thresholds_ask_for_the_schema_that_their_classifier_has():
+    model = private().fit(TABLE)
+    with pytest.raises(ValueError, match=r"PrivateThresholds\(model, schema=schema\)"):
+        PrivateThresholds(model).fit(TABLE)
+    found = PrivateThresholds(model, epsilon=20.0, **SCHEMA, noise_seed=0, random_state=0).fit(TABLE)
+    assert set(found.predict(TEST)) <= {"<=50K", ">50K"}
 
 
 def test_groups_of_ones_own_come_before_those_of_the_estimators_schema():
