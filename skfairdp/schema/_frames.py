@@ -93,6 +93,7 @@ def _opened(table: Any) -> Any:
 
 
 def _as_series(column: Any) -> "pd.Series[Any]":
-    if column.dtype.is_numeric():
+    # NumPy has no integers of 128 bits, which polars takes for a column once one cell needs them.
+    if column.dtype.is_numeric() and column.dtype not in (nw.Int128, nw.UInt128):
         return pd.Series(column.to_numpy())
     return pd.Series(column.to_list(), dtype=object)

@@ -9,6 +9,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -294,3 +296,35 @@ def test_a_raw_table_goes_through_a_pipeline_without_public_rows():
     model.fit(table, rows.y)
     assert model[-1].privacy_.epsilon <= 2.0
     assert set(model.predict(table)) <= set(SCHEMA.classes)
+
+
+# ---- columns of other libraries ----------------------------------------------------------------------------------
+_DAY, _FIRST, _LAST = datetime.date(2020, 1, 3), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
+#: A column of three cells, the second of which a private record has made what it is, and how these are read.
+FOREIGN = {
+    "integers of 128 bits": (Number(0, 10), pl.Series([1, 2**100, None], dtype=pl.Int128), [1, 10, 5]),
+    "decimals": (Number(0, 10), pl.Series([1, 10**12, None], dtype=pl.Decimal(20, 2)), [1, 10, 5]),
+    "durations": (Number(0, 10), pl.Series([datetime.timedelta(10**6)] * 3), [5, 5, 5]),
+    "only nulls": (Number(0, 10), pl.Series([None] * 3), [5, 5, 5]),
+    "objects": (Category(["a"]), pl.Series([object()] * 3, dtype=pl.Object), [np.nan] * 3),
+    "lists": (Category(["a"]), pl.Series([["a"], [], None]), [np.nan] * 3),
+    "days of polars": (Date("2020-01-01", "2020-01-31"), pl.Series([_DAY, _FIRST, _LAST]), [18264, 18262, 18292]),
+    "days of arrow": (Date("2020-01-01", "2020-01-31"), pa.array([_DAY, _FIRST, _LAST]), [18264, 18262, 18292]),
+    "times of arrow": (
+        Date("2020-01-01", "2020-01-31"), pa.array([_DAY, _FIRST, _LAST]).cast(pa.timestamp("us", tz="UTC")),
+        [18264, 18262, 18292],
+    ),
+    "halves of floats": (Number(0, 10), pa.array(np.array([1, 11, np.nan], dtype=np.float16)), [1, 10, 5]),
+    "a dictionary": (Category(["a"]), pa.array(["a", "b", None]).dictionary_encode(), [0, np.nan, np.nan]),
+    "runs": (Category(["a"]), pa.RunEndEncodedArray.from_arrays([3], ["a"]), [0, 0, 0]),
+    "structs": (Category(["a"]), pa.array([{"a": 1}] * 3), [np.nan] * 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_column_of_any_type_is_read_without_a_word(kind):
+    column, cells, expected = FOREIGN[kind]
+    table = pl.DataFrame({"x": cells}) if isinstance(cells, pl.Series) else pa.table({"x": cells})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(Schema({"x": column}).numbers(table)["x"], expected)
