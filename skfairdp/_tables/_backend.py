@@ -60,6 +60,16 @@ class Layout:
     def n_cells(self) -> int:
         return self.n_groups * self.n_classes
 
+    def bins_above_noise(self, sigma: float) -> float:
+        """Into how many bins a number can be cut that hold twelve standard deviations each in every cell.
+
+        Parameters
+        ----------
+        sigma : float
+            Of the noise in a count of a cell.
+        """
+        return self.n_rows / (12 * self.n_cells * max(sigma, 1.0))
+
 
 @dataclass(frozen=True)
 class Rows:

@@ -212,8 +212,7 @@ class SyntheticRowsPlan:
         """
         if self.n_bins is not None:
             return self.n_bins
-        held = self.layout.n_rows / (12 * self.layout.n_cells * max(self.sigma, 1.0))
-        return int(np.clip(held, _LEAST_BINS, _MOST_BINS))
+        return int(np.clip(self.layout.bins_above_noise(self.sigma), _LEAST_BINS, _MOST_BINS))
 
     @property
     def n_values(self) -> int:
