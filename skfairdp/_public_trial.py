@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.exceptions import UtilityWarning
+from skfairdp.fairness import NOTIONS
 from skfairdp.utils import warn_caller
 
 __all__ = ["Trial", "constant_meets", "may_give_way", "seen", "tried"]
@@ -24,7 +25,7 @@ EVIDENCE = 1.0
 #: Standard errors by which the first folds decide alone, one way or the other.
 BEYOND_DOUBT = 4.0
 #: What a classifier that answers one class for every row never breaks.
-_MET = frozenset({"demographic_parity", "equalized_odds", "generalized_demographic_parity"})
+_MET = frozenset(NOTIONS) - {"accuracy_parity"}
 
 
 @dataclass(frozen=True)

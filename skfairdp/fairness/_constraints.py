@@ -9,15 +9,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.fairness._rates import RateBound, RateParity
+
 __all__ = ["NOTIONS", "ConstraintColumn", "FairnessConstraints", "read_constraints"]
 
 #: All notions, see :class:`FairnessConstraints`.
-NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds", "generalized_demographic_parity")
+NOTIONS = (
+    "accuracy_parity",
+    "demographic_parity",
+    "equalized_odds",
+    "false_positive_rate_parity",
+    "generalized_demographic_parity",
+    "true_positive_rate_parity",
+)
+# What people call a notion besides: who is missed equally often is found equally often.
+_ALSO = {
+    "equal_opportunity": "true_positive_rate_parity",
+    "false_negative_rate_parity": "true_positive_rate_parity",
+    "true_negative_rate_parity": "false_positive_rate_parity",
+}
 # Classes of fairlearn.reductions that say the same. They are told by name, so that nobody has to import fairlearn.
 _FAIRLEARN = {
     "DemographicParity": "demographic_parity",
     "EqualizedOdds": "equalized_odds",
     "ErrorRateParity": "accuracy_parity",
+    "FalsePositiveRateParity": "false_positive_rate_parity",
+    "TruePositiveRateParity": "true_positive_rate_parity",
+}
+_RATES = {
+    "accuracy": "accuracy_parity",
+    "error_rate": "accuracy_parity",
+    "false_negative_rate": "true_positive_rate_parity",
+    "false_positive_rate": "false_positive_rate_parity",
+    "selection_rate": "demographic_parity",
+    "selection_rate_by_label": "equalized_odds",
+    "true_negative_rate": "false_positive_rate_parity",
+    "true_positive_rate": "true_positive_rate_parity",
 }
 _UNBOUNDED = (0.01, 1.0)  # eps and ratio of a fairlearn moment that was given no bound
 
@@ -33,16 +60,25 @@ class ConstraintColumn:
     of_class : int or None
         The class whose probability it is; None is the probability of any class but the true one.
     power : int, default=1
+    among : int or None, default=None
+        The one true class whose rows it compares. None: all rows, or those of each class.
     """
 
     notion: str
     of_class: int | None
     power: int = 1
+    among: int | None = None
 
     @property
     def by_class(self) -> bool:
         """Whether rows are compared with rows of the same true class only."""
-        return self.notion == "equalized_odds"
+        return self.notion == "equalized_odds" or self.among is not None
+
+    def cells(self, n_cells: int) -> Sequence[int]:
+        """Of so many cells those in which it compares rows."""
+        if self.among is not None:
+            return (self.among,)
+        return range(n_cells if self.by_class else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +90,9 @@ class FairnessConstraints:
 
     - "demographic_parity": h is the probability of a class; all rows are one cell,
     - "equalized_odds": the same h; the rows of each true class are a cell,
+    - "true_positive_rate_parity": h is the probability of the second of two classes, among the rows that have it; of
+      more classes that of every class among its rows,
+    - "false_positive_rate_parity": of two classes, h is the probability of the second among the rows of the first,
     - "accuracy_parity": h is the probability of an error; all rows are one cell,
     - "generalized_demographic_parity": h are the first powers of the probability of a class, so that whole
       distributions of scores are alike and not their means alone (Tran et al. 2022, Definition 4).
@@ -93,6 +132,11 @@ class FairnessConstraints:
         if self.n_classes < 2:
             raise ValueError(f"FairnessConstraints needs at least two classes. Got n_classes={self.n_classes!r}.")
         integers = not hasattr(self.y, "dtype") or "int" in str(self.y.dtype)
+        if self.n_classes > 2 and "false_positive_rate_parity" in self.notions:
+            raise ValueError(
+                "Only binary classification is supported by 'false_positive_rate_parity' here. Take 'equalized_odds', "
+                "which compares every class among the rows of every other."
+            )
         if not hasattr(self.y, "shape") or len(self.y.shape) != 1 or not integers:
             raise ValueError("'y' of FairnessConstraints must be one column of class codes 0..n_classes - 1.")
         if len(self.y) and not (self.y.min() >= 0 and self.y.max() < self.n_classes):
@@ -112,6 +156,12 @@ class FairnessConstraints:
         for notion in self.notions:
             if notion == "accuracy_parity":
                 found.append(ConstraintColumn(notion, None))
+                continue
+            if notion == "true_positive_rate_parity":
+                found += [ConstraintColumn(notion, k, among=k) for k in classes]
+                continue
+            if notion == "false_positive_rate_parity":
+                found.append(ConstraintColumn(notion, 1, among=0))
                 continue
             powers = range(1, self.moments + 1) if notion == "generalized_demographic_parity" else [1]
             found += [ConstraintColumn(notion, k, power) for power in powers for k in classes]
@@ -143,6 +193,18 @@ class FairnessConstraints:
         """The cell into which each constraint puts a cell of the finest partition, shape (n_cells, n_constraints)."""
         by_class = np.array([column.by_class for column in self.columns], dtype=np.int64)
         return np.arange(self.n_cells, dtype=np.int64)[:, None] * by_class
+
+    @cached_property
+    def compared(self) -> NDArray[np.bool_]:
+        """Whether a constraint compares the rows of a cell, shape (n_cells, n_constraints)."""
+        found = np.zeros((self.n_cells, self.n_constraints), dtype=bool)
+        for c, column in enumerate(self.columns):
+            found[list(column.cells(self.n_cells)), c] = True
+        return found
+
+    def where_compared(self, violations: Any) -> Any:
+        """Violations, (n_groups, n_cells, n_constraints), but 0 where a constraint compares nothing."""
+        return violations * _like(violations, self.compared)
 
     def sizes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Group sizes by cell, (n_groups, n_cells) → by cell of each constraint, (n_groups, n_cells, n_constraints).
@@ -230,9 +292,10 @@ def read_constraints(
 
     Parameters
     ----------
-    given : str, fairlearn moment, list of them, or None
-        Names of notions, or objects such as ``fairlearn.reductions.DemographicParity()``, ``EqualizedOdds()`` and
-        ``ErrorRateParity()`` ("accuracy_parity"), without a bound of their own.
+    given : str, fairlearn moment, RateParity, list of them, or None
+        Names of notions, also "equal_opportunity", "false_negative_rate_parity" and "true_negative_rate_parity", which
+        say the same as others; or objects such as ``fairlearn.reductions.EqualizedOdds()``, ``ErrorRateParity()``
+        ("accuracy_parity") and ``RateParity("true_positive_rate")``, without a bound of their own.
     owner : str
         Class that has the parameter, for error messages.
     supported : sequence of str, default=NOTIONS
@@ -262,7 +325,7 @@ def read_constraints(
     """
     if given is None and optional:
         return ()
-    alone = isinstance(given, str) or _is_moment(given) or not isinstance(given, Iterable)
+    alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
     asked = [given] if alone else list(given)
     names = tuple(_name(one, owner, parameter) for one in asked)
     if (
@@ -274,14 +337,22 @@ def read_constraints(
         number = "one or several different ones" if several else "one"
         raise ValueError(
             f"The '{parameter}' parameter of {owner} must be {number} of {sorted(supported)}"
-            f"{', or None' if optional else ''}, or fairlearn's moments of the same meaning. Got {given!r} instead."
+            f"{', or None' if optional else ''}, or fairlearn's moments or RateParity of the same meaning. "
+            f"Got {given!r} instead."
         )
     return names
 
 
 def _name(one: Any, owner: str, parameter: str) -> str:
+    if isinstance(one, RateParity):
+        if one != RateParity(one.rate):
+            raise ValueError(
+                f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {one!r}; "
+                f"give RateParity({one.rate!r}) or {_RATES[one.rate]!r}."
+            )
+        return _RATES[one.rate]
     if not _is_moment(one):
-        return one if isinstance(one, str) else repr(one)
+        return _ALSO.get(one, one) if isinstance(one, str) else repr(one)
     kind = type(one).__name__
     if (getattr(one, "eps", None), getattr(one, "ratio", None)) != _UNBOUNDED and kind in _FAIRLEARN:
         raise ValueError(

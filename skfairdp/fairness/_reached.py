@@ -125,7 +125,7 @@ class LeftOver:
         spread = np.where(sizes > CLEAR_SIZE * np.asarray(size_noise), spread, math.inf)
         names, broken_by, noises = [], [], []
         for c, column in enumerate(constraints.columns):
-            for cell in range(constraints.n_cells if column.by_class else 1):
+            for cell in column.cells(constraints.n_cells):
                 for a, b in permutations(range(len(groups)), 2):
                     names.append(f"{_words(column, cell, classes)}, {groups[a]!r} - {groups[b]!r} = 0")
                     broken_by.append(means[a, cell, c] - means[b, cell, c])

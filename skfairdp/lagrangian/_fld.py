@@ -50,12 +50,14 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
 
     Parameters
     ----------
-    constraints : str, fairlearn moment, list of them or None, default="demographic_parity"
+    constraints : str, fairlearn moment, RateParity, list of them or None, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
-        "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of scores, by its first
-        ``moments`` moments, so that parity holds at any threshold), or several of them at once. None: no constraint.
-        Moments of fairlearn without bounds mean the same: ``DemographicParity()``, ``EqualizedOdds()``,
-        ``ErrorRateParity()``. Same errors are not bought with more of them than the most frequent class makes.
+        "true_positive_rate_parity" or "equal_opportunity", "false_positive_rate_parity" (the same within one true
+        class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of scores, by its
+        first ``moments`` moments, so that parity holds at any threshold), or several of them at once. None: no
+        constraint. Moments of fairlearn and :class:`~skfairdp.fairness.RateParity` without bounds mean the same:
+        ``EqualizedOdds()``, ``ErrorRateParity()``, ``RateParity("false_negative_rate")``. Same errors are not bought
+        with more of them than the most frequent class makes.
     moments : int, default=2
         Moments that generalized demographic parity compares.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"

@@ -16,7 +16,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._public_trial import Trial, constant_meets, may_give_way, seen, tried
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness import FairnessConstraints, LeftOver, read_constraints
+from skfairdp.fairness import NOTIONS, FairnessConstraints, LeftOver, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PFLDClassifier"]
 
-_NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
+_NOTIONS = tuple(notion for notion in NOTIONS if notion != "generalized_demographic_parity")
 
 
 @shared_docs
@@ -60,11 +60,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Privacy budget; greater than 0. None trains without noise and without privacy (F-LD), by the same code;
         ``privacy_.epsilon`` is then inf.
     {delta}
-    constraints : str, fairlearn moment or list of them, default="demographic_parity"
+    constraints : str, fairlearn moment, RateParity or list of them, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
-        "accuracy_parity" (same errors), or several of them at once. Moments of fairlearn mean the same:
-        ``fairlearn.reductions.DemographicParity()``, ``EqualizedOdds()``, ``ErrorRateParity()``, without bounds. Same
-        errors are not bought with more of them than the most frequent class makes.
+        "true_positive_rate_parity" or "equal_opportunity", "false_positive_rate_parity" (the same within one true
+        class), "accuracy_parity" (same errors), or several of them at once. Moments of fairlearn and
+        :class:`~skfairdp.fairness.RateParity` mean the same: ``fairlearn.reductions.EqualizedOdds()``,
+        ``RateParity("false_negative_rate")``, without bounds. Same errors are not bought with more of them than the
+        most frequent class makes.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None

@@ -60,6 +60,8 @@ class StackedParity:
         self.index = self.network[:, None] * constraints.n_cells + self.constraints.cells
         self.n_segments = len(sizes) * constraints.n_cells
         self.counts, self.group_sizes = self._sizes()
+        compared = torch.as_tensor(constraints.compared, dtype=torch.float64, device=device)
+        self.compared = compared.repeat(len(sizes), 1)[:, :, None]
         self.of_errors = [c for c, column in enumerate(constraints.columns) if column.of_class is None]
 
     @cached_property
@@ -103,7 +105,7 @@ class StackedParity:
             mean = self._sums(values[:, c], c) / self.counts[:, c]
             centred = values[:, c] - mean[self.index[:, c]]
             out[:, c] = self._sums(self.membership * centred[:, None], c) / self.group_sizes[:, c]
-        return out
+        return out * self.compared
 
     def row_weights(self, multipliers: Tensor) -> Tensor:
         """Weight of each row's h in the loss of its network, (n_rows, n_constraints), centred in its cell."""

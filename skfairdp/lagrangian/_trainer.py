@@ -128,7 +128,7 @@ def train_lagrangian(
     """
     module = deepcopy(network.module).to(network.device)
     codes = torch.from_numpy(np.array(y)).to(network.device)
-    ascent = DualAscent(training, constraints, violations, sizes, dual_noise)
+    ascent = DualAscent(training, constraints, lambda h: constraints.where_compared(violations(h)), sizes, dual_noise)
     rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
     with own_generator(seed, network.device):
         optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)

@@ -67,12 +67,13 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Who is fair: "student" is :class:`GroupTeachers`, which has the parameter ``teacher``, "teacher" is
         :class:`FairTeachers`, which has ``student``.
     {epsilon, delta}
-    constraints : str, fairlearn moment, list of them or None, default=None
+    constraints : str, fairlearn moment, RateParity, list of them or None, default=None
         Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
-        predictions within each true class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same
-        distribution of scores, for parity at any threshold), or several of them at once. Same errors are not bought
-        with more of them than the most frequent class makes. A ``fair_estimator`` brings
-        its own, so only one of the two may be given.
+        predictions within each true class), "true_positive_rate_parity" or "equal_opportunity",
+        "false_positive_rate_parity" (the same within one true class), "accuracy_parity" (same errors),
+        "generalized_demographic_parity" (same distribution of scores, for parity at any threshold), or several of them
+        at once. Same errors are not bought with more of them than the most frequent class makes. A ``fair_estimator``
+        brings its own, so only one of the two may be given.
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that

@@ -295,6 +295,7 @@ def _attribute_fits() -> list[Fit]:
         of("PFLD-gives-way", pfld(net=mlp((4,), max_epochs=4, batch_size=60, lr=0.1), lam_max=5.0)),
         of("SFPATE-gives-way", sf_pate(fair_estimator=LagrangianClassifier(net=UNTAUGHT, random_state=0))),
         of("PFLD-several", pfld(constraints=["demographic_parity", "accuracy_parity"], violations="probabilities")),
+        of("PFLD-opportunity", pfld(constraints="equal_opportunity")),
         of("PFLD-gradient", pfld(primal=NoisyGradients(6))),
         of(
             "PFLD-gradient-odds",

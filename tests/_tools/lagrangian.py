@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import torch
 
+from skfairdp.fairness import NOTIONS as EVERY_NOTION
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, mlp
 from tests._tools.sources import ZeroNoise
@@ -12,6 +13,7 @@ from tests._tools.sources import ZeroNoise
 __all__ = [
     "ALONE_AND_TOGETHER",
     "NOTIONS",
+    "OF_TWO_AND_OF_THREE",
     "QUICK",
     "Drawn",
     "biased",
@@ -25,7 +27,19 @@ __all__ = [
 ]
 
 NOTIONS = ["demographic_parity", "equalized_odds", "accuracy_parity"]
-ALONE_AND_TOGETHER = [[notion] for notion in NOTIONS] + [NOTIONS[:2], NOTIONS]
+ALONE_AND_TOGETHER = [[notion] for notion in NOTIONS] + [
+    NOTIONS[:2],
+    NOTIONS,
+    ["true_positive_rate_parity"],
+    ["demographic_parity", "true_positive_rate_parity"],
+]
+#: Every notion alone, and all of them together; false positives are told apart from others of two classes only.
+OF_TWO_AND_OF_THREE = [
+    (notions, n_classes)
+    for n_classes in (2, 3)
+    for every in [[notion for notion in EVERY_NOTION if n_classes == 2 or notion != "false_positive_rate_parity"]]
+    for notions in [*([notion] for notion in every), every]
+]
 QUICK = {
     "groups": ["f", "m"],
     "net": mlp((4,), max_epochs=2, batch_size=64),

@@ -9,8 +9,9 @@ from fairlearn import reductions
 from sklearn.base import clone
 
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
-from skfairdp.fairness import NOTIONS, FairnessConstraints, read_constraints
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import PFLDClassifier, mlp
+from tests._tools.lagrangian import OF_TWO_AND_OF_THREE
 
 
 @pytest.fixture
@@ -89,9 +90,47 @@ def test_sizes_of_the_finest_cells_become_sizes_of_the_cells_of_each_constraint(
     np.testing.assert_array_equal(sizes[:, :, 1], [[3, 4], [5, 1]])
 
 
+@pytest.mark.parametrize(
+    ("notion", "true_class", "n_classes"),
+    [("true_positive_rate_parity", 1, 2), ("false_positive_rate_parity", 0, 2), ("true_positive_rate_parity", 2, 3)],
+)
+def test_a_rate_of_one_true_class_is_compared_among_its_rows_alone(hard, notion, true_class, n_classes):
+    table, y, _ = hard
+    table, y = (table, y) if n_classes == 3 else (table[:, :2] + table[:, 2:] * [0, 1], np.minimum(y, 1))
+    one, odds = of([notion], y, n_classes), of(["equalized_odds"], y, n_classes)
+    column = len(one.columns) - 1
+    assert np.flatnonzero(one.compared[:, column]).tolist() == [true_class]
+    of_odds = [k for k, other in enumerate(odds.columns) if other.of_class == one.columns[column].of_class]
+    np.testing.assert_array_equal(one.values(table, y)[:, column], odds.values(table, y)[:, of_odds[0]])
+    np.testing.assert_array_equal(one.cells[:, column], y)
+    violations = np.ones((2, one.n_cells, one.n_constraints))
+    np.testing.assert_array_equal(one.where_compared(violations)[0] > 0, one.compared)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("equal_opportunity", "true_positive_rate_parity"),
+        ("false_negative_rate_parity", "true_positive_rate_parity"),
+        ("true_negative_rate_parity", "false_positive_rate_parity"),
+        (RateParity("false_negative_rate"), "true_positive_rate_parity"),
+        (RateParity("selection_rate_by_label"), "equalized_odds"),
+        (RateParity("accuracy"), "accuracy_parity"),
+        (reductions.TruePositiveRateParity(), "true_positive_rate_parity"),
+        (reductions.FalsePositiveRateParity(), "false_positive_rate_parity"),
+    ],
+)
+def test_a_rate_goes_by_every_name_that_people_have_for_it(given, name):
+    assert read_constraints(given, "X") == (name,)
+
+
+def test_false_positives_of_three_classes_are_refused_with_what_to_take():
+    with pytest.raises(ValueError, match=r"Only binary classification.*equalized_odds"):
+        of(["false_positive_rate_parity"], [0, 1, 2], 3)
+
+
 # ---- numpy and torch -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("notions", [[notion] for notion in NOTIONS] + [list(NOTIONS)], ids="+".join)
+@pytest.mark.parametrize(("notions", "n_classes"), OF_TWO_AND_OF_THREE)
 def test_arrays_and_tensors_give_the_same_numbers_and_the_derivatives_are_those_of_h(notions, n_classes):
     rng = np.random.default_rng(0)
     scores, y = rng.normal(size=(7, n_classes)), np.r_[rng.integers(n_classes, size=7)]
@@ -147,7 +186,11 @@ class Own(reductions.DemographicParity):
         (["equalized_odds", reductions.EqualizedOdds()], {}, "different"),
         ("accuracy_parity", {"supported": ("equalized_odds",)}, r"\['equalized_odds'\]"),
         (["accuracy_parity", "equalized_odds"], {"several": False}, "must be one of"),
-        (reductions.TruePositiveRateParity(), {}, "must be one or several.*TruePositiveRateParity"),
+        (reductions.BoundedGroupLoss(reductions.ZeroOneLoss()), {}, "must be one or several.*BoundedGroupLoss"),
+        (RateBound("error_rate", upper=0.1), {}, "must be one or several.*RateBound"),
+        (RateParity("true_positive_rate", 0.1), {}, "without a bound of their own.*or 'true_positive_rate_parity'"),
+        (RateParity("selection_rate", method="to_overall"), {}, "give RateParity"),
+        (["equal_opportunity", "false_negative_rate_parity"], {}, "different"),
         (reductions.DemographicParity(difference_bound=0.1), {}, r"DemographicParity with a bound; give"),
         (reductions.EqualizedOdds(ratio_bound=0.8), {}, "with a bound"),
         (Own(), {}, "must be one or several"),
@@ -177,5 +220,5 @@ def test_an_estimator_fits_alike_with_a_name_and_with_fairlearns_moment(make):
     found = clone(moment).fit(X, y, sensitive_features=groups)
     np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
     assert found.multipliers_.shape == expected.multipliers_.shape
-    with pytest.raises(ValueError, match=r"'constraints' parameter of .*TruePositiveRateParity"):
-        make(reductions.TruePositiveRateParity()).fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match=r"'constraints' parameter of .*BoundedGroupLoss"):
+        make(reductions.BoundedGroupLoss(reductions.ZeroOneLoss())).fit(X, y, sensitive_features=groups)

@@ -1,13 +1,15 @@
 """PFLDClassifier: constraints are met, alone and together, and multipliers go where they should."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
+from skfairdp import SFPATEClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.lagrangian import PFLDClassifier, mlp
+from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, PFLDClassifier, mlp
 from skfairdp.privacy import (
     NonPrivateDpEvent,
 )
@@ -28,6 +30,37 @@ def test_without_epsilon_the_gap_of_the_training_rows_closes():
     assert gap(fair.predict(X), groups) < 0.01
     assert fair.score(X, y) > 0.7
     assert fair.privacy_.epsilon == math.inf and isinstance(fair.privacy_.event, NonPrivateDpEvent)
+
+
+def of_unequal_rates(n):
+    """A label that is likelier in one group, and features that tell the group: its members are believed more often."""
+    rng = np.random.default_rng(0)
+    groups = np.where(rng.random(n) < 0.4, "f", "m")
+    X = rng.normal(size=(n, 2)) * [0.3, 1.0] + np.outer(groups == "m", [1.0, 0.0])
+    return X, (X[:, 1] + 1.5 * (groups == "m") + rng.normal(size=n) > 0.8).astype(int), groups
+
+
+@pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+@pytest.mark.parametrize(("notion", "true_class"), [("equal_opportunity", 1), ("false_positive_rate_parity", 0)])
+def test_a_rate_of_one_true_class_is_made_equal_by_multipliers_of_its_own_rows(notion, true_class, primal):
+    X, y, groups = of_unequal_rates(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
+    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    fair = PFLDClassifier(constraints=notion, **settings).fit(X, y, sensitive_features=groups)
+    here = y == true_class
+    assert gap(free.predict(X)[here], groups[here]) > 0.1 > 0.03 > gap(fair.predict(X)[here], groups[here])
+    assert np.abs(fair.multipliers_[:, true_class]).max() > 0 and not fair.multipliers_[:, 1 - true_class].any()
+
+
+@pytest.mark.parametrize("make", [LagrangianClassifier, partial(SFPATEClassifier, epsilon=8.0, groups=["f", "m"])])
+def test_those_beside_it_hold_a_rate_of_one_true_class_as_well(make):
+    X, y, groups = of_unequal_rates(6000)
+    here = y == 1
+    plain, fair = (
+        make(constraints=notion, random_state=0).fit(X, y, sensitive_features=groups)
+        for notion in ("demographic_parity", "true_positive_rate_parity")
+    )
+    assert gap(fair.predict(X)[here], groups[here]) < 0.05 and fair.score(X, y) > plain.score(X, y)
 
 
 def test_notions_that_contradict_each_other_do_not_ruin_the_network():

@@ -16,7 +16,7 @@ from skfairdp.baselines import LagrangianClassifier, RandomizedResponseClassifie
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.fairness import NOTIONS, FairnessConstraints
+from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import (
     DualAscent,
     LagrangianTraining,
@@ -33,6 +33,7 @@ from skfairdp.metrics import (
     wasserstein_disparity,
 )
 from skfairdp.pate._fair_teachers import fit_fair_teachers
+from tests._tools.lagrangian import OF_TWO_AND_OF_THREE
 
 SIZES = np.array([40, 39, 0, 41])
 
@@ -54,8 +55,7 @@ def settings_of(**given):
 
 
 # ---- the engine ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("notions", [[notion] for notion in NOTIONS] + [list(NOTIONS)])
+@pytest.mark.parametrize(("notions", "n_classes"), OF_TWO_AND_OF_THREE)
 def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
     """The hand-written gradient of loss + pulls · h + anchor against automatic differentiation, network by network."""
     sizes, anchor = np.array([12, 9]), 0.3

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._plan import ViolationsAsked
@@ -23,6 +24,12 @@ def errors_of_accuracy_parity_have_no_price(patch):
 def errors_in_a_stack_have_no_price(patch):
     """Found: teachers and students of SF-PATE buy equal accuracy with errors. Right: priced, as in one network."""
     patch.setattr(_stack, "ERROR_STEP", 0.0)
+
+
+@mutant
+def a_rate_of_one_true_class_is_held_in_all(patch):
+    """Found: equal opportunity pays for equal false positives too. Right: multipliers of its own true class alone."""
+    patch.setattr(FairnessConstraints, "where_compared", lambda self, violations: violations)
 
 
 @mutant

@@ -48,6 +48,7 @@ PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 ACCURACY_PARITY = tests_in("lagrangian.test_accuracy_parity")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
+PFLD_CONSTRAINT = tests_in("lagrangian.test_pfld_constraint")
 PFLD_GUARANTEE = tests_in("lagrangian.test_pfld_guarantee")
 PFLD_PLAN = tests_in("lagrangian.test_plan")
 GAP_BOUNDS = tests_in("metrics.test_bounds")
@@ -636,6 +637,14 @@ NOTICED: dict[str, Noticed] = {
     "lagrangian.errors_in_a_stack_have_no_price": also(
         ACCURACY_PARITY("test_a_perceptron_of_its_own_does_not_buy_it_with_errors_either"),
         ACCURACY_PARITY("test_neither_kind_of_sfpate_buys_it_with_errors", **BOUGHT),
+    ),
+    "lagrangian.a_rate_of_one_true_class_is_held_in_all": also(
+        PFLD_CONSTRAINT(
+            "test_a_rate_of_one_true_class_is_made_equal_by_multipliers_of_its_own_rows",
+            notion="equal_opportunity",
+            true_class=1,
+            primal="group_model",
+        )
     ),
     "lagrangian.a_warning_from_the_exact_violations": also(
         REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["PF-LD"])
