@@ -165,9 +165,12 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
             )
         return {"pure": _certain(pure)}
     bounds: dict[str, float] = {}
+    # Of a worst case beside bits "pld" knows no more than the Gaussian that is above them.
+    of_bits = any(isinstance(leaf, _BITS) for leaf in _elementary(leaves))
+    knows_all = not (of_bits and any(isinstance(leaf, WorstOf) for leaf in leaves))
     for kind in kinds:
         # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
-        if not (accountant == "auto" and kind == "rdp" and bounds.get("pld", math.inf) < math.inf):
+        if not (accountant == "auto" and kind == "rdp" and knows_all and bounds.get("pld", math.inf) < math.inf):
             value = _pld_bound(key, delta, coarseness) if kind == "pld" else _ACCOUNTANTS[kind](key, delta)
             if value is not None:
                 bounds[kind] = _certain(value)

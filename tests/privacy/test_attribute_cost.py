@@ -250,6 +250,12 @@ def filled(charges) -> PrivacyLedger:
     return ledger
 
 
+def test_a_rare_disclosure_beside_a_worst_case_and_a_bit_lowers_no_total():
+    bit, worst = dp.ThresholdBit(10, 6.0, 5.0), dp.WorstOf((dp.GaussianDpEvent(9.0), dp.NoOpDpEvent()))
+    before, after = (epsilon_of(dp.compose(bit, worst, *more), 1.5e-5) for more in ((), (dp.RareDisclosure(1e-6),)))
+    assert before <= after and before <= epsilon_of(dp.compose(bit, dp.GaussianDpEvent(9.0)), 1.5e-5) * (1 + 1e-9)
+
+
 @given(entries, st.randoms(use_true_random=False))
 @settings(max_examples=15, deadline=None)
 def test_totals_grow_follow_no_order_and_are_at_least_each_part(charges, random):
