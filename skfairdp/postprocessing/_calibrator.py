@@ -514,7 +514,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 raw = RawTable.read(schema, X, owner=_OWNER)
                 metadata["sensitive_features"] = raw.domain[raw.groups(sensitive_features)].tolist()
             return X, y, metadata
-        features, _, found = self._split(X, self.estimator, reset=False, sensitive_features=sensitive_features)
+        features, _, found = self._split(
+            X, self.estimator, reset=False, sensitive_features=sensitive_features, private=True
+        )
         part = last_part(self.estimator)
         has_some = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
         handed, _ = without_group_columns(self, X, None if has_some else public, None)
@@ -609,9 +611,11 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             disparity=self.disparity,
         )
 
-    def _split(self, X: Any, model: Any, *, reset: bool, sensitive_features: Any = None) -> tuple[Any, Any, Any]:
+    def _split(
+        self, X: Any, model: Any, *, reset: bool, sensitive_features: Any = None, private: bool = False
+    ) -> tuple[Any, Any, Any]:
         """Return what the model reads, what the estimator of the group reads, and the groups (None: not given)."""
-        table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER)
+        table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER, private=private)
         schema = schema_for(self)
         if schema is not None:
             return X, SchemaEncoder(schema).transform(X), groups

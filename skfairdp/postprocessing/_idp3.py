@@ -635,7 +635,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 read_groups(sensitive_features, known, shape_of(y)[0]),
                 False,
             )
-        features, groups = split_rows(self, X, sensitive_features, reset=True)
+        features, groups = split_rows(self, X, sensitive_features, reset=True, private=fits_its_estimator(self))
         check_same_index("IDP3", X=X, y=y)
         if schema_for(self) is None:
             check_consistent_length(X, y)

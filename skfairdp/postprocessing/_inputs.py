@@ -56,10 +56,13 @@ def schema_for(wrapper: Any) -> Schema | None:
     return inner if isinstance(inner, Schema) and inner.groups else None
 
 
-def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3") -> tuple[Any, Any]:
+def split_rows(
+    estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3", private: bool = False
+) -> tuple[Any, Any]:
     """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none).
 
-    With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own.
+    With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own. Of private
+    rows no group is an error then.
     """
     schema = schema_for(estimator)
     if schema is not None:
@@ -69,7 +72,7 @@ def split_rows(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, 
             estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
         if sensitive_features is None and not raw.has_groups:
             return X, None
-        return X, raw.domain[raw.groups(sensitive_features, public=True)]
+        return X, raw.domain[raw.groups(sensitive_features, public=not private)]
     check_same_index(owner, X=X, sensitive_features=sensitive_features)
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
