@@ -685,9 +685,7 @@ RAW_TABLES = [
     ),
     mistake(
         "a missing group where groups are public",
-        lambda ledger: IDP3(pate(ledger, schema=SCHEMA, classes=None), schema=SCHEMA).fit(
-            TABLE.assign(sex=[None, *TABLE["sex"][1:]])
-        ),
+        lambda ledger: IDP3(by_schema(), schema=SCHEMA).fit(TABLE.assign(sex=[None, *TABLE["sex"][1:]])),
         "sensitive_features of IDP3", "does not list", "label or group that is missing", "fillna",
     ),
     mistake(
