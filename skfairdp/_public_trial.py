@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.fairness import NOTIONS
+from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
 from skfairdp.utils import warn_caller
 
 __all__ = ["Trial", "constant_meets", "may_give_way", "seen", "tried"]
@@ -81,9 +81,11 @@ class Trial:
         )
 
 
-def constant_meets(notions: Sequence[str]) -> bool:
-    """Whether a classifier that answers one class for every row meets constraints; equal errors it does not."""
-    return _MET.issuperset(notions)
+def constant_meets(notions: Sequence[str | RateParity | RateBound]) -> bool:
+    """Whether one class for every row is sure to meet constraints; equal errors and bounds it may break."""
+    if any(isinstance(notion, RateBound) for notion in notions):
+        return False
+    return _MET.issuperset(map(name_of, notions))
 
 
 def may_give_way(y: Codes) -> bool:

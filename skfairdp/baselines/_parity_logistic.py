@@ -141,7 +141,9 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         {returns_self}
         """
         self._validate_params()
-        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS, several=False)
+        notions = read_constraints(
+            self.constraints, type(self).__name__, supported=_NOTIONS, several=False, bounds=False
+        )
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         center, scale = features.mean(axis=0), features.std(axis=0)
         scale[~(scale > 0)] = 1.0

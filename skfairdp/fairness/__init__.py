@@ -1,8 +1,9 @@
 """What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
-from skfairdp.fairness._constraints import NOTIONS, ConstraintColumn, FairnessConstraints, read_constraints
+from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity, rejection_rates, tally
 from skfairdp.fairness._gate import FairnessGate
+from skfairdp.fairness._notions import NOTIONS, name_of, read_constraints
 from skfairdp.fairness._rate_bounds import parity_bound, rate_bounds, violation_bounds
 from skfairdp.fairness._rate_gate import RateGate
 from skfairdp.fairness._rates import (
@@ -31,6 +32,7 @@ __all__ = [
     "disparities",
     "largest_disparity",
     "last_quarter",
+    "name_of",
     "parity_bound",
     "rate_bounds",
     "read_constraints",

@@ -9,44 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp.fairness._allowed import nearest_allowed
+from skfairdp.fairness._notions import name_of
 from skfairdp.fairness._rates import RateBound, RateParity
 
-__all__ = ["NOTIONS", "ConstraintColumn", "FairnessConstraints", "read_constraints"]
+__all__ = ["ConstraintColumn", "FairnessConstraints"]
 
-#: All notions, see :class:`FairnessConstraints`.
-NOTIONS = (
-    "accuracy_parity",
-    "demographic_parity",
-    "equalized_odds",
-    "false_positive_rate_parity",
-    "generalized_demographic_parity",
-    "true_positive_rate_parity",
-)
-# What people call a notion besides: who is missed equally often is found equally often.
-_ALSO = {
-    "equal_opportunity": "true_positive_rate_parity",
-    "false_negative_rate_parity": "true_positive_rate_parity",
-    "true_negative_rate_parity": "false_positive_rate_parity",
-}
-# Classes of fairlearn.reductions that say the same. They are told by name, so that nobody has to import fairlearn.
-_FAIRLEARN = {
-    "DemographicParity": "demographic_parity",
-    "EqualizedOdds": "equalized_odds",
-    "ErrorRateParity": "accuracy_parity",
-    "FalsePositiveRateParity": "false_positive_rate_parity",
-    "TruePositiveRateParity": "true_positive_rate_parity",
-}
-_RATES = {
-    "accuracy": "accuracy_parity",
-    "error_rate": "accuracy_parity",
-    "false_negative_rate": "true_positive_rate_parity",
-    "false_positive_rate": "false_positive_rate_parity",
-    "selection_rate": "demographic_parity",
-    "selection_rate_by_label": "equalized_odds",
-    "true_negative_rate": "false_positive_rate_parity",
-    "true_positive_rate": "true_positive_rate_parity",
-}
-_UNBOUNDED = (0.01, 1.0)  # eps and ratio of a fairlearn moment that was given no bound
+# Rates that are one less the score h of their notion.
+_COMPLEMENTS = ("accuracy", "false_negative_rate", "true_negative_rate")
 
 
 @dataclass(frozen=True)
@@ -61,18 +31,31 @@ class ConstraintColumn:
         The class whose probability it is; None is the probability of any class but the true one.
     power : int, default=1
     among : int or None, default=None
-        The one true class whose rows it compares. None: all rows, or those of each class.
+        The one cell whose rows it compares. None: all rows, or those of each class.
+    allowed : RateParity, RateBound or None, default=None
+        How far the means of two groups may lie apart, or where each may lie. None: they are to be equal.
     """
 
     notion: str
     of_class: int | None
     power: int = 1
     among: int | None = None
+    allowed: RateParity | RateBound | None = None
 
     @property
     def by_class(self) -> bool:
         """Whether rows are compared with rows of the same true class only."""
         return self.notion == "equalized_odds" or self.among is not None
+
+    @property
+    def is_complement(self) -> bool:
+        """Whether the rate that is bounded is one less the mean of h."""
+        return self.allowed is not None and self.allowed.rate in _COMPLEMENTS
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the rate itself of each group has a bound, and not its distance from that of others."""
+        return isinstance(self.allowed, RateBound)
 
     def cells(self, n_cells: int) -> Sequence[int]:
         """Of so many cells those in which it compares rows."""
@@ -92,7 +75,8 @@ class FairnessConstraints:
     - "equalized_odds": the same h; the rows of each true class are a cell,
     - "true_positive_rate_parity": h is the probability of the second of two classes, among the rows that have it; of
       more classes that of every class among its rows,
-    - "false_positive_rate_parity": of two classes, h is the probability of the second among the rows of the first,
+    - "false_positive_rate_parity": of two classes, h is the probability of the second among the rows of the first; of
+      more classes that of every class among the rows of all others,
     - "accuracy_parity": h is the probability of an error; all rows are one cell,
     - "generalized_demographic_parity": h are the first powers of the probability of a class, so that whole
       distributions of scores are alike and not their means alone (Tran et al. 2022, Definition 4).
@@ -102,8 +86,8 @@ class FairnessConstraints:
 
     Parameters
     ----------
-    notions : sequence of str
-        Names from ``NOTIONS``; see :func:`read_constraints`.
+    notions : sequence of str, RateParity and RateBound
+        Names from ``NOTIONS``, or constraints with a bound of their own; see :func:`read_constraints`.
     y : ndarray or torch.Tensor of int of shape (n_rows,)
         Class codes 0, 1, ... What follows from them is of the same kind, and on the same device.
     n_classes : int
@@ -123,7 +107,7 @@ class FairnessConstraints:
            [0.5 , 0.5 ]])
     """
 
-    notions: Sequence[str]
+    notions: Sequence[str | RateParity | RateBound]
     y: Any
     n_classes: int
     moments: int = 2
@@ -132,11 +116,6 @@ class FairnessConstraints:
         if self.n_classes < 2:
             raise ValueError(f"FairnessConstraints needs at least two classes. Got n_classes={self.n_classes!r}.")
         integers = not hasattr(self.y, "dtype") or "int" in str(self.y.dtype)
-        if self.n_classes > 2 and "false_positive_rate_parity" in self.notions:
-            raise ValueError(
-                "Only binary classification is supported by 'false_positive_rate_parity' here. Take 'equalized_odds', "
-                "which compares every class among the rows of every other."
-            )
         if not hasattr(self.y, "shape") or len(self.y.shape) != 1 or not integers:
             raise ValueError("'y' of FairnessConstraints must be one column of class codes 0..n_classes - 1.")
         if len(self.y) and not (self.y.min() >= 0 and self.y.max() < self.n_classes):
@@ -151,21 +130,17 @@ class FairnessConstraints:
     @cached_property
     def columns(self) -> tuple[ConstraintColumn, ...]:
         """The constraints, in the order of the notions."""
-        classes = [1] if self.n_classes == 2 else list(range(self.n_classes))
-        found: list[ConstraintColumn] = []
-        for notion in self.notions:
-            if notion == "accuracy_parity":
-                found.append(ConstraintColumn(notion, None))
-                continue
-            if notion == "true_positive_rate_parity":
-                found += [ConstraintColumn(notion, k, among=k) for k in classes]
-                continue
-            if notion == "false_positive_rate_parity":
-                found.append(ConstraintColumn(notion, 1, among=0))
-                continue
-            powers = range(1, self.moments + 1) if notion == "generalized_demographic_parity" else [1]
-            found += [ConstraintColumn(notion, k, power) for power in powers for k in classes]
-        return tuple(found)
+        return tuple(column for notion in self.notions for column in self._columns_of(notion))
+
+    def _columns_of(self, asked: str | RateParity | RateBound) -> Iterable[ConstraintColumn]:
+        notion, allowed = name_of(asked), None if isinstance(asked, str) else asked
+        if notion == "accuracy_parity":
+            yield ConstraintColumn(notion, None, allowed=allowed)
+            return
+        for power in range(1, self.moments + 1) if notion == "generalized_demographic_parity" else [1]:
+            for k in [1] if self.n_classes == 2 else range(self.n_classes):
+                among = {"true_positive_rate_parity": k, "false_positive_rate_parity": 0}.get(notion)
+                yield ConstraintColumn(notion, k, power, among, allowed)
 
     @property
     def n_constraints(self) -> int:
@@ -185,14 +160,19 @@ class FairnessConstraints:
     @cached_property
     def cells(self) -> Any:
         """The cell in which each constraint compares each row, shape (n_rows, n_constraints)."""
-        by_class = [column.by_class for column in self.columns]
-        return self.y[:, None] * _like(self.y, by_class)
+        return _namespace(self.y).stack([self._cells_of(column, self.y) for column in self.columns], 1)
 
     @cached_property
     def merged_cells(self) -> NDArray[np.int64]:
         """The cell into which each constraint puts a cell of the finest partition, shape (n_cells, n_constraints)."""
-        by_class = np.array([column.by_class for column in self.columns], dtype=np.int64)
-        return np.arange(self.n_cells, dtype=np.int64)[:, None] * by_class
+        finest = np.arange(self.n_cells, dtype=np.int64)
+        return np.stack([self._cells_of(column, finest) for column in self.columns], axis=1)
+
+    def _cells_of(self, column: ConstraintColumn, classes: Any) -> Any:
+        """The cells into which a constraint puts rows of these true classes."""
+        if column.notion == "false_positive_rate_parity":  # others, and its own
+            return classes * 0 + (classes == column.of_class)
+        return classes * int(column.by_class)
 
     @cached_property
     def compared(self) -> NDArray[np.bool_]:
@@ -205,6 +185,39 @@ class FairnessConstraints:
     def where_compared(self, violations: Any) -> Any:
         """Violations, (n_groups, n_cells, n_constraints), but 0 where a constraint compares nothing."""
         return violations * _like(violations, self.compared)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether a constraint has a bound of its own."""
+        return any(column.allowed is not None for column in self.columns)
+
+    def nearest_allowed(self, violations: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The violations nearest to these that the constraints allow, of the same shape; 0 where they allow none.
+
+        Parameters
+        ----------
+        violations : ndarray of shape (n_groups, ..., n_cells, n_constraints)
+            Mean of h in each group less that of all rows of the cell.
+        means : ndarray of shape (..., n_cells, n_constraints)
+            Mean of h over all rows of the cell.
+        """
+        found = np.zeros_like(violations)
+        for c, column in enumerate(self.columns):
+            if column.allowed is not None:
+                cells, sign = list(column.cells(self.n_cells)), -1.0 if column.is_complement else 1.0
+                rates = 1.0 - means[..., cells, c] if column.is_complement else means[..., cells, c]
+                here = sign * violations[..., cells, c]
+                found[..., cells, c] = sign * nearest_allowed(column.allowed, here, rates)
+        return found
+
+    def means(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean of each score h, (n_rows, n_constraints), in every cell, (n_cells, n_constraints); 0 in an empty one."""
+        found = np.zeros((self.n_cells, self.n_constraints))
+        for c in range(self.n_constraints):
+            cells = np.asarray(self.cells[:, c])
+            counts = np.bincount(cells, minlength=self.n_cells)
+            found[:, c] = np.bincount(cells, weights=scores[:, c], minlength=self.n_cells) / np.maximum(counts, 1)
+        return found
 
     def sizes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Group sizes by cell, (n_groups, n_cells) → by cell of each constraint, (n_groups, n_cells, n_constraints).
@@ -277,94 +290,6 @@ class FairnessConstraints:
             else:
                 found[:, k] += power * weights[:, c] * probabilities[:, k] ** (power - 1)
         return found
-
-
-def read_constraints(
-    given: Any,
-    owner: str,
-    *,
-    supported: Sequence[str] = NOTIONS,
-    parameter: str = "constraints",
-    several: bool = True,
-    optional: bool = False,
-) -> tuple[str, ...]:
-    """The names of the notions that a parameter asks for.
-
-    Parameters
-    ----------
-    given : str, fairlearn moment, RateParity, list of them, or None
-        Names of notions, also "equal_opportunity", "false_negative_rate_parity" and "true_negative_rate_parity", which
-        say the same as others; or objects such as ``fairlearn.reductions.EqualizedOdds()``, ``ErrorRateParity()``
-        ("accuracy_parity") and ``RateParity("true_positive_rate")``, without a bound of their own.
-    owner : str
-        Class that has the parameter, for error messages.
-    supported : sequence of str, default=NOTIONS
-        The notions that it can hold.
-    parameter : str, default="constraints"
-    several : bool, default=True
-        Whether it can hold several at once.
-    optional : bool, default=False
-        Whether None, no constraint, is allowed.
-
-    Returns
-    -------
-    tuple of str
-        Empty for None.
-
-    Raises
-    ------
-    ValueError
-        It is none of these, is named twice, or has a bound.
-
-    Examples
-    --------
-    >>> from fairlearn.reductions import EqualizedOdds
-    >>> from skfairdp.fairness import read_constraints
-    >>> read_constraints(["demographic_parity", EqualizedOdds()], "PFLDClassifier")
-    ('demographic_parity', 'equalized_odds')
-    """
-    if given is None and optional:
-        return ()
-    alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
-    asked = [given] if alone else list(given)
-    names = tuple(_name(one, owner, parameter) for one in asked)
-    if (
-        not names
-        or len(set(names)) < len(names)
-        or not set(names) <= set(supported)
-        or (len(names) > 1 and not several)
-    ):
-        number = "one or several different ones" if several else "one"
-        raise ValueError(
-            f"The '{parameter}' parameter of {owner} must be {number} of {sorted(supported)}"
-            f"{', or None' if optional else ''}, or fairlearn's moments or RateParity of the same meaning. "
-            f"Got {given!r} instead."
-        )
-    return names
-
-
-def _name(one: Any, owner: str, parameter: str) -> str:
-    if isinstance(one, RateParity):
-        if one != RateParity(one.rate):
-            raise ValueError(
-                f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {one!r}; "
-                f"give RateParity({one.rate!r}) or {_RATES[one.rate]!r}."
-            )
-        return _RATES[one.rate]
-    if not _is_moment(one):
-        return _ALSO.get(one, one) if isinstance(one, str) else repr(one)
-    kind = type(one).__name__
-    if (getattr(one, "eps", None), getattr(one, "ratio", None)) != _UNBOUNDED and kind in _FAIRLEARN:
-        raise ValueError(
-            f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {kind} with "
-            f"a bound; give {kind}() or {_FAIRLEARN[kind]!r}."
-        )
-    return _FAIRLEARN.get(kind, f"fairlearn's {kind}")
-
-
-def _is_moment(one: Any) -> bool:
-    """Whether this is an object of fairlearn itself; a subclass may mean something else."""
-    return type(one).__module__.partition(".")[0] == "fairlearn"
 
 
 def _namespace(values: Any) -> Any:

@@ -4,7 +4,6 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness._allowed import comparisons_of
 from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
 from skfairdp.fairness._rates import RateConstraints, read_rate_constraints
 from skfairdp.utils import warn_caller
@@ -107,6 +107,7 @@ class LeftOver:
         size_noise: Any,
         groups: Any,
         classes: Any,
+        means: Array | None = None,
     ) -> "LeftOver":
         """What sums over groups say, of each score h less its mean in the cell.
 
@@ -118,18 +119,26 @@ class LeftOver:
             Standard deviations.
         groups, classes : sequence
             The names they go by.
+        means : ndarray of shape (n_cells, n_constraints) or None, default=None
+            Of each score h over all rows of the cell, for constraints with a bound.
         """
-        means = sums / sizes
+        beyond = sums / sizes
         # as if noise in two groups always added up: with two groups it does
-        spread = np.sqrt(np.square(noise) + np.square(means * size_noise)) / sizes
+        spread = np.sqrt(np.square(noise) + np.square(beyond * size_noise)) / sizes
         spread = np.where(sizes > CLEAR_SIZE * np.asarray(size_noise), spread, math.inf)
         names, broken_by, noises = [], [], []
         for c, column in enumerate(constraints.columns):
+            sign = -1.0 if column.is_complement else 1.0
             for cell in column.cells(constraints.n_cells):
-                for a, b in permutations(range(len(groups)), 2):
-                    names.append(f"{_words(column, cell, classes)}, {groups[a]!r} - {groups[b]!r} = 0")
-                    broken_by.append(means[a, cell, c] - means[b, cell, c])
-                    noises.append(spread[a, cell, c] + spread[b, cell, c])
+                mean = 0.0 if column.allowed is None or means is None else float(means[cell, c])
+                overall = (1.0 - mean) if column.is_complement else mean
+                # of every group, of all rows, and of nobody
+                rates = np.append(overall + sign * np.append(beyond[:, cell, c], 0.0), 0.0)
+                sure = np.append(spread[:, cell, c], [0.0, 0.0])
+                for one, other, factor, slack in comparisons_of(column.allowed, len(groups)):
+                    names.append(f"{_words(column, cell, classes)}, {_inequality(groups, one, other, factor, slack)}")
+                    broken_by.append(factor * rates[one] - rates[other] - slack)
+                    noises.append(factor * sure[one] + sure[other])
         return cls(names, np.array(broken_by), np.array(noises))
 
     @classmethod
@@ -168,7 +177,8 @@ class LeftOver:
                 sums[:, cell, c], sizes[:, cell, c] = centred @ membership[here], membership[here].sum(0)
                 variance[:, cell, c], of_sizes[:, cell, c] = centred**2 @ unsure[here], unsure[here].sum(0)
         of_sums, of_sizes = np.sqrt(variance + noise**2), np.sqrt(of_sizes + noise**2)
-        return cls.of_sums(constraints, sums, np.maximum(sizes, 1e-9), of_sums, of_sizes, groups, classes)
+        sizes, means = np.maximum(sizes, 1e-9), constraints.means(scores)
+        return cls.of_sums(constraints, sums, sizes, of_sums, of_sizes, groups, classes, means)
 
     @classmethod
     def of_reduction(
@@ -249,4 +259,17 @@ def _words(column: ConstraintColumn, cell: int, classes: Any) -> str:
         return column.notion
     power = "" if column.power == 1 else f", power {column.power}"
     within = f" among {classes[cell]}" if column.by_class else ""
+    if column.notion == "false_positive_rate_parity" and len(classes) > 2:
+        within = " among all others"
     return f"{column.notion} of {classes[column.of_class]}{power}{within}"
+
+
+def _inequality(groups: Any, one: int, other: int, factor: float, slack: float) -> str:
+    """In words; equality is two of them."""
+    names = [*(repr(group) for group in groups), "overall"]
+    if other == len(names):
+        return f"{names[one]} <= {slack:g}"
+    if one == len(names):
+        return f"{names[other]} >= {-slack:g}"
+    times = "" if factor == 1 else f"{factor:g} * "
+    return f"{times}{names[one]} - {names[other]} {'=' if slack == 0 and factor == 1 else '<='} {slack:g}"

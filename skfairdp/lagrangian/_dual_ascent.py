@@ -107,8 +107,11 @@ def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:
 class DualAscent:
     """Multipliers that follow violations: λ ← clip(λ + step · violation).
 
-    It knows no groups and adds no noise: whoever gives ``violations`` has seen to both. Arrays or tensors, of any
-    shape.
+    Of constraints with a bound they follow what lies beyond it: with w = λ / step + violation, λ is step times the
+    difference of w to the nearest point that is allowed. That is the method of multipliers (Rockafellar 1976); where
+    |violation| has a bound b, it draws λ + step · violation towards 0 by step · b.
+
+    It knows no groups and adds no noise: whoever gives ``violations`` has seen to both. They are arrays or tensors.
 
     Parameters
     ----------
@@ -121,6 +124,8 @@ class DualAscent:
         What these sums are divided by: sizes of the groups; ones, where they are means already.
     noise : float, default=0.0
         Standard deviation of the noise on a sum.
+    nearest_allowed : callable or None, default=None
+        Violations and the scores h → the nearest violations that bounds allow. None: none is allowed.
 
     Examples
     --------
@@ -144,8 +149,10 @@ class DualAscent:
         violations: Callable[[Any], Any],
         sizes: Any,
         noise: float = 0.0,
+        nearest_allowed: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         self.violations, self.sizes, self.bound = violations, sizes, training.lam_max
+        self.nearest_allowed = nearest_allowed if constraints.has_bounds else None
         self.multipliers = 0.0 * sizes
         if training.dual_step is not None:
             self.first_step: Any = training.dual_step
@@ -155,10 +162,16 @@ class DualAscent:
             # steps that shrink to nothing add up a third of the variance that as many full ones would
             walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)
             self.first_step = np.minimum(self.first_step, _WALK / np.maximum(walked, 1e-12))
+            if self.nearest_allowed is not None:  # which compares groups: they go in step
+                self.first_step = self.first_step.min(0, keepdims=True)
 
     def follow(self, scores: Any, share: float) -> None:
         """Move by a share of the first step."""
-        moved = self.multipliers + share * self.first_step * self.violations(scores) / self.sizes
+        step = share * self.first_step
+        moved = self.multipliers + step * self.violations(scores) / self.sizes
+        if self.nearest_allowed is not None:
+            beyond = moved / step - self.nearest_allowed(moved / step, scores)
+            moved = step * beyond
         self.multipliers = moved.clip(-self.bound, self.bound)
 
 

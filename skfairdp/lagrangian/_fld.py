@@ -50,14 +50,16 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
 
     Parameters
     ----------
-    constraints : str, fairlearn moment, RateParity, list of them or None, default="demographic_parity"
+    constraints : str, fairlearn moment, RateParity, RateBound, list of them or None, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
         "true_positive_rate_parity" or "equal_opportunity", "false_positive_rate_parity" (the same within one true
         class), "accuracy_parity" (same errors), "generalized_demographic_parity" (same distribution of scores, by its
         first ``moments`` moments, so that parity holds at any threshold), or several of them at once. None: no
-        constraint. Moments of fairlearn and :class:`~skfairdp.fairness.RateParity` without bounds mean the same:
-        ``EqualizedOdds()``, ``ErrorRateParity()``, ``RateParity("false_negative_rate")``. Same errors are not bought
-        with more of them than the most frequent class makes.
+        constraint. Moments of fairlearn and :class:`~skfairdp.fairness.RateParity` mean the same:
+        ``EqualizedOdds()``, ``ErrorRateParity()``, ``RateParity("false_negative_rate")``. With a bound of their own
+        rates may differ by so much: ``RateParity("selection_rate", ratio_bound=0.8)``. A
+        :class:`~skfairdp.fairness.RateBound` bounds a rate of each group. Same errors are not bought with more of them
+        than the most frequent class makes.
     moments : int, default=2
         Moments that generalized demographic parity compares.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
@@ -92,8 +94,8 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         The last multipliers; a cell is a true class where a constraint compares within classes. Empty without
         constraints.
     violation_ : float or None
-        The largest difference between two groups that the constraints want to be 0, on the rows and groups that it was
-        given; None without constraints.
+        The largest difference between two groups that the constraints want to be 0, or by how much a bound is broken,
+        on the rows and groups that it was given; None without constraints.
     {classes_, n_features_in_, feature_names_in_}
 
     Raises

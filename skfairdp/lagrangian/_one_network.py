@@ -58,6 +58,7 @@ class OneNetwork:
         self.membership = None if membership is None else torch.from_numpy(membership).to(X.device, self.dtype)
         self.row_weights: Tensor | None = None  # weight of each row's h in the loss
         self.weights: Tensor | None = None  # λ/size, None as long as all of them are 0
+        self.open_weights: Tensor | None = None  # of each row's h in the part of bounds that needs no group
         self.of_errors = [column.of_class is None for column in constraints.columns]
         # the share of errors of who always answers the most frequent class, and what an error costs beyond it
         self.most_errors = 1.0 - float(torch.bincount(self.y).max()) / len(self.y)
@@ -110,9 +111,22 @@ class OneNetwork:
             self.row_weights = self._row_weights(weights, self.membership)
         else:
             self.weights = weights if np.any(multipliers) else None
+            self.open_weights = self._open_weights(multipliers)
+
+    def _open_weights(self, multipliers: Array) -> Tensor | None:
+        """Of ``λ · mean of h in a group`` the part ``λ · mean of h``, row by row; what is released is centred."""
+        bound = [column.is_bound for column in self.constraints.columns]
+        if not any(bound) or not np.any(multipliers[..., bound]):
+            return None
+        cells = self.constraints.cells.cpu().numpy()
+        found, totals = np.zeros(cells.shape), multipliers.sum(0)
+        for c in np.flatnonzero(bound):
+            of_cells = np.bincount(cells[:, c], minlength=len(totals))
+            found[:, c] = (totals[:, c] * len(cells) / np.maximum(of_cells, 1))[cells[:, c]]
+        return torch.from_numpy(found).to(self.X.device, self.dtype)
 
     def _row_weights(self, weights: Tensor, membership: Tensor) -> Tensor:
-        """The multipliers of each row's estimated group over their sizes, centred in its cell."""
+        """The multipliers of each row's estimated group over their sizes; centred in its cell, but of a bound."""
         cells = self.constraints.cells
         found = torch.zeros(cells.shape, dtype=self.dtype, device=cells.device)
         for c in range(cells.shape[1]):
@@ -120,7 +134,7 @@ class OneNetwork:
                 here = cells[:, c] == cell
                 if here.any():
                     mine = membership[here] @ weights[:, cell, c]
-                    found[here, c] = mine - mine.mean()
+                    found[here, c] = mine if self.constraints.columns[c].is_bound else mine - mine.mean()
         found *= len(self.X)
         if self.price > 0:
             found[:, self.of_errors] += self.price
@@ -133,8 +147,8 @@ class OneNetwork:
         rows = next(self.batches)
         if self.at_once:
             self._set(self._released(rows, with_loss=True))
-            if self.price > 0:
-                self._add_price(rows)
+            if self._has_open_part:
+                self._add_open_part(rows)
         else:
             if t in self.primal_at:
                 self.held = None if self.weights is None else self._released(rows)
@@ -173,29 +187,37 @@ class OneNetwork:
             if self.row_weights is not None:
                 slopes = self.constraints.slopes(probabilities, y)
                 slope += torch.einsum("nc,nck->nk", self.row_weights[rows], slopes) / len(rows)
-            elif self.price > 0:
-                slope += self._price_slope(probabilities, y)
+            elif self._has_open_part:
+                slope += self._open_slope(probabilities, rows)
         found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
         for p, g in zip(self.parameters, found, strict=True):
             p.grad = torch.zeros_like(p) if g is None else g
         if self.held is not None:
             self._set(self.held, add=True)
 
-    def _add_price(self, rows: Tensor) -> None:
-        """Add what errors cost on a public batch to a gradient that is there already."""
+    @property
+    def _has_open_part(self) -> bool:
+        """Whether multipliers ask for something of all rows, whatever their groups."""
+        return self.price > 0 or self.open_weights is not None
+
+    def _add_open_part(self, rows: Tensor) -> None:
+        """Add what is asked of all rows, on a public batch, to a gradient that is there already."""
         self.module.train()
         logits = self.module(self.X[rows])
         with torch.no_grad():
-            slope = self._price_slope(torch.softmax(logits, dim=1), self.y[rows])
+            slope = self._open_slope(torch.softmax(logits, dim=1), rows)
         found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
         for p, g in zip(self.parameters, found, strict=True):
             if g is not None:
                 p.grad = g if p.grad is None else p.grad + g
 
-    def _price_slope(self, probabilities: Tensor, y: Tensor) -> Tensor:
-        """Derivative by the logits of the price of errors, in the mean over these rows."""
-        slopes: Tensor = self.constraints.slopes(probabilities, y)
-        return self.price * slopes[:, self.of_errors].sum(1) / len(y)
+    def _open_slope(self, probabilities: Tensor, rows: Tensor) -> Tensor:
+        """Derivative by the logits of what is asked of all rows, in the mean over these."""
+        slopes: Tensor = self.constraints.slopes(probabilities, self.y[rows])
+        found: Tensor = self.price * slopes[:, self.of_errors].sum(1) / len(rows)
+        if self.open_weights is not None:
+            found = found + torch.einsum("nc,nck->nk", self.open_weights[rows], slopes) / len(rows)
+        return found
 
     def _set(self, flat: Tensor, *, add: bool = False) -> None:
         for p, piece in zip(self.parameters, flat.split([p.numel() for p in self.parameters]), strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from skfairdp.fairness import FairnessConstraints, LeftOver
+from skfairdp.fairness import FairnessConstraints, LeftOver, RateBound, RateParity
 from skfairdp.lagrangian._schedule import usual_batch, usual_lr
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class FairPerceptron:
     Parameters
     ----------
     hidden : tuple of int
-    notions : tuple of str
+    notions : tuple of str, RateParity and RateBound
         See :class:`~skfairdp.fairness.FairnessConstraints`; empty for none.
     moments : int
     epochs : int or None
@@ -142,7 +142,7 @@ class FairPerceptron:
     """
 
     hidden: tuple[int, ...]
-    notions: tuple[str, ...]
+    notions: tuple[str | RateParity | RateBound, ...]
     moments: int
     epochs: int | None
     batch_size: int | None

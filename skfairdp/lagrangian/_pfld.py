@@ -60,13 +60,15 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Privacy budget; greater than 0. None trains without noise and without privacy (F-LD), by the same code;
         ``privacy_.epsilon`` is then inf.
     {delta}
-    constraints : str, fairlearn moment, RateParity or list of them, default="demographic_parity"
+    constraints : str, fairlearn moment, RateParity, RateBound or list of them, default="demographic_parity"
         "demographic_parity" (same predictions), "equalized_odds" (same predictions within each true class),
         "true_positive_rate_parity" or "equal_opportunity", "false_positive_rate_parity" (the same within one true
         class), "accuracy_parity" (same errors), or several of them at once. Moments of fairlearn and
         :class:`~skfairdp.fairness.RateParity` mean the same: ``fairlearn.reductions.EqualizedOdds()``,
-        ``RateParity("false_negative_rate")``, without bounds. Same errors are not bought with more of them than the
-        most frequent class makes.
+        ``RateParity("false_negative_rate")``. With a bound of their own rates may differ by so much:
+        ``RateParity("selection_rate", ratio_bound=0.8)`` is the four-fifths rule. A
+        :class:`~skfairdp.fairness.RateBound` bounds a rate of each group: ``RateBound("false_negative_rate",
+        upper=0.1)``. Same errors are not bought with more of them than the most frequent class makes.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
@@ -108,14 +110,15 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     {classes_, groups_}
     multipliers_ : ndarray of shape (n_groups, n_cells, n_constraints)
         The last multipliers. Constraints come in the order given, each class of more than two one after the other; a
-        constraint that compares all rows uses the first cell only. Differentially private.
+        constraint that compares all rows uses the first cell only, and so does the false positive rate of one of more
+        than two classes. Differentially private.
     noisy_counts_ : ndarray of shape (n_groups, n_cells)
         Sizes of the groups, within each class if a constraint needs that, as released.
     violation_, violation_noise_ : float
-        The largest difference between two groups that the constraints want to be 0, by the mean of the noisy violations
-        that were released in the last quarter of the training, and the standard deviation of the noise in it (infinite
-        where groups are too small beside the noise). Released already: it costs nothing. 0 where one class is predicted
-        for every row.
+        The largest difference between two groups that the constraints want to be 0, or by how much a bound is broken,
+        by the mean of the noisy violations that were released in the last quarter of the training, and the standard
+        deviation of the noise in it (infinite where groups are too small beside the noise). Released already: it costs
+        nothing. 0 where one class is predicted for every row.
     {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}

@@ -304,6 +304,7 @@ class ViolationsAsked:
         self._skipped, self._n_asked = n_asked - last_quarter(n_asked), 0
         self._sums: list[Array] = []
         self._variances: list[Array] = []
+        self._means: list[Array] = []  # of the scores over all rows: public
 
     def __call__(self, scores: Array) -> Array:
         """Release the sums for these scores h."""
@@ -312,6 +313,7 @@ class ViolationsAsked:
         self._n_asked += 1
         if self._n_asked > self._skipped:
             self._sums.append(released)
+            self._means.append(self._constraints.means(scores))
             self._variances.append(self._plan.noise_of_violations(scores, cells, n_cells) ** 2)
         return released
 
@@ -329,10 +331,11 @@ class ViolationsAsked:
             return None
         constraints = self._constraints
         noise = np.sqrt(np.sum(self._variances, axis=0)) / len(self._variances)
-        cells_of_a_size = np.array([1 if column.by_class else constraints.n_cells for column in constraints.columns])
+        first = [column.cells(constraints.n_cells)[0] for column in constraints.columns]
+        cells_of_a_size = (constraints.merged_cells == first).sum(0)
         size_noise = self._plan.count_noise * np.sqrt(cells_of_a_size)
-        sizes, sums = constraints.sizes(counts), np.mean(self._sums, axis=0)
-        return LeftOver.of_sums(constraints, sums, sizes, noise, size_noise, groups, classes)
+        sizes, sums, means = constraints.sizes(counts), np.mean(self._sums, axis=0), np.mean(self._means, axis=0)
+        return LeftOver.of_sums(constraints, sums, sizes, noise, size_noise, groups, classes, means)
 
 
 def _centred(values: Array, cells: NDArray[np.int64], n_cells: int) -> tuple[Array, Array]:

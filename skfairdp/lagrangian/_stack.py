@@ -107,15 +107,29 @@ class StackedParity:
             out[:, c] = self._sums(self.membership * centred[:, None], c) / self.group_sizes[:, c]
         return out * self.compared
 
+    def nearest_allowed(self, violations: Tensor, scores: Tensor) -> Tensor:
+        """The nearest violations that bounds allow, of the same shape; see :class:`FairnessConstraints`."""
+        columns = range(self.constraints.n_constraints)
+        sums = torch.stack([self._sums(scores[:, c].to(torch.float64), c) for c in columns], 1)
+        means = self.by_network((sums / self.counts)[:, :, None])[:, 0]
+        found = self.constraints.nearest_allowed(self.by_network(violations).transpose(1, 0, 2, 3), means)
+        by_segment = np.ascontiguousarray(found.transpose(1, 2, 3, 0)).reshape(violations.shape)
+        return torch.from_numpy(by_segment).to(violations)
+
     def row_weights(self, multipliers: Tensor) -> Tensor:
-        """Weight of each row's h in the loss of its network, (n_rows, n_constraints), centred in its cell."""
+        """Weight of each row's h in the loss of its network, (n_rows, n_constraints).
+
+        Centred in its cell, for multipliers ask for less than the others have; but where a rate itself has a bound.
+        """
         per_row = torch.empty(self.index.shape, dtype=torch.float64, device=self.index.device)
         weights = multipliers / self.group_sizes
         rows = self.rows_of[self.network].to(torch.float64)
         for c in range(self.constraints.n_constraints):
             mine = (self.membership * weights[self.index[:, c], c]).sum(1)
-            mean = self._sums(mine, c) / self.counts[:, c]
-            per_row[:, c] = (mine - mean[self.index[:, c]]) * rows
+            if not self.constraints.columns[c].is_bound:
+                mean = self._sums(mine, c) / self.counts[:, c]
+                mine = mine - mean[self.index[:, c]]
+            per_row[:, c] = mine * rows
         return per_row
 
     def by_network(self, multipliers: Tensor) -> Array:

@@ -128,7 +128,14 @@ def train_lagrangian(
     """
     module = deepcopy(network.module).to(network.device)
     codes = torch.from_numpy(np.array(y)).to(network.device)
-    ascent = DualAscent(training, constraints, lambda h: constraints.where_compared(violations(h)), sizes, dual_noise)
+    ascent = DualAscent(
+        training,
+        constraints,
+        lambda h: constraints.where_compared(violations(h)),
+        sizes,
+        dual_noise,
+        lambda found, h: constraints.nearest_allowed(found, constraints.means(h)),
+    )
     rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
     with own_generator(seed, network.device):
         optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
@@ -269,7 +276,10 @@ def train_stacked_lagrangian(
     result = [p.clone().to(device) for p in (net.initial(seeds) if start is None else start)]
     ascent = None
     if parity is not None:
-        ascent = DualAscent(training, parity.constraints, parity.violations, torch.ones_like(parity.group_sizes))
+        ones = torch.ones_like(parity.group_sizes)
+        ascent = DualAscent(
+            training, parity.constraints, parity.violations, ones, nearest_allowed=parity.nearest_allowed
+        )
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)
         _train(learner, ascent, learner.n_steps, training.dual_steps, verbose)

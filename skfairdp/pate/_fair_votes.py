@@ -17,7 +17,7 @@ from skfairdp._teachers import (
     streamed_counts,
     vote_histogram,
 )
-from skfairdp.fairness import read_constraints
+from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
@@ -124,9 +124,9 @@ class GroupTeachers(BaseEstimator):
         """How many groups teachers vote on."""
         return len(rows.domain)
 
-    def _network_settings(self, notions: tuple[str, ...]) -> dict[str, Any]:
+    def _network_settings(self, notions: tuple[str | RateParity | RateBound, ...]) -> dict[str, Any]:
         # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
-        return {"dual_step": 2.0 if len(notions) == 1 and not notions[0].startswith("generalized") else None}
+        return {"dual_step": 2.0 if len(notions) == 1 and not name_of(notions[0]).startswith("generalized") else None}
 
     def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
         """Try the teacher on its features, which are public, with made-up groups."""
@@ -196,7 +196,7 @@ class FairTeachers(BaseEstimator):
         """How many classes teachers vote on."""
         return len(rows.classes)
 
-    def _network_settings(self, notions: tuple[str, ...]) -> dict[str, Any]:
+    def _network_settings(self, notions: tuple[str | RateParity | RateBound, ...]) -> dict[str, Any]:
         # Parts are small: a small network, many short epochs.
         net = mlp((16,), max_epochs=60, batch_size=32, lr=0.01, optimizer__weight_decay=0.03)
         return {"dual_step": None, "net": net}

@@ -17,7 +17,7 @@ from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import read_constraints
+from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
 from skfairdp.pate._asking import count_teachers
 from skfairdp.pate._fair_forecast import FairForecast
@@ -67,13 +67,15 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Who is fair: "student" is :class:`GroupTeachers`, which has the parameter ``teacher``, "teacher" is
         :class:`FairTeachers`, which has ``student``.
     {epsilon, delta}
-    constraints : str, fairlearn moment, RateParity, list of them or None, default=None
+    constraints : str, fairlearn moment, RateParity, RateBound, list of them or None, default=None
         Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
         predictions within each true class), "true_positive_rate_parity" or "equal_opportunity",
         "false_positive_rate_parity" (the same within one true class), "accuracy_parity" (same errors),
         "generalized_demographic_parity" (same distribution of scores, for parity at any threshold), or several of them
-        at once. Same errors are not bought with more of them than the most frequent class makes. A ``fair_estimator``
-        brings its own, so only one of the two may be given.
+        at once. ``RateParity("selection_rate", ratio_bound=0.8)`` and fairlearn's moments let rates differ by their
+        bound; ``RateBound("false_negative_rate", upper=0.1)`` bounds a rate of each group. Same errors are not bought
+        with more of them than the most frequent class makes. A ``fair_estimator`` brings its own, so only one of the
+        two may be given.
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
@@ -350,7 +352,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         return np.asarray(seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
 
     @property
-    def _notions(self) -> tuple[str, ...]:
+    def _notions(self) -> tuple[str | RateParity | RateBound, ...]:
         """What the built-in network is held to."""
         perceptron = as_perceptron(self._built_in())
         return () if perceptron is None else perceptron.notions

@@ -50,6 +50,7 @@ from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
+from tests._tools.lagrangian import BOUNDED
 
 __all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
 
@@ -296,6 +297,9 @@ def _attribute_fits() -> list[Fit]:
         of("SFPATE-gives-way", sf_pate(fair_estimator=LagrangianClassifier(net=UNTAUGHT, random_state=0))),
         of("PFLD-several", pfld(constraints=["demographic_parity", "accuracy_parity"], violations="probabilities")),
         of("PFLD-opportunity", pfld(constraints="equal_opportunity")),
+        of("PFLD-bounds", pfld(constraints=BOUNDED)),
+        of("PFLD-gradient-bounds", pfld(constraints=BOUNDED, primal=NoisyGradients(6))),
+        of("SFPATE-student-bounds", sf_pate(constraints=BOUNDED, fair_estimator=None)),
         of("PFLD-gradient", pfld(primal=NoisyGradients(6))),
         of(
             "PFLD-gradient-odds",

@@ -6,12 +6,13 @@ import numpy as np
 import torch
 
 from skfairdp.fairness import NOTIONS as EVERY_NOTION
-from skfairdp.fairness import FairnessConstraints
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, mlp
 from tests._tools.sources import ZeroNoise
 
 __all__ = [
     "ALONE_AND_TOGETHER",
+    "BOUNDED",
     "NOTIONS",
     "OF_TWO_AND_OF_THREE",
     "QUICK",
@@ -20,25 +21,33 @@ __all__ = [
     "flips",
     "gap",
     "half_noisy",
+    "in_words",
     "one_row_at_a_time",
     "problem",
     "quick",
     "setting",
 ]
 
+#: Bounds of all kinds, beside a notion without any.
+BOUNDED = [
+    RateParity("selection_rate", 0.05),
+    RateParity("false_negative_rate", ratio_bound=0.9),
+    RateBound("false_positive_rate", upper=0.2),
+    "accuracy_parity",
+]
 NOTIONS = ["demographic_parity", "equalized_odds", "accuracy_parity"]
 ALONE_AND_TOGETHER = [[notion] for notion in NOTIONS] + [
     NOTIONS[:2],
     NOTIONS,
     ["true_positive_rate_parity"],
     ["demographic_parity", "true_positive_rate_parity"],
+    BOUNDED,
 ]
-#: Every notion alone, and all of them together; false positives are told apart from others of two classes only.
+#: Every notion alone, all of them together, and bounds.
 OF_TWO_AND_OF_THREE = [
     (notions, n_classes)
     for n_classes in (2, 3)
-    for every in [[notion for notion in EVERY_NOTION if n_classes == 2 or notion != "false_positive_rate_parity"]]
-    for notions in [*([notion] for notion in every), every]
+    for notions in [*([notion] for notion in EVERY_NOTION), list(EVERY_NOTION), BOUNDED]
 ]
 QUICK = {
     "groups": ["f", "m"],
@@ -46,6 +55,11 @@ QUICK = {
     "dual_steps": 3,
     "random_state": 0,
 }
+
+
+def in_words(notions):
+    """A name for a list of constraints."""
+    return "+".join(map(str, notions))
 
 
 def quick(hidden=(4,), **net):

@@ -124,9 +124,20 @@ def test_a_rate_goes_by_every_name_that_people_have_for_it(given, name):
     assert read_constraints(given, "X") == (name,)
 
 
-def test_false_positives_of_three_classes_are_refused_with_what_to_take():
-    with pytest.raises(ValueError, match=r"Only binary classification.*equalized_odds"):
-        of(["false_positive_rate_parity"], [0, 1, 2], 3)
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (RateParity("true_positive_rate", 0.1), RateParity("true_positive_rate", 0.1)),
+        (reductions.DemographicParity(difference_bound=0.1), RateParity("selection_rate", 0.1, method="to_overall")),
+        (reductions.EqualizedOdds(ratio_bound=0.8, ratio_bound_slack=0.02),
+         RateParity("selection_rate_by_label", 0.02, 0.8, method="to_overall")),
+        (RateBound("error_rate", upper=0.1), RateBound("error_rate", upper=0.1)),
+        (RateParity("selection_rate", method="to_overall"), "demographic_parity"),
+        (reductions.ErrorRateParity(), "accuracy_parity"),
+    ],
+)  # fmt: skip
+def test_a_bound_of_its_own_is_kept_and_the_usual_one_is_equality(given, kept):
+    assert read_constraints(given, "X") == (kept,)
 
 
 # ---- numpy and torch -------------------------------------------------------------------------------------------
@@ -187,12 +198,13 @@ class Own(reductions.DemographicParity):
         ("accuracy_parity", {"supported": ("equalized_odds",)}, r"\['equalized_odds'\]"),
         (["accuracy_parity", "equalized_odds"], {"several": False}, "must be one of"),
         (reductions.BoundedGroupLoss(reductions.ZeroOneLoss()), {}, "must be one or several.*BoundedGroupLoss"),
-        (RateBound("error_rate", upper=0.1), {}, "must be one or several.*RateBound"),
-        (RateParity("true_positive_rate", 0.1), {}, "without a bound of their own.*or 'true_positive_rate_parity'"),
-        (RateParity("selection_rate", method="to_overall"), {}, "give RateParity"),
+        (RateBound("error_rate", upper=0.1), {"bounds": False}, "without a bound.*RateBound.*give 'accuracy_parity'"),
+        (RateBound("error_rate", upper=0.1, groups=["f"]), {}, "of each group.*leave 'groups' out"),
+        (RateBound("error_rate", upper=0.1, groups="overall"), {}, "of each group.*leave 'groups' out"),
+        (RateParity("true_positive_rate", 0.1, of_class=1), {}, "of the second of two classes.*leave 'of_class' out"),
+        (["equalized_odds", RateParity("selection_rate_by_label", 0.1)], {}, "different"),
         (["equal_opportunity", "false_negative_rate_parity"], {}, "different"),
-        (reductions.DemographicParity(difference_bound=0.1), {}, r"DemographicParity with a bound; give"),
-        (reductions.EqualizedOdds(ratio_bound=0.8), {}, "with a bound"),
+        (reductions.EqualizedOdds(ratio_bound=0.8), {"bounds": False}, "without a bound.*give 'equalized_odds'"),
         (Own(), {}, "must be one or several"),
     ],
 )

@@ -18,13 +18,14 @@ from tests._tools.lagrangian import (
     Drawn,
     flips,
     half_noisy,
+    in_words,
     one_row_at_a_time,
     setting,
 )
 from tests._tools.sources import UnitNoise, ZeroNoise
 
 
-@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", ["fused", "not fused"])
 @pytest.mark.parametrize("clip", [None, 0.05])
@@ -41,7 +42,7 @@ def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, cl
 
 
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions):
     best = 0.0
     for seed, clip in [(0, None), (1, 0.1), (2, 0.1)]:
@@ -59,7 +60,7 @@ def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notion
 
 
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
     """With and without the row in the sample: what it adds has at most the norm that the noise is scaled to."""
     best = 0.0

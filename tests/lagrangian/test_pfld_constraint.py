@@ -5,10 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from fairlearn.reductions import DemographicParity
 
 from skfairdp import SFPATEClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.fairness import RateBound, RateParity
 from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, PFLDClassifier, mlp
 from skfairdp.privacy import (
     NonPrivateDpEvent,
@@ -61,6 +64,87 @@ def test_those_beside_it_hold_a_rate_of_one_true_class_as_well(make):
         for notion in ("demographic_parity", "true_positive_rate_parity")
     )
     assert gap(fair.predict(X)[here], groups[here]) < 0.05 and fair.score(X, y) > plain.score(X, y)
+
+
+def of_groups(rate, predicted, y, groups):
+    """The rate of each group, by definition."""
+    of = {
+        "selection_rate": lambda p, t: p.mean(),
+        "false_negative_rate": lambda p, t: 1 - p[t == 1].mean(),
+        "error_rate": lambda p, t: (p != t).mean(),
+    }[rate]
+    return np.array([of(predicted[groups == a], y[groups == a]) for a in np.unique(groups)])
+
+
+BEYOND = {
+    "a difference": (RateParity("selection_rate", 0.1), lambda rates: np.ptp(rates) - 0.1),
+    "four fifths": (RateParity("selection_rate", ratio_bound=0.8), lambda rates: 0.8 * rates.max() - rates.min()),
+    "a ratio of what is missed": (
+        RateParity("false_negative_rate", ratio_bound=0.7), lambda rates: 0.7 * rates.max() - rates.min()
+    ),
+    "fairlearn's, to all rows": (DemographicParity(difference_bound=0.05), lambda rates: np.ptp(rates) - 0.1),
+    "few missed": (RateBound("false_negative_rate", upper=0.15), lambda rates: rates.max() - 0.15),
+    "few selected": (RateBound("selection_rate", upper=0.4), lambda rates: rates.max() - 0.4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+@pytest.mark.parametrize(("asked", "beyond"), BEYOND.values(), ids=BEYOND)
+def test_a_bound_is_held_on_the_training_rows_and_no_more_than_that_is_given_up(asked, beyond, primal):
+    X, y, groups = of_unequal_rates(3000)
+    rate = getattr(asked, "rate", "selection_rate")
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
+    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    fair = PFLDClassifier(constraints=asked, **settings).fit(X, y, sensitive_features=groups)
+    assert beyond(of_groups(rate, free.predict(X), y, groups)) > 0.07
+    assert -0.03 < beyond(of_groups(rate, fair.predict(X), y, groups)) < 0.02
+    assert np.abs(fair.multipliers_).max() > 0 and fair.violation_ < 0.02
+
+
+OUT = torch.nn.Linear(8, 2)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        LagrangianClassifier,
+        partial(LagrangianClassifier, net=torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.GELU(), OUT)),
+        partial(PFLDClassifier, epsilon=2.0, groups=["f", "m"]),
+        partial(SFPATEClassifier, epsilon=8.0, groups=["f", "m"]),
+    ],
+    ids=["F-LD", "F-LD of a module", "PF-LD", "SF-PATE"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["four fifths", "few selected"])
+def test_all_who_follow_multipliers_hold_a_bound(make, kind):
+    X, y, groups = of_unequal_rates(6000)
+    asked, beyond = BEYOND[kind]
+    fair = make(constraints=asked, random_state=0).fit(X, y, sensitive_features=groups)
+    assert beyond(of_groups(asked.rate, fair.predict(X), y, groups)) < 0.04
+
+
+def test_a_bound_that_holds_by_itself_changes_nothing():
+    X, y, groups = of_unequal_rates(1500)
+    settings = {**quick(), "epsilon": None}
+    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    wide = PFLDClassifier(constraints=RateParity("selection_rate", 0.9), **settings).fit(
+        X, y, sensitive_features=groups
+    )
+    np.testing.assert_array_equal(wide.predict_proba(X), free.predict_proba(X))
+    assert not wide.multipliers_.any() and wide.violation_ == 0
+
+
+@pytest.mark.parametrize("notion", ["false_positive_rate_parity", RateParity("false_positive_rate", 0.05)])
+def test_false_positives_of_every_class_are_made_alike_where_there_are_three(notion):
+    X, y, groups = of_unequal_rates(3000)
+    y = y + (X[:, 1] > 1.0)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "epsilon": None}
+
+    def worst(model):
+        p = model.fit(X, y, sensitive_features=groups).predict(X)
+        return max(gap(p[y != k] == k, groups[y != k]) for k in range(3))
+
+    free, fair = PFLDClassifier(lam_max=0.0, **settings), PFLDClassifier(constraints=notion, **settings)
+    assert worst(free) > 0.15 > 0.08 > worst(fair)
 
 
 def test_notions_that_contradict_each_other_do_not_ruin_the_network():

@@ -11,6 +11,7 @@ from skfairdp.privacy import (
     epsilon_of,
 )
 from tests._tools.lagrangian import (
+    BOUNDED,
     NOTIONS,
     QUICK,
     biased,
@@ -23,7 +24,7 @@ from tests._tools.sources import ChosenNoise, installed
     [{}, {"primal": "gradient"}, {"primal": NoisyGradients(sampling_probability=0.3)}],
     ids=["group model", "gradient", "Poisson"],
 )
-@pytest.mark.parametrize("constraint", ["demographic_parity", NOTIONS, "true_positive_rate_parity"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", NOTIONS, "true_positive_rate_parity", BOUNDED])
 def test_epsilon_follows_from_the_event_and_is_what_was_asked(settings, constraint):
     X, y, groups = biased()
     model = PFLDClassifier(epsilon=2.0, constraints=constraint, **QUICK, **settings).fit(

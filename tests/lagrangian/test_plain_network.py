@@ -9,6 +9,7 @@ from skfairdp._networks import as_net, prepare_network
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import LagrangianTraining, PFLDClassifier, mlp, train_lagrangian
 from skfairdp.lagrangian._plain_network import PlainNetwork
+from tests._tools.lagrangian import BOUNDED
 from tests._tools.sources import recording_noise
 
 
@@ -60,6 +61,7 @@ def trained(module, notions, n_classes, *, options=None, **settings):
         (["demographic_parity"], 3, (), nn.Tanh, {"violations": "probabilities"}),
         (["equalized_odds"], 2, (6, 5), nn.ReLU, {"options": {"weight_decay": 0.02, "betas": (0.8, 0.99)}}),
         (["accuracy_parity", "equalized_odds"], 3, (8,), nn.Tanh, {"average_last": 0.0}),
+        (BOUNDED, 3, (8,), nn.Tanh, {"dual_step": 10.0}),
     ],
 )
 def test_it_takes_the_same_steps(notions, n_classes, hidden, activation, settings):

@@ -25,6 +25,7 @@ from tests._tools.lagrangian import (
     ALONE_AND_TOGETHER,
     flips,
     half_noisy,
+    in_words,
     problem,
 )
 from tests._tools.sources import UnitNoise, ZeroNoise
@@ -126,7 +127,7 @@ def _released_lines(plan, table):
 
 
 @pytest.mark.parametrize("m", [2, 3])
-@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids="+".join)
+@pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_no_change_of_a_group_moves_the_violations_further_than_declared(m, notions, n_classes):
     best = 0.0

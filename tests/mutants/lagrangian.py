@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skfairdp.fairness import FairnessConstraints
+from skfairdp.fairness import ConstraintColumn, FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._plan import ViolationsAsked
@@ -30,6 +30,18 @@ def errors_in_a_stack_have_no_price(patch):
 def a_rate_of_one_true_class_is_held_in_all(patch):
     """Found: equal opportunity pays for equal false positives too. Right: multipliers of its own true class alone."""
     patch.setattr(FairnessConstraints, "where_compared", lambda self, violations: violations)
+
+
+@mutant
+def a_bound_is_held_as_equality(patch):
+    """Found: who asks for four fifths gets equal rates, and pays for them. Right: what is allowed pulls nothing."""
+    patch.setattr(FairnessConstraints, "nearest_allowed", lambda self, violations, means: 0.0 * violations)
+
+
+@mutant
+def a_bound_on_a_rate_is_pulled_apart_only(patch):
+    """Found: the pull of a bound is centred, and groups are moved apart, not below it. Right: only parities are."""
+    patch.setattr(ConstraintColumn, "is_bound", False)
 
 
 @mutant

@@ -646,6 +646,16 @@ NOTICED: dict[str, Noticed] = {
             primal="group_model",
         )
     ),
+    "lagrangian.a_bound_is_held_as_equality": also(
+        PFLD_CONSTRAINT("test_a_bound_that_holds_by_itself_changes_nothing")
+    ),
+    "lagrangian.a_bound_on_a_rate_is_pulled_apart_only": also(
+        PFLD_CONSTRAINT(
+            "test_all_who_follow_multipliers_hold_a_bound",
+            make=Named("skfairdp.lagrangian.LagrangianClassifier"),
+            kind="few selected",
+        )
+    ),
     "lagrangian.a_warning_from_the_exact_violations": also(
         REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["PF-LD"])
     ),

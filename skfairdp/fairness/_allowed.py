@@ -1,0 +1,104 @@
+"""How far the rates of groups may lie apart, or where: the nearest differences that a bound allows."""
+
+import math
+from collections.abc import Iterator
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.fairness._rates import RateBound, RateParity
+
+__all__ = ["comparisons_of", "nearest_allowed"]
+
+Array = NDArray[np.float64]
+#: Halvings of an interval of length 2 or so, down to rounding.
+_HALVINGS = 50
+
+
+def nearest_allowed(constraint: RateParity | RateBound, differences: Array, means: Array) -> Array:
+    """The point nearest to some differences among those that a constraint allows.
+
+    Parameters
+    ----------
+    constraint : RateParity or RateBound
+    differences : ndarray of shape (n_groups, ...)
+        Of the rate of each group to that of all rows. Noise may have moved them anywhere.
+    means : ndarray of shape (...)
+        The rate of all rows.
+
+    Returns
+    -------
+    ndarray of shape (n_groups, ...)
+        The same differences where they are allowed already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.fairness import RateParity
+    >>> from skfairdp.fairness._allowed import nearest_allowed
+    >>> nearest_allowed(RateParity("selection_rate", 0.1), np.array([[-0.2], [0.1]]), np.array([0.5])).round(2).tolist()
+    [[-0.1], [0.0]]
+    >>> four_fifths = RateParity("selection_rate", ratio_bound=0.8)
+    >>> (0.5 + nearest_allowed(four_fifths, np.array([[-0.2], [0.1]]), np.array([0.5]))).round(3).tolist()
+    [[0.405], [0.506]]
+    """
+    if isinstance(constraint, RateBound):
+        lower, upper = _interval(constraint)
+        return np.clip(differences, lower - means, upper - means)
+    factor, slack = constraint.factor_and_slack
+    room = slack + (1.0 - factor) * means
+    if constraint.method == "to_overall":
+        return np.clip(differences, -room, room / factor)
+    # the least t; the others lie between t and (t + room) / factor, and t where both sides pull alike
+    low, high = differences.min(0), differences.max(0)
+    allowed = factor * high <= room + low
+    if factor < 1:  # below it lies no room at all
+        low = np.maximum(low, -room / (1.0 - factor))
+        high = np.maximum(low, high)
+    for _ in range(_HALVINGS):
+        t = (low + high) / 2
+        pull = np.maximum(t - differences, 0.0).sum(0)
+        pull -= np.maximum(differences - (t + room) / factor, 0.0).sum(0) / factor
+        low, high = np.where(pull < 0, t, low), np.where(pull < 0, high, t)
+    least = (low + high) / 2
+    found: Array = np.where(allowed, differences, np.clip(differences, least, (least + room) / factor))
+    return found
+
+
+def comparisons_of(constraint: RateParity | RateBound | None, groups: int) -> Iterator[tuple[int, int, float, float]]:
+    """Yield the inequalities ``factor · rate of one - rate of the other ≤ slack``; None wants equality.
+
+    ``groups`` is the position of all rows together, ``groups + 1`` that of nobody, whose rate is 0.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateBound, RateParity
+    >>> from skfairdp.fairness._allowed import comparisons_of
+    >>> list(comparisons_of(RateParity("accuracy", 0.1, method="to_overall"), 1))
+    [(0, 1, 1.0, 0.1), (1, 0, 1.0, 0.1)]
+    >>> list(comparisons_of(RateBound("error_rate", upper=0.2), 1))
+    [(0, 2, 1.0, 0.2)]
+    """
+    everybody, nobody = groups, groups + 1
+    if isinstance(constraint, RateBound):
+        lower, upper = _interval(constraint)
+        for a in range(groups):
+            if upper < math.inf:
+                yield a, nobody, 1.0, upper
+            if lower > -math.inf:
+                yield nobody, a, 1.0, -lower
+        return
+    factor, slack = (1.0, 0.0) if constraint is None else constraint.factor_and_slack
+    if constraint is not None and constraint.method == "to_overall":
+        for a in range(groups):
+            yield a, everybody, factor, slack
+            yield everybody, a, factor, slack
+        return
+    for a, b in permutations(range(groups), 2):
+        yield a, b, factor, slack
+
+
+def _interval(bound: RateBound) -> tuple[float, float]:
+    """From where to where a rate may lie."""
+    return (-math.inf if bound.lower is None else bound.lower), (math.inf if bound.upper is None else bound.upper)

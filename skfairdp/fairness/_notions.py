@@ -1,0 +1,142 @@
+"""The notions that a constraint may ask for, by all the names and objects that people have for them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from skfairdp.fairness._rates import RateBound, RateParity, read_rate_constraints
+
+__all__ = ["NOTIONS", "name_of", "read_constraints"]
+
+#: By name, or with a bound of its own.
+Notion = str | RateParity | RateBound
+
+#: All notions, see :class:`FairnessConstraints`.
+NOTIONS = (
+    "accuracy_parity",
+    "demographic_parity",
+    "equalized_odds",
+    "false_positive_rate_parity",
+    "generalized_demographic_parity",
+    "true_positive_rate_parity",
+)
+# What people call a notion besides: who is missed equally often is found equally often.
+_ALSO = {
+    "equal_opportunity": "true_positive_rate_parity",
+    "false_negative_rate_parity": "true_positive_rate_parity",
+    "true_negative_rate_parity": "false_positive_rate_parity",
+}
+_RATES = {
+    "accuracy": "accuracy_parity",
+    "error_rate": "accuracy_parity",
+    "false_negative_rate": "true_positive_rate_parity",
+    "false_positive_rate": "false_positive_rate_parity",
+    "selection_rate": "demographic_parity",
+    "selection_rate_by_label": "equalized_odds",
+    "true_negative_rate": "false_positive_rate_parity",
+    "true_positive_rate": "true_positive_rate_parity",
+}
+
+
+def read_constraints(
+    given: Any,
+    owner: str,
+    *,
+    supported: Sequence[str] = NOTIONS,
+    parameter: str = "constraints",
+    several: bool = True,
+    optional: bool = False,
+    bounds: bool = True,
+) -> tuple[Notion, ...]:
+    """The notions that a parameter asks for: names, or constraints with a bound of their own.
+
+    Parameters
+    ----------
+    given : str, fairlearn moment, RateParity, RateBound, list of them, or None
+        Names of notions, also "equal_opportunity", "false_negative_rate_parity" and "true_negative_rate_parity", which
+        say the same as others; or objects such as ``fairlearn.reductions.EqualizedOdds()``, ``ErrorRateParity()``
+        ("accuracy_parity"), ``RateParity("true_positive_rate", 0.05)`` and ``RateBound("error_rate", upper=0.2)``.
+        Parity without a bound of its own, or with the .01 that fairlearn takes then, stands for the name: equal.
+    owner : str
+        Class that has the parameter, for error messages.
+    supported : sequence of str, default=NOTIONS
+        The notions that it can hold.
+    parameter : str, default="constraints"
+    several : bool, default=True
+        Whether it can hold several at once.
+    optional : bool, default=False
+        Whether None, no constraint, is allowed.
+    bounds : bool, default=True
+        Whether it can hold bounds.
+
+    Returns
+    -------
+    tuple of str, RateParity and RateBound
+        Empty for None.
+
+    Raises
+    ------
+    ValueError
+        It is none of these, is named twice, or has a bound that cannot be held.
+
+    Examples
+    --------
+    >>> from fairlearn.reductions import EqualizedOdds
+    >>> from skfairdp.fairness import read_constraints
+    >>> read_constraints(["demographic_parity", EqualizedOdds()], "PFLDClassifier")
+    ('demographic_parity', 'equalized_odds')
+    """
+    if given is None and optional:
+        return ()
+    alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
+    found = tuple(_read(one, owner, parameter, bounds=bounds) for one in ([given] if alone else list(given)))
+    names = [name_of(one) for one in found]
+    if (
+        not names
+        or len(set(names)) < len(names)
+        or not set(names) <= set(supported)
+        or (len(names) > 1 and not several)
+    ):
+        number = "one or several different ones" if several else "one"
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} must be {number} of {sorted(supported)}"
+            f"{', or None' if optional else ''}, or fairlearn's moments or RateParity of the same meaning. "
+            f"Got {given!r} instead."
+        )
+    return found
+
+
+def name_of(notion: Notion) -> str:
+    """The name of a notion, of ``NOTIONS``, that has a bound of its own or none."""
+    return notion if isinstance(notion, str) else _RATES[notion.rate]
+
+
+def _read(one: Any, owner: str, parameter: str, *, bounds: bool) -> Notion:
+    if isinstance(one, str):
+        return _ALSO.get(one, one)
+    try:
+        (found,) = read_rate_constraints([one], owner, parameter=parameter)
+    except ValueError:  # of no rate
+        return f"fairlearn's {type(one).__name__}" if _is_moment(one) else repr(one)
+    if found.of_class is not None:
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} holds a rate of the second of two classes, or of every class in "
+            f"turn. Got {one!r}; leave 'of_class' out."
+        )
+    if isinstance(found, RateBound) and found.groups is not None:
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} bounds the rate of each group. Got {one!r}; leave 'groups' out."
+        )
+    usual = RateParity(found.rate).factor_and_slack
+    if isinstance(found, RateParity) and found.factor_and_slack == usual:
+        return _RATES[found.rate]
+    if not bounds:
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {one!r}; "
+            f"give {_RATES[found.rate]!r}."
+        )
+    return found
+
+
+def _is_moment(one: Any) -> bool:
+    """Whether this is an object of fairlearn itself; a subclass may mean something else."""
+    return type(one).__module__.partition(".")[0] == "fairlearn"
