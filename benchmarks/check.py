@@ -165,14 +165,14 @@ def read_by(script: str) -> set[str]:
 
 
 def frozen_fits(name: str, revision: str) -> tuple[list[str], list[str]]:
-    """The frozen fits of a result's methods, and which of them were written anew since a commit; none where unknown."""
+    """A result's methods' fits that were frozen at a commit, and which were written anew since; none where unknown."""
     methods = next((found for first, found in METHODS.items() if name.startswith(first)), None)
     then, now = git("show", f"{revision}:{FROZEN}"), text_of(FROZEN)
     if methods is None or then is None or now is None:
         return [], []
     old, new = json.loads(then)["fits"], json.loads(now)["fits"]
-    mine = [fit for fit in new if fit.startswith(methods)]
-    return mine, [fit for fit in mine if _answers(old.get(fit, {})) != _answers(new[fit])]
+    mine = [fit for fit in old if fit.startswith(methods)]  # one that was frozen since says nothing of then
+    return mine, [fit for fit in mine if _answers(old[fit]) != _answers(new.get(fit, {}))]
 
 
 def text_of(path: str) -> str | None:

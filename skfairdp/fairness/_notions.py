@@ -35,6 +35,7 @@ _RATES = {
     "true_negative_rate": "false_positive_rate_parity",
     "true_positive_rate": "true_positive_rate_parity",
 }
+_UNBOUNDED = (0.01, 1.0)  # difference and ratio of a parity that was given no bound
 
 
 def read_constraints(
@@ -126,8 +127,7 @@ def _read(one: Any, owner: str, parameter: str, *, bounds: bool) -> Notion:
         raise ValueError(
             f"The '{parameter}' parameter of {owner} bounds the rate of each group. Got {one!r}; leave 'groups' out."
         )
-    usual = RateParity(found.rate).factor_and_slack
-    if isinstance(found, RateParity) and found.factor_and_slack == usual:
+    if isinstance(found, RateParity) and found.factor_and_slack[::-1] == _UNBOUNDED:
         return _RATES[found.rate]
     if not bounds:
         raise ValueError(
