@@ -41,7 +41,7 @@ def nearest_allowed(constraint: RateParity | RateBound, differences: Array, mean
     [[-0.1], [0.0]]
     >>> four_fifths = RateParity("selection_rate", ratio_bound=0.8)
     >>> (0.5 + nearest_allowed(four_fifths, np.array([[-0.2], [0.1]]), np.array([0.5]))).round(3).tolist()
-    [[0.405], [0.506]]
+    [[0.41], [0.512]]
     """
     if isinstance(constraint, RateBound):
         lower, upper = _interval(constraint)

@@ -299,7 +299,10 @@ def _attribute_fits() -> list[Fit]:
         of("PFLD-opportunity", pfld(constraints="equal_opportunity")),
         of("PFLD-bounds", pfld(constraints=BOUNDED)),
         of("PFLD-gradient-bounds", pfld(constraints=BOUNDED, primal=NoisyGradients(6))),
-        of("SFPATE-student-bounds", sf_pate(constraints=BOUNDED, fair_estimator=None)),
+        of(
+            "SFPATE-student-bounds",
+            sf_pate(fair_estimator=LagrangianClassifier(constraints=BOUNDED, random_state=0, **NET)),
+        ),
         of("PFLD-gradient", pfld(primal=NoisyGradients(6))),
         of(
             "PFLD-gradient-odds",
