@@ -16,7 +16,7 @@ from skfairdp._second_look import FOR_GAIN, SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._column_tables import KNOTS, ColumnTables
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside, usual_parity
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.gradient._usual_net import usual_net
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
@@ -71,7 +71,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         rates have more noise than that: those of small groups.
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
-        ones. None: the penalty where there are public rows, else the signed loss.
+        ones. None: the signed loss where there are no public rows, or where it halves the error with which the rates of
+        the smallest group are known: that needs the groups of the private rows, many more private rows than public
+        ones, and little noise, all by public numbers. Otherwise, and with a ``lam`` or a ``noise_multiplier`` of your
+        own, it is the penalty.
     net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
         The network and how it is trained. "mlp" has 64 tanh units, "additive" none: each column then adds a term of its
         own, which :class:`~skfairdp.inspection.AdditiveTerms` reads. "auto" is "mlp", but with ``lam=0`` and a
@@ -107,6 +110,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         work; its history is empty. Differentially private.
     net_taken_ : {"mlp", "additive"} or None
         Which network ``net="auto"`` took; None where you named one. Public, as it follows from the plan.
+    parity_taken_ : {"public_penalty", "signed_loss"} or None
+        Where parity came from; None with ``lam=0``. Public, as it follows from the plan.
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
@@ -223,9 +228,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             a function without arguments that returns an iterable of DataFrames; label and groups are columns of it.
         {y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows of X; read only for a signed loss.
+            Groups of the rows of X; read only where a signed loss may be taken.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Unlabelled public rows, for the penalty. Without them parity comes from a signed loss.
+            Unlabelled public rows, for the penalty. Without them, or where the private rows know the gap better, parity
+            comes from a signed loss.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
 
@@ -258,7 +264,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                 module = plan.look.release(module, data.X, data.y, len(data.classes), noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
-        self.net_taken_ = plan.taken
+        self.net_taken_, self.parity_taken_ = plan.taken, plan.parity and plan.parity.shorthand
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
@@ -283,6 +289,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                 f"{type(self).__name__} got public rows together with parity='signed_loss'. Leave out X_public, "
                 "sensitive_features_public and 'public_data', or set parity='public_penalty', which costs nothing."
             )
+        rows_read = parity.rows_read(self.lam)
+        if given and self._leaves_parity_open(sensitive_features):
+            rows_read["groups"] = "both"
         data = read_any_training(
             self,
             X,
@@ -291,7 +300,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
-            **parity.rows_read(self.lam),
+            **rows_read,
         )
         if data.source is not None:
             self._check_room(data)
@@ -312,10 +321,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import DPStep
 
         relation = relation_for(self._declared_rows)
-        parity = PublicPenalty() if self.lam == 0 else self._parity_part(data.public is not None)
+        n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
+        parity = PublicPenalty() if self.lam == 0 else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         duals = parity.plan(self.epsilon, self.delta, relation)
-        n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, tables, taken = self._net(data, max_grad_norm, n_rows, cost)
         looks, temperature = self._looks(data, net, n_rows, cost)
@@ -331,18 +340,35 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             relation=relation,
             nothing_left=self._nothing_left(parity),
         )
-        plan = DPSGDPlan(net, step, duals, looks, temperature, tables, taken)
+        asked = None if self.lam == 0 else parity
+        plan = DPSGDPlan(net, step, duals, looks, temperature, tables, taken, asked)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
         if taken is not None:
             data.reads.note("network", "computed", taken)
+        if data.public is not None and data.groups is not None:
+            data.reads.note("where parity comes from", "computed", parity.shorthand, "by sizes of public groups")
         return plan
 
     def _parity_part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""
         return as_parity(self.parity, type(self).__name__, has_public_rows=has_public_rows)
+
+    def _leaves_parity_open(self, sensitive_features: Any) -> bool:
+        """Whether public and private rows may both be asked for the gap, so that public numbers say which are."""
+        if not (self.parity is self.lam is self.noise_multiplier is None):
+            return False
+        by_schema = self.schema is not None and bool(self.schema.groups)
+        return by_schema or sensitive_features is not None or self.sensitive_columns is not None
+
+    def _parity_for(self, data: TrainingData, n_rows: int, relation: NeighboringRelation) -> PublicPenalty | SignedLoss:
+        """Where parity comes from, now that the rows are known."""
+        if data.public is None or data.groups is None:
+            return self._parity_part(data.public is not None)
+        rates = SignedLoss().plan(self.epsilon, self.delta, relation)
+        return usual_parity(data.public, n_rows, rates)
 
     def _net(
         self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: "_Cost"
@@ -405,9 +431,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         network = prepare_network(
             plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner, scales=scales
         )
-        if self.lam == 0:
+        if plan.parity is None:
             return network, {}
-        return network, self._parity_part(data.public is not None).terms(plan, data, network, self.lam, seeds[1])
+        return network, plan.parity.terms(plan, data, network, self.lam, seeds[1])
 
     @property
     def _takes_public_rows(self) -> bool:

@@ -1,15 +1,17 @@
 """Where the parity of FairDP-SGD comes from: a penalty on public rows, or a signed loss of the private ones."""
 
+import math
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
-from skfairdp._inputs import TrainingData
+from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, NeighboringRelation, compose
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from skfairdp.gradient._signed_loss import DualPlan
     from skfairdp.gradient._temperature import Temperature
 
-__all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity", "beside"]
+__all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity", "beside", "usual_parity"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class DPSGDPlan:
         Where the numbers of each column lie.
     taken : str or None
         Which network ``net="auto"`` took.
+    parity : PublicPenalty, SignedLoss or None
+        Where parity comes from; None where nobody asks for it.
     """
 
     net: "Net"
@@ -53,6 +57,7 @@ class DPSGDPlan:
     temperature: "Temperature | None" = None
     tables: "ColumnTables | None" = None
     taken: str | None = None
+    parity: "PublicPenalty | SignedLoss | None" = None
 
     @property
     def event(self) -> DpEvent:
@@ -129,6 +134,7 @@ class PublicPenalty(BaseEstimator):
         self.batch_size = batch_size
         self.at = at
 
+    shorthand = "public_penalty"
     #: Where the user gives none. A smaller bound shortens what rows pull at, and not the penalty, which then wins.
     usual_max_grad_norm = 4.0
     usual_lam = 1.0
@@ -240,6 +246,7 @@ class SignedLoss(BaseEstimator):
         self.dual_step = dual_step
         self.budget_share = budget_share
 
+    shorthand = "signed_loss"
     #: Its weights make gradients larger.
     usual_max_grad_norm = 4.0
 
@@ -290,7 +297,7 @@ class SignedLoss(BaseEstimator):
         return {"groups": data.groups, "loss": loss}
 
 
-_PARTS: dict[str, Any] = {"public_penalty": PublicPenalty, "signed_loss": SignedLoss}
+_PARTS: dict[str, Any] = {part.shorthand: part for part in (PublicPenalty, SignedLoss)}
 _HINT = " A constraint goes into the part: parity=SignedLoss(constraints='equalized_odds')."
 
 
@@ -306,3 +313,27 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool) -> PublicPenalt
         parity = "public_penalty" if has_public_rows else "signed_loss"
     part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner, hint=_HINT)
     return part
+
+
+def usual_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPenalty | SignedLoss:
+    """Return the signed loss where it knows the rates of the smallest group clearly better, by public numbers.
+
+    A penalty makes a model fair to the public rows. With m of them in a group, a rate there is off by ``.5 / sqrt(m)``
+    at most. The private table has r times as many rows of the group, if its shares are those of the public rows, and
+    noise on each count besides. The penalty is free and the signed loss is not, so it has to halve the error.
+
+    Parameters
+    ----------
+    public : PublicRows
+        With groups.
+    n_rows : int
+        Public number of private rows.
+    rates : DualPlan
+        What a signed loss would release.
+    """
+    assert public.groups is not None
+    fewest = np.bincount(public.groups, minlength=public.n_groups).min()
+    fewest_private = fewest * n_rows / len(public.X)
+    noise = rates.noise / math.sqrt(rates.releases) / fewest_private
+    by_private, by_public = math.hypot(0.5 / math.sqrt(fewest_private), noise), 0.5 / math.sqrt(fewest)
+    return SignedLoss() if by_private < by_public / 2 else PublicPenalty()

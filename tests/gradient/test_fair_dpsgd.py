@@ -608,6 +608,7 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
         state = {name for name in vars(model) if not name.startswith("_")} - set(model.get_params(deep=False))
         public_or_released = {
             "net_taken_",
+            "parity_taken_",
             "noise_multiplier_",
             "n_steps_",
             "n_features_in_",
