@@ -1,9 +1,10 @@
 """What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
+from skfairdp.fairness._answer_gate import AnswerGate
 from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity, rejection_rates, tally
 from skfairdp.fairness._gate import FairnessGate
-from skfairdp.fairness._notions import NOTIONS, name_of, read_constraints
+from skfairdp.fairness._notions import NOTIONS, by_position, name_of, read_constraints
 from skfairdp.fairness._rate_bounds import parity_bound, rate_bounds, violation_bounds
 from skfairdp.fairness._rate_gate import RateGate
 from skfairdp.fairness._rates import (
@@ -21,6 +22,7 @@ __all__ = [
     "NOTIONS",
     "RATES",
     "RATE_NOTIONS",
+    "AnswerGate",
     "ConstraintColumn",
     "FairnessConstraints",
     "FairnessGate",
@@ -29,6 +31,7 @@ __all__ = [
     "RateConstraints",
     "RateGate",
     "RateParity",
+    "by_position",
     "disparities",
     "largest_disparity",
     "last_quarter",

@@ -22,6 +22,8 @@ def nearest_allowed(constraint: RateParity | RateBound, differences: Array, mean
     Parameters
     ----------
     constraint : RateParity or RateBound
+        Groups that a bound names are given by their positions. One of all rows together allows what one of each group
+        would, of numbers that are the same in every group.
     differences : ndarray of shape (n_groups, ...)
         Of the rate of each group to that of all rows. Noise may have moved them anywhere.
     means : ndarray of shape (...)
@@ -45,7 +47,11 @@ def nearest_allowed(constraint: RateParity | RateBound, differences: Array, mean
     """
     if isinstance(constraint, RateBound):
         lower, upper = _interval(constraint)
-        return np.clip(differences, lower - means, upper - means)
+        within = np.clip(differences, lower - means, upper - means)
+        if constraint.groups in (None, "overall"):
+            return within
+        of_named = np.isin(np.arange(len(differences)), constraint.groups)
+        return np.where(of_named.reshape(-1, *[1] * means.ndim), within, differences)
     factor, slack = constraint.factor_and_slack
     room = slack + (1.0 - factor) * means
     if constraint.method == "to_overall":
@@ -83,7 +89,8 @@ def comparisons_of(constraint: RateParity | RateBound | None, groups: int) -> It
     everybody, nobody = groups, groups + 1
     if isinstance(constraint, RateBound):
         lower, upper = _interval(constraint)
-        for a in range(groups):
+        named = range(groups) if constraint.groups is None else constraint.groups
+        for a in [everybody] if constraint.groups == "overall" else named:
             if upper < math.inf:
                 yield a, nobody, 1.0, upper
             if lower > -math.inf:

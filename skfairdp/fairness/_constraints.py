@@ -33,7 +33,8 @@ class ConstraintColumn:
     among : int or None, default=None
         The one cell whose rows it compares. None: all rows, or those of each class.
     allowed : RateParity, RateBound or None, default=None
-        How far the means of two groups may lie apart, or where each may lie. None: they are to be equal.
+        How far the means of two groups may lie apart, or where each may lie, or those of some groups, given by their
+        positions, or that of all rows. None: they are to be equal.
     """
 
     notion: str
@@ -56,6 +57,16 @@ class ConstraintColumn:
     def is_bound(self) -> bool:
         """Whether the rate itself of each group has a bound, and not its distance from that of others."""
         return isinstance(self.allowed, RateBound)
+
+    @property
+    def is_overall(self) -> bool:
+        """Whether the rate of all rows together has a bound: no group is asked for, and all have one multiplier."""
+        return isinstance(self.allowed, RateBound) and self.allowed.groups == "overall"
+
+    @property
+    def score(self) -> tuple[str, int | None, int, int | None]:
+        """What h is, and in which cells: the same for all constraints on it."""
+        return self.notion, self.of_class, self.power, self.among
 
     def cells(self, n_cells: int) -> Sequence[int]:
         """Of so many cells those in which it compares rows."""
@@ -87,7 +98,8 @@ class FairnessConstraints:
     Parameters
     ----------
     notions : sequence of str, RateParity and RateBound
-        Names from ``NOTIONS``, or constraints with a bound of their own; see :func:`read_constraints`.
+        Names from ``NOTIONS``, or constraints with a bound of their own; see :func:`read_constraints`. Groups and
+        classes in them are given by their positions, see :func:`by_position`.
     y : ndarray or torch.Tensor of int of shape (n_rows,)
         Class codes 0, 1, ... What follows from them is of the same kind, and on the same device.
     n_classes : int
@@ -138,9 +150,14 @@ class FairnessConstraints:
             yield ConstraintColumn(notion, None, allowed=allowed)
             return
         for power in range(1, self.moments + 1) if notion == "generalized_demographic_parity" else [1]:
-            for k in [1] if self.n_classes == 2 else range(self.n_classes):
+            for k in self._classes_of(allowed):
                 among = {"true_positive_rate_parity": k, "false_positive_rate_parity": 0}.get(notion)
                 yield ConstraintColumn(notion, k, power, among, allowed)
+
+    def _classes_of(self, allowed: RateParity | RateBound | None) -> Iterable[int]:
+        if allowed is not None and allowed.of_class is not None:
+            return [int(allowed.of_class)]  # type: ignore[call-overload]
+        return [1] if self.n_classes == 2 else range(self.n_classes)
 
     @property
     def n_constraints(self) -> int:
@@ -176,11 +193,28 @@ class FairnessConstraints:
 
     @cached_property
     def compared(self) -> NDArray[np.bool_]:
-        """Whether a constraint compares the rows of a cell, shape (n_cells, n_constraints)."""
+        """Whether a constraint asks for groups in a cell, shape (n_cells, n_constraints)."""
         found = np.zeros((self.n_cells, self.n_constraints), dtype=bool)
         for c, column in enumerate(self.columns):
-            found[list(column.cells(self.n_cells)), c] = True
+            found[list(column.cells(self.n_cells)), c] = not column.is_overall
         return found
+
+    @cached_property
+    def asked_once(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Constraints that ask for groups, one for each score, and for each constraint whose place among them it has.
+
+        Who releases what groups say of each score releases it once, whatever is asked of it. A constraint that asks for
+        no groups has the first place, and nothing in it counts.
+        """
+        first: dict[Any, int] = {}
+        for c, column in enumerate(self.columns):
+            if not column.is_overall:
+                first.setdefault(column.score, c)
+        places = {score: place for place, score in enumerate(first)}
+        return (
+            np.array(list(first.values()), dtype=np.int64),
+            np.array([places.get(column.score, 0) for column in self.columns], dtype=np.int64),
+        )
 
     def where_compared(self, violations: Any) -> Any:
         """Violations, (n_groups, n_cells, n_constraints), but 0 where a constraint compares nothing."""
@@ -266,9 +300,8 @@ class FairnessConstraints:
         found = []
         for column in self.columns:
             k = column.of_class
-            codes = y if k is None else namespace.full_like(y, k)
-            mine = _of_class(probabilities, codes)
-            slope = mine * (unit[codes] - probabilities)
+            mine = _of_class(probabilities, y) if k is None else probabilities[:, k : k + 1]
+            slope = mine * (unit[y if k is None else k] - probabilities)
             if column.power > 1:
                 slope = slope * (column.power * mine ** (column.power - 1))
             found.append(-slope if k is None else slope)

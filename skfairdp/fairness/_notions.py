@@ -1,11 +1,12 @@
 """The notions that a constraint may ask for, by all the names and objects that people have for them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from skfairdp.fairness._rates import RateBound, RateParity, read_rate_constraints
 
-__all__ = ["NOTIONS", "name_of", "read_constraints"]
+__all__ = ["NOTIONS", "by_position", "name_of", "read_constraints"]
 
 #: By name, or with a bound of its own.
 Notion = str | RateParity | RateBound
@@ -56,7 +57,8 @@ def read_constraints(
         Names of notions, also "equal_opportunity", "false_negative_rate_parity" and "true_negative_rate_parity", which
         say the same as others; or objects such as ``fairlearn.reductions.EqualizedOdds()``, ``ErrorRateParity()``
         ("accuracy_parity"), ``RateParity("true_positive_rate", 0.05)`` and ``RateBound("error_rate", upper=0.2)``.
-        Parity without a bound of its own, or with the .01 that fairlearn takes then, stands for the name: equal.
+        Parity without a bound of its own, or with the .01 that fairlearn takes then, stands for the name: equal. Bounds
+        of one rate may come several times, as of one group and of another, and beside its parity.
     owner : str
         Class that has the parameter, for error messages.
     supported : sequence of str, default=NOTIONS
@@ -77,7 +79,7 @@ def read_constraints(
     Raises
     ------
     ValueError
-        It is none of these, is named twice, or has a bound that cannot be held.
+        It is none of these, asks for one parity twice, or has a bound that cannot be held.
 
     Examples
     --------
@@ -91,12 +93,7 @@ def read_constraints(
     alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
     found = tuple(_read(one, owner, parameter, bounds=bounds) for one in ([given] if alone else list(given)))
     names = [name_of(one) for one in found]
-    if (
-        not names
-        or len(set(names)) < len(names)
-        or not set(names) <= set(supported)
-        or (len(names) > 1 and not several)
-    ):
+    if not names or _asks_twice(found) or not set(names) <= set(supported) or (len(names) > 1 and not several):
         number = "one or several different ones" if several else "one"
         raise ValueError(
             f"The '{parameter}' parameter of {owner} must be {number} of {sorted(supported)}"
@@ -111,6 +108,60 @@ def name_of(notion: Notion) -> str:
     return notion if isinstance(notion, str) else _RATES[notion.rate]
 
 
+def by_position(
+    notions: Sequence[Notion], groups: Sequence[Any], classes: Sequence[Any], owner: str
+) -> tuple[Notion, ...]:
+    """The same notions with positions in place of the names of groups and classes.
+
+    Parameters
+    ----------
+    notions : sequence of str, RateParity and RateBound
+        See :func:`read_constraints`.
+    groups, classes : sequence
+        All names, in the order of their codes.
+    owner : str
+        Class that has the parameter, for error messages.
+
+    Raises
+    ------
+    ValueError
+        A constraint names a group or a class that is none of these.
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateBound, by_position
+    >>> few_errors = RateBound("error_rate", upper=0.2, groups=["m"])
+    >>> by_position([few_errors], ["f", "m"], ["no", "yes"], "PFLDClassifier")[0].groups
+    (1,)
+    """
+    found = []
+    for notion in notions:
+        if not isinstance(notion, str) and notion.of_class is not None:
+            notion = replace(notion, of_class=_position(notion.of_class, classes, "of_class", "classes", owner))
+        if isinstance(notion, RateBound) and isinstance(notion.groups, Iterable) and notion.groups != "overall":
+            named = tuple(_position(group, groups, "groups", "groups", owner) for group in notion.groups)
+            notion = replace(notion, groups=named)
+        found.append(notion)
+    return tuple(found)
+
+
+def _position(name: Any, known: Sequence[Any], parameter: str, kind: str, owner: str) -> int:
+    for i, one in enumerate(known):
+        if one == name:
+            return i
+    raise ValueError(f"The constraints of {owner} name {name!r} in '{parameter}', which is none of its {kind}.")
+
+
+def _asks_twice(notions: Sequence[Notion]) -> bool:
+    """Whether one parity comes twice."""
+    parities = [
+        (name_of(one), None if isinstance(one, str) else one.of_class)
+        for one in notions
+        if not isinstance(one, RateBound)
+    ]
+    return len(set(parities)) < len(parities)
+
+
 def _read(one: Any, owner: str, parameter: str, *, bounds: bool) -> Notion:
     if isinstance(one, str):
         return _ALSO.get(one, one)
@@ -118,16 +169,7 @@ def _read(one: Any, owner: str, parameter: str, *, bounds: bool) -> Notion:
         (found,) = read_rate_constraints([one], owner, parameter=parameter)
     except ValueError:  # of no rate
         return f"fairlearn's {type(one).__name__}" if _is_moment(one) else repr(one)
-    if found.of_class is not None:
-        raise ValueError(
-            f"The '{parameter}' parameter of {owner} holds a rate of the second of two classes, or of every class in "
-            f"turn. Got {one!r}; leave 'of_class' out."
-        )
-    if isinstance(found, RateBound) and found.groups is not None:
-        raise ValueError(
-            f"The '{parameter}' parameter of {owner} bounds the rate of each group. Got {one!r}; leave 'groups' out."
-        )
-    if isinstance(found, RateParity) and found.factor_and_slack[::-1] == _UNBOUNDED:
+    if isinstance(found, RateParity) and found.of_class is None and found.factor_and_slack[::-1] == _UNBOUNDED:
         return _RATES[found.rate]
     if not bounds:
         raise ValueError(

@@ -259,8 +259,8 @@ def _words(column: ConstraintColumn, cell: int, classes: Any) -> str:
         return column.notion
     power = "" if column.power == 1 else f", power {column.power}"
     within = f" among {classes[cell]}" if column.by_class else ""
-    if column.notion == "false_positive_rate_parity" and len(classes) > 2:
-        within = " among all others"
+    if column.notion == "false_positive_rate_parity":
+        within = f" among {classes[1 - column.of_class]}" if len(classes) == 2 else " among all others"
     return f"{column.notion} of {classes[column.of_class]}{power}{within}"
 
 

@@ -114,8 +114,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
             They name a group or a class that is none of these.
         """
         return RateConstraints(
-            read_rate_constraints(self.constraints, _OWNER), np.asarray(domain, dtype=object).tolist(),
-            np.asarray(classes).tolist(), _OWNER,
+            read_rate_constraints(self.constraints, _OWNER), list(domain), np.asarray(classes).tolist(), _OWNER,
         )  # fmt: skip
 
     def of_names(self, domain: Any, classes: Any) -> "ConstrainedStudent":
@@ -131,7 +130,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
             Not fitted.
         """
         other = ConstrainedStudent(self.constraints)
-        other._names = list(np.asarray(domain, dtype=object)), list(np.asarray(classes))
+        other._names = list(domain), list(np.asarray(classes))
         return other
 
     # Threads do not pay for products this small.

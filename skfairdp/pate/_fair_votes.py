@@ -126,7 +126,8 @@ class GroupTeachers(BaseEstimator):
 
     def _network_settings(self, notions: tuple[str | RateParity | RateBound, ...]) -> dict[str, Any]:
         # Mean predictions by estimated shares are off by their errors: short steps stop before they follow those.
-        return {"dual_step": 2.0 if len(notions) == 1 and not name_of(notions[0]).startswith("generalized") else None}
+        names = set(map(name_of, notions))
+        return {"dual_step": 2.0 if len(names) == 1 and names != {"generalized_demographic_parity"} else None}
 
     def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
         """Try the teacher on its features, which are public, with made-up groups."""

@@ -18,7 +18,7 @@ from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
-from skfairdp.lagrangian import LagrangianClassifier, as_perceptron
+from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
 from skfairdp.pate._asking import count_teachers
 from skfairdp.pate._fair_forecast import FairForecast
 from skfairdp.pate._fair_teachers import seeded_predictions
@@ -73,9 +73,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "false_positive_rate_parity" (the same within one true class), "accuracy_parity" (same errors),
         "generalized_demographic_parity" (same distribution of scores, for parity at any threshold), or several of them
         at once. ``RateParity("selection_rate", ratio_bound=0.8)`` and fairlearn's moments let rates differ by their
-        bound; ``RateBound("false_negative_rate", upper=0.1)`` bounds a rate of each group. Same errors are not bought
-        with more of them than the most frequent class makes. A ``fair_estimator`` brings its own, so only one of the
-        two may be given.
+        bound; ``RateBound("false_negative_rate", upper=0.1)`` bounds a rate of each group, of some of them
+        (``groups=["f"]``) or of all rows together (``groups="overall"``). Same errors are not bought with more of them
+        than the most frequent class makes. A ``fair_estimator`` brings its own, so only one of the two may be given.
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
@@ -258,7 +258,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             votes = variant._votes(
-                data, self._fair_learner(), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
+                data, self._fair_learner(data), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
             )
             released = self._voting().release(votes, plan, noise, verbose=self.verbose)
 
@@ -285,7 +285,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             n_bytes = bytes_on_disk(self.schema, data.n_rows, groups=True)
             check_free_disk(n_bytes, type(self).__name__, verbose=self.verbose)
         variant = self._variant
-        variant._rehearse(data, self._fair_learner(), count_teachers(self, data.n_rows, variant._n_values(data)))
+        variant._rehearse(data, self._fair_learner(data), count_teachers(self, data.n_rows, variant._n_values(data)))
         return data
 
     def _plan(self, data: AttributeRows) -> VotePlan:
@@ -329,7 +329,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         variant, usual = self._variant, LagrangianClassifier(constraints=None)
         if isinstance(variant, GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
-            return fair_student(released, given, self._built_in(), weight, rng)
+            given, usual = (
+                in_codes(learner, released.groups, released.classes, type(self).__name__)
+                for learner in (given, self._built_in())
+            )
+            return fair_student(released, given, usual, weight, rng)
         if as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
             return plain_student(released, None, variant.student, weight, rng)
         return plain_student(released, variant.student, usual, weight, rng)
@@ -385,9 +389,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _built_in(self) -> LagrangianClassifier:
         return fair_network(self._variant, self.fair_estimator, self.constraints)
 
-    def _fair_learner(self) -> Any:
-        """The fair learner: given, or the built-in network."""
-        return self._built_in() if self.fair_estimator is None else self.fair_estimator
+    def _fair_learner(self, data: AttributeRows) -> Any:
+        """The fair learner, given or the built-in network, for rows whose groups and classes go by codes."""
+        learner = self._built_in() if self.fair_estimator is None else self.fair_estimator
+        return in_codes(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
 
     @property
     def _variant(self) -> GroupTeachers | FairTeachers:

@@ -111,8 +111,13 @@ def _steepness(logs: Array, shares: Array) -> tuple[float, float]:
 
 def _with_rates(scores: Array, rates: Array) -> Array:
     """Shares that follow from scores, each column moved so that it has that mean."""
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    # A class is a contiguous row here: sums over the few classes of each of many rows take longer.
+    shares = np.ascontiguousarray(np.exp(scores - scores.max(axis=1, keepdims=True)).T)
     for _ in range(60):
-        shares /= shares.sum(axis=1, keepdims=True)
-        shares *= rates / np.maximum(shares.mean(axis=0), 1e-300)
-    return shares / shares.sum(axis=1, keepdims=True)
+        before = shares.copy()
+        shares /= shares.sum(axis=0)
+        means = shares.cumsum(axis=1)[:, -1] / shares.shape[1]  # added in the order of the rows, as a table's columns
+        shares *= (rates / np.maximum(means, 1e-300))[:, None]
+        if np.array_equal(shares, before):  # and so it would stay
+            break
+    return np.ascontiguousarray((shares / shares.sum(axis=0)).T)

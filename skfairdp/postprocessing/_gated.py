@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints
+from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints
 from skfairdp.utils import warn_caller
 
 __all__ = ["admitted", "admitted_by_rates", "asked_of_labels", "parity_of", "warn_of_noise"]
@@ -38,31 +38,26 @@ def warn_of_noise(constraints: Any, min_count: int) -> None:
         )
 
 
-def parity_of(constraints: Any) -> RateParity:
-    """Return the parity that a gate over groups and answers holds, or raise a ValueError that says why it cannot.
+def parity_of(constraints: Any) -> RateParity | None:
+    """Return the one difference of selection rates that is asked for; None where it is anything else.
 
-    Such a gate counts answers, so it can hold what is a function of those counts: differences of selection rates.
-
-    Parameters
-    ----------
-    constraints : str, RateParity, fairlearn moment, or a list of one of them
-        As ``IDP3`` takes it, where nothing of it looks at true labels.
+    :class:`FairnessGate` holds such a difference, :class:`AnswerGate` and :class:`RateGate` all else.
     """
+    if constraints is None:
+        return None
     one, *others = read_rate_constraints(constraints, "IDP3")
-    if others or not isinstance(one, RateParity) or one.ratio_bound is not None or one.of_class is not None:
-        raise ValueError(
-            "The 'constraints' parameter of IDP3 must be one parity of the selection rates of all classes with a bound "
-            'on their difference, RateParity("selection_rate", difference_bound=0.05), or look at true labels. '
-            f"Got {constraints!r} instead. FairnessCalibrator and PrivateThresholds hold ratios, bounds and several at "
-            "once."
-        )
-    return one
+    if others or not isinstance(one, RateParity) or one.rate != "selection_rate":
+        return None
+    return one if one.ratio_bound is None and one.of_class is None else None
 
 
-def admitted(gate: FairnessGate, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+def admitted(
+    gate: FairnessGate | AnswerGate, groups: NDArray[np.int64], labels: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Return which rows are answered; rows with label code ``n_classes`` are refusals already and are not counted."""
     cold = gate.n_groups * gate.min_count
-    if gate.gamma is not None and len(labels) < cold and not gate.counts.any():
+    bounded = isinstance(gate, AnswerGate) or gate.gamma is not None
+    if bounded and len(labels) < cold and not gate.counts.any():
         warn_caller(
             f"IDP3 got {len(labels)} row(s) and starts from zero counts: with {gate.n_groups} groups, up to {cold} "
             "rows are answered whatever they do to the gap. Ask about more rows in one call, or carry the counts "
@@ -74,10 +69,26 @@ def admitted(gate: FairnessGate, groups: NDArray[np.int64], labels: NDArray[np.i
     if gate.is_stuck():
         warn_caller(
             "IDP3 is stuck: after these rows every further answer would widen the gap, so all are refused. Raise "
-            "'min_count' or 'gamma', or let people decide and commit that with update().",
+            f"'min_count' or {'the bound' if isinstance(gate, AnswerGate) else repr('gamma')}, or let people decide "
+            "and commit that with update().",
             FairnessWarning,
         )
+    elif isinstance(gate, AnswerGate):
+        _warn_of_few(gate)
     return mask
+
+
+def _warn_of_few(gate: AnswerGate) -> None:
+    """Say so where a ratio closes a class to all groups, as too few members have had it."""
+    for k in gate.starved().tolist():
+        most = int(gate.counts[:, k].max())
+        warn_caller(
+            f"IDP3 gives the answer {gate.constraints.classes[k]!r} to no group any more: no group has more than "
+            f"{most} of it, and one more would break the ratio. Raise 'min_count', so that more of it come before "
+            "the gate does, or allow a small difference beside the ratio: RateParity(..., difference_bound=0.02, "
+            "ratio_bound=...).",
+            FairnessWarning,
+        )
 
 
 def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:

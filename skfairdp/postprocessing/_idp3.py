@@ -18,7 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.fairness import FairnessGate, RateConstraints, RateGate, tally
+from skfairdp.fairness import (
+    AnswerGate,
+    FairnessGate,
+    RateConstraints,
+    RateGate,
+    read_rate_constraints,
+    tally,
+)
 from skfairdp.postprocessing._gated import admitted, admitted_by_rates, asked_of_labels, parity_of, warn_of_noise
 from skfairdp.postprocessing._inputs import (
     declared_groups,
@@ -86,7 +93,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
     group has ``min_count`` answers and E = 0, every Γ(z, k) stays at most γ for the rest of the stream. **A cold start
     alone can leave a gap far above γ**, and a call with fewer than ``n_groups * min_count`` rows from zero counts may
     be nothing but cold start: predictions with true rates .1 and .6 keep their gap of .5 when asked row by row from
-    zero counts, and get one of at most .05 in one call. A service must carry its counts with :meth:`update`.
+    zero counts, and get one of at most .05 in one call. A service must carry its counts with :meth:`update`. Of ratios
+    and bounds in ``constraints``, E is what all inequalities are broken by, and the same holds of every inequality.
 
     *Fairness where labels come later.* With ``constraints`` that look at true labels every rate is that of the answered
     rows whose label has come back. A constraint is in force once ``min_count`` labels are behind each of its rates.
@@ -108,12 +116,15 @@ class IDP3(ClassifierMixin, NamedEstimator):
     constraints : str, RateParity, fairlearn moment or None, default=None
         The same in the words of the other estimators, with a bound of its own: "demographic_parity",
         ``RateParity("selection_rate", difference_bound=0.1)``, or fairlearn's ``DemographicParity``. ``gamma``,
-        ``disparity`` and ``gate`` then follow from it, and stay at their defaults. What looks at true labels
-        ("equalized_odds", "equal_opportunity", a bound on a rate, several at once) needs them to come back: give
-        ``tickets`` to :meth:`update`, and the labels to :meth:`update_labels`.
+        ``disparity`` and ``gate`` then follow from it, and stay at their defaults. Ratios of selection rates
+        (``ratio_bound=0.8`` is the four-fifths rule), bounds on them, of each group, of some or of all answers, and
+        several at once are held as well. What looks at true labels ("equalized_odds", "equal_opportunity", a bound on
+        an error rate) needs them to come back: give ``tickets`` to :meth:`update`, and the labels to
+        :meth:`update_labels`.
     min_count : int, default=50
         M, the answers each group gets unconditionally. Keep γ(M + 1) above 2, or above 1/2 for two classes: below, the
-        counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when). Of
+        counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when). Of a
+        ratio r: so many that r / (1 - r) of them, four for the four-fifths rule, have the rarest class compared. Of
         constraints on labels: the labels that have to be back before a rate counts, at least 1/(2γ²) for a difference
         of γ, or chance decides where the gate begins.
     disparity : {"others", "overall", "between"}, default="others"
@@ -570,23 +581,22 @@ class IDP3(ClassifierMixin, NamedEstimator):
         return self.gamma is None and self.constraints is None
 
     def _rule(self, n_classes: int) -> tuple[float | None, str]:
-        """γ and what a group is compared with: as given, or by 'constraints'.
+        """γ and what a group is compared with: as given, or by the one difference that 'constraints' ask for.
 
         A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one
         that differs from no other group by more is not.
         """
-        if self.constraints is None:
-            return self.gamma, self.disparity
         parity = parity_of(self.constraints)
+        if parity is None:
+            return self.gamma, self.disparity
         overall = parity.method == "to_overall" and n_classes == 2
         return parity.factor_and_slack[1], "overall" if overall else "between"
 
     def _check_rule(self) -> None:
-        """Raise a ValueError where the gate cannot hold the constraints, or they are not alone."""
+        """Raise a ValueError where constraints cannot be read, or are not alone."""
         if self.constraints is None:
             return
-        if not asked_of_labels(self.constraints):
-            parity_of(self.constraints)
+        read_rate_constraints(self.constraints, "IDP3")
         for name, usual in (("gamma", 0.05), ("disparity", "others"), ("gate", "excess")):
             if getattr(self, name) != usual:
                 raise ValueError(
@@ -651,8 +661,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """Raise a ValueError for a group or class that constraints name and that public lists do not."""
         inner = last_part(self.estimator)
         classes = getattr(inner, "classes_", getattr(inner, "classes", None))
-        asked = asked_of_labels(self.constraints)
-        if asked and classes is not None:
+        if self.constraints is not None and classes is not None:
+            asked = read_rate_constraints(self.constraints, "IDP3")
             RateConstraints(asked, domain.tolist(), np.asarray(classes).tolist(), "IDP3")
 
     def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any) -> None:
@@ -723,12 +733,14 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """Return the labels by code: the classes, then the refusal."""
         return np.concatenate([self.classes_, [self.reject_label_]])
 
-    def _gate(self) -> FairnessGate | RateGate:
+    def _gate(self) -> FairnessGate | AnswerGate | RateGate:
         later = self._waits()
-        if later is not None:
-            labelled, outstanding = later.counts
-            asked = asked_of_labels(self.constraints)
+        if self.constraints is not None and parity_of(self.constraints) is None:
+            asked = read_rate_constraints(self.constraints, "IDP3")
             constraints = RateConstraints(asked, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
+            if later is None:
+                return AnswerGate(constraints, min_count=self.min_count, counts=self.counts_)
+            labelled, outstanding = later.counts
             return RateGate(constraints, min_count=self.min_count, labelled=labelled, outstanding=outstanding)
         n_groups, n_classes = self.counts_.shape
         gamma, disparity = self._rule(n_classes)

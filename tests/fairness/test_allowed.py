@@ -15,6 +15,7 @@ ASKED = {
     "a ratio to all": RateParity("selection_rate", ratio_bound=0.9, method="to_overall"),
     "from below and above": RateBound("selection_rate", lower=0.4, upper=0.5),
     "from above": RateBound("selection_rate", upper=0.45),
+    "of one group": RateBound("selection_rate", lower=0.4, upper=0.5, groups=(1,)),
 }
 
 
@@ -65,6 +66,9 @@ KINDS = {
     "ratio": lambda rate: RateParity(rate, ratio_bound=0.8),
     "to all": lambda rate: RateParity(rate, 0.02, 0.9, method="to_overall"),
     "bound": lambda rate: RateBound(rate, lower=0.2, upper=0.4),
+    "bound of some": lambda rate: RateBound(rate, lower=0.2, upper=0.4, groups=(0, 2)),
+    "bound of all": lambda rate: RateBound(rate, lower=0.2, upper=0.4, groups="overall"),
+    "of a class": lambda rate: RateParity(rate, 0.1, of_class=0),
 }
 
 
@@ -83,6 +87,15 @@ def test_what_is_left_of_every_rate_is_what_counts_of_predictions_say(kind, rate
     left = LeftOver.of_weights(constraints, scores, np.eye(3)[groups], [0, 1, 2], list(range(n_classes)))
     np.testing.assert_allclose(np.sort(left.broken_by), np.sort(expected), atol=1e-9)
     assert len(set(left.names)) == len(left.names)
+
+
+def test_false_positives_of_either_of_two_classes_are_named_by_the_rows_they_are_among():
+    y = np.array([0, 1, 0, 1])
+    for of_class, said in ((0, "of no among yes"), (1, "of yes among no")):
+        asked = RateParity("false_positive_rate", 0.1, of_class=of_class)
+        constraints = FairnessConstraints([asked], y, 2)
+        left = LeftOver.of_weights(constraints, np.ones((4, 1)), np.eye(2)[[0, 0, 1, 1]], ["f", "m"], ["no", "yes"])
+        assert all(f"false_positive_rate_parity {said}," in name for name in left.names)
 
 
 def test_false_positives_of_a_class_are_those_of_all_other_rows():

@@ -9,7 +9,7 @@ from fairlearn import reductions
 from sklearn.base import clone
 
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
-from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, read_constraints
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian import PFLDClassifier, mlp
 from tests._tools.lagrangian import OF_TWO_AND_OF_THREE
 
@@ -199,9 +199,8 @@ class Own(reductions.DemographicParity):
         (["accuracy_parity", "equalized_odds"], {"several": False}, "must be one of"),
         (reductions.BoundedGroupLoss(reductions.ZeroOneLoss()), {}, "must be one or several.*BoundedGroupLoss"),
         (RateBound("error_rate", upper=0.1), {"bounds": False}, "without a bound.*RateBound.*give 'accuracy_parity'"),
-        (RateBound("error_rate", upper=0.1, groups=["f"]), {}, "of each group.*leave 'groups' out"),
-        (RateBound("error_rate", upper=0.1, groups="overall"), {}, "of each group.*leave 'groups' out"),
-        (RateParity("true_positive_rate", 0.1, of_class=1), {}, "of the second of two classes.*leave 'of_class' out"),
+        (RateBound("error_rate", upper=0.1, groups=["f"]), {"bounds": False}, "without a bound"),
+        ([RateParity("error_rate", 0.1), RateParity("accuracy", 0.1)], {}, "different"),
         (["equalized_odds", RateParity("selection_rate_by_label", 0.1)], {}, "different"),
         (["equal_opportunity", "false_negative_rate_parity"], {}, "different"),
         (reductions.EqualizedOdds(ratio_bound=0.8), {"bounds": False}, "without a bound.*give 'equalized_odds'"),
@@ -211,6 +210,21 @@ class Own(reductions.DemographicParity):
 def test_what_is_no_constraint_is_refused_with_what_would_be(given, options, said):
     with pytest.raises(ValueError, match=said):
         read_constraints(given, "X", **options)
+
+
+def test_bounds_of_one_rate_may_come_together_and_beside_its_parity():
+    asked = ["accuracy_parity", RateBound("error_rate", upper=0.3, groups="overall"), RateBound("accuracy", lower=0.6)]
+    assert read_constraints(asked, "X") == tuple(asked)
+
+
+def test_names_become_positions_and_what_is_none_is_refused_without_a_list_of_groups_that_may_be_private():
+    bound = RateBound("true_positive_rate", lower=0.5, of_class="yes", groups=["m", ("f", 1)])
+    placed = by_position(["equalized_odds", bound], [("f", 1), "f", "m"], ["no", "yes"], "X")
+    assert placed == ("equalized_odds", RateBound("true_positive_rate", lower=0.5, of_class=1, groups=(2, 0)))
+    with pytest.raises(ValueError, match=r"^The constraints of X name 'd' in 'groups', which is none of its groups\.$"):
+        by_position([RateBound("accuracy", lower=0.5, groups=["d"])], ["f", "m"], [0, 1], "X")
+    with pytest.raises(ValueError, match="name 'maybe' in 'of_class'"):
+        by_position([RateParity("selection_rate", 0.1, of_class="maybe")], ["f", "m"], ["no", "yes"], "X")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A student held to constraints on rates: they are met, they cost little, and labels are estimated by group."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -169,6 +170,15 @@ def test_constraints_name_groups_and_classes_as_the_user_does():
     wrong = clone(model).set_params(student__constraints=RateBound("error_rate", upper=0.2, groups=["x"]))
     with pytest.raises(ValueError, match=r"'x' in 'groups', which is none of \['f', 'm'\]"):
         wrong.fit(X[:1000], y[:1000], sensitive_features=groups[:1000], X_public=PublicData(X[1000:], groups[1000:]))
+
+
+def test_a_group_of_two_columns_goes_by_its_tuple():
+    X, y, groups = table(1500)
+    two = pd.DataFrame({"sex": np.array(["f", "m"])[groups], "old": np.arange(1500) % 2})
+    student = ConstrainedStudent(RateBound("selection_rate", upper=0.9, groups=[("f", 1)]))
+    model = FairPATEClassifier(student=student, classes=[0, 1], epsilon=8.0, n_teachers=20, random_state=0)
+    model.fit(X[:1000], y[:1000], sensitive_features=two[:1000], X_public=PublicData(X[1000:], two[1000:]))
+    assert model.student_.satisfied_
 
 
 def test_what_cannot_be_met_is_told():
