@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from skfairdp._network_classifier import cnn, mlp, resnet
-from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron
+from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron, in_codes
 from skfairdp.lagrangian._perceptron import FairPerceptron, Perceptron, left_over, standard_scale
 from skfairdp.lagrangian._pfld import PFLDClassifier
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -34,6 +34,7 @@ __all__ = [
     "as_perceptron",
     "cnn",
     "dual_schedule",
+    "in_codes",
     "left_over",
     "mlp",
     "resnet",

@@ -7,7 +7,9 @@ For two classes all constraints and the loss send the same signal back, up to a 
 
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks import (
@@ -20,6 +22,7 @@ from skfairdp._networks import (
     wide,
 )
 
+Array = NDArray[np.float64]
 FusedLayers = list[tuple[str, nn.Module]]
 
 __all__ = ["RowGradients", "centred_norms", "row_gradients"]
@@ -33,20 +36,20 @@ class RowGradients(Protocol):
     Arithmetic is of double precision, but for sums that are public.
     """
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self) -> Array:
         """Shape (n_rows, n_columns)."""
 
-    def squared_sizes(self) -> Tensor:
+    def squared_sizes(self) -> Array:
         """The same, had nothing cancelled between the positions of a row: what rounding follows."""
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
+    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
         """Σ over rows and columns of weight times gradient; weights of shape (n_rows, n_columns), result flat.
 
         Over as many rows as there are weights, from row ``start``. Where all of it is ``public``, rounding tells
         nothing, and the precision of the layers is enough.
         """
 
-    def inner(self, column: int, gradient: Tensor) -> Tensor:
+    def inner(self, column: int, gradient: Array) -> Array:
         """Inner products of one column's gradients with a flat gradient, shape (n_rows,)."""
 
     @property
@@ -83,21 +86,21 @@ def row_gradients(
     return _Dense(module, X, slopes, vectorized)
 
 
-def centred_norms(rows: RowGradients, cells: Tensor, means: dict[tuple[int, int], Tensor]) -> Tensor:
+def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tuple[int, int], Array]) -> Array:
     """Norms of the gradients minus the mean of their cell, shape (n_rows, n_columns with cells).
 
     Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back.
     """
     squared = rows.squared_norms()[:, : cells.shape[1]]
     sizes = rows.squared_sizes()[:, : cells.shape[1]] if rows.positions > 1 else squared
-    numbers = max(mean.numel() for mean in means.values())
-    cross, mean_squared = torch.zeros_like(squared), torch.zeros_like(squared)
+    numbers = max(len(mean) for mean in means.values())
+    cross, mean_squared = np.zeros_like(squared), np.zeros_like(squared)
     for (c, cell), mean in means.items():
-        here = (cells[:, c] == cell).to(squared.dtype)
+        here = cells[:, c] == cell
         cross[:, c] += here * rows.inner(c, mean)
-        mean_squared[:, c] += here * mean.dot(mean)
-    lost = (2 * numbers + 64) * torch.finfo(squared.dtype).eps * (sizes + mean_squared)
-    return ((squared - 2 * cross + mean_squared).clamp_min(0) + lost).sqrt()
+        mean_squared[:, c] += here * (mean @ mean)
+    lost = (2 * numbers + 64) * 2.0**-52 * (sizes + mean_squared)
+    return np.sqrt(np.maximum(squared - 2 * cross + mean_squared, 0) + lost)
 
 
 class SlopesOf(Protocol):
@@ -120,7 +123,7 @@ class _Fused:
             ]
             self._factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
         self._bases = [LayerRows(trace.layers, base, _PIECE) for base in prepared]
-        self._squared: Tensor | None = None
+        self._squared: Array | None = None
 
     @property
     def positions(self) -> int:
@@ -130,18 +133,20 @@ class _Fused:
     def terms(self) -> int:
         return max(base.terms for base in self._bases) * len(self._bases)
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self) -> Array:
         if self._squared is None:
-            self._squared = torch.stack([base.squared_norms() for base in self._bases], 1) * self._factors.square()
+            squared = torch.stack([base.squared_norms() for base in self._bases], 1) * self._factors.square()
+            self._squared = squared.cpu().numpy()
         return self._squared
 
-    def squared_sizes(self) -> Tensor:
+    def squared_sizes(self) -> Array:
         if self.positions == 1:
             return self.squared_norms()
-        return torch.stack([base.squared_sizes() for base in self._bases], dim=1) * self._factors.square()
+        sizes = torch.stack([base.squared_sizes() for base in self._bases], dim=1) * self._factors.square()
+        return np.asarray(sizes.cpu().numpy())
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
-        scaled = weights * self._factors[start : start + len(weights)]
+    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
+        scaled = torch.from_numpy(weights).to(self._factors.device) * self._factors[start : start + len(weights)]
         per_base = scaled.sum(1, keepdim=True) if len(self._bases) == 1 else scaled
         total: dict[str, Tensor] = {}
         for b, base in enumerate(self._bases):
@@ -150,20 +155,19 @@ class _Fused:
             found = base.public_sum(per_base[:, b]) if public else base.weighted_sum(per_base[:, b], start=start)
             for key, value in found.items():
                 total[key] = total[key] + value if key in total else value
-        return torch.cat(
-            [
-                total[name].flatten() if name in total else scaled.new_zeros(shape.numel())
-                for name, shape in self._shapes.items()
-            ]
-        )
+        pieces = [
+            total[name].flatten() if name in total else scaled.new_zeros(shape.numel())
+            for name, shape in self._shapes.items()
+        ]
+        return np.asarray(torch.cat(pieces).cpu().numpy())
 
-    def inner(self, column: int, gradient: Tensor) -> Tensor:
+    def inner(self, column: int, gradient: Array) -> Array:
         parts_of: dict[str, dict[str, Tensor]] = {}
-        for key, piece in _by_parameter(gradient, self._shapes).items():
+        for key, piece in _by_parameter(gradient, self._shapes, self._factors.device).items():
             layer, _, parameter = key.rpartition(".")
             parts_of.setdefault(layer, {})[parameter] = piece
         base = self._bases[0 if len(self._bases) == 1 else column]
-        return base.inner(parts_of) * self._factors[:, column]
+        return np.asarray((base.inner(parts_of) * self._factors[:, column]).cpu().numpy())
 
 
 class _Dense:
@@ -176,26 +180,31 @@ class _Dense:
         formed = [form(module, _times_slope, X, slopes[:, c]) for c in range(slopes.shape[1])]
         self._shapes = {name: value.shape[1:] for name, value in formed[0].items()}
         self._columns = [DenseRows(gradients) for gradients in formed]
+        self._device = X.device
 
     @property
     def terms(self) -> int:
         return max(column.terms for column in self._columns) * len(self._columns)
 
-    def squared_norms(self) -> Tensor:
-        return torch.stack([column.squared_norms() for column in self._columns], dim=1)
+    def squared_norms(self) -> Array:
+        found = torch.stack([column.squared_norms() for column in self._columns], dim=1)
+        return np.asarray(found.cpu().numpy())
 
     squared_sizes = squared_norms
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
-        sums = [column.weighted_sum(weights[:, c], start=start) for c, column in enumerate(self._columns)]
-        return torch.stack([torch.cat([value.flatten() for value in one.values()]) for one in sums]).sum(0)
+    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
+        given = torch.from_numpy(weights).to(self._device)
+        sums = [column.weighted_sum(given[:, c], start=start) for c, column in enumerate(self._columns)]
+        total = torch.stack([torch.cat([value.flatten() for value in one.values()]) for one in sums]).sum(0)
+        return np.asarray(total.cpu().numpy())
 
-    def inner(self, column: int, gradient: Tensor) -> Tensor:
-        return self._columns[column].inner(_by_parameter(gradient, self._shapes))
+    def inner(self, column: int, gradient: Array) -> Array:
+        parts = _by_parameter(gradient, self._shapes, self._device)
+        return np.asarray(self._columns[column].inner(parts).cpu().numpy())
 
 
-def _by_parameter(flat: Tensor, shapes: dict[str, torch.Size]) -> dict[str, Tensor]:
-    pieces = flat.split([shape.numel() for shape in shapes.values()])
+def _by_parameter(flat: Array, shapes: dict[str, torch.Size], device: torch.device) -> dict[str, Tensor]:
+    pieces = torch.from_numpy(flat).to(device).split([shape.numel() for shape in shapes.values()])
     return {name: piece.view(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
 

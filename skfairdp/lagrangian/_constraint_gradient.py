@@ -10,7 +10,7 @@ that takes no norm of a centred gradient below (A + M)/κ: in pieces of at most 
 they should.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -22,12 +22,14 @@ from torch import Tensor, nn
 
 from skfairdp._networks import SLACK, Network, fused_layers, looped_gradients, vectorized_gradients
 from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian._by_hand import PlainLayers, PlainRows
 from skfairdp.lagrangian._centred import FusedLayers, RowGradients, centred_norms, row_gradients
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource, PoissonSample
 
 __all__ = ["ConstraintGradient"]
 
+Array = NDArray[np.float64]
 Cell = tuple[int, int]  # a constraint, and one of its cells
 
 _CHUNK = 8192
@@ -114,31 +116,31 @@ class ConstraintGradient:
         """Whether a secret sample is read, and not all rows."""
         return self.plan.sampling_probability < 1
 
+    @np.errstate(all="ignore")  # what is not finite is looked for
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
-        chunks = list(torch.arange(len(self.X), device=self.X.device).split(_CHUNK))
-        keep = len(self.X) * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
-        cells = self.constraints.cells
-        parts = [_Rows(partial(self._rows, module, chunk), keep) for chunk in chunks]
-        weights = weights.double()
-        means = self._mean_gradients(
-            [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)], cells.shape[1]
-        )
-        norms = torch.cat([centred_norms(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)])
+        n, cells, wide_weights = len(self.X), self._cells, _as_array(weights)
+        chunks = [slice(start, min(n, start + _CHUNK)) for start in range(0, n, _CHUNK)]
+        keep = n * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
+        parts = [_Rows(partial(self._rows, module, np.arange(n)[chunk]), keep) for chunk in chunks]
+        each = [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)]
+        means = self._mean_gradients(each, cells.shape[1])
+        norms = np.concatenate([centred_norms(part, of_part, means) for part, of_part in each])
         bounds = self._bounds(norms, cells)
-        factors = _factors(norms, bounds, cells)
-        sizes = torch.cat([_sizes(part, cells[chunk], means) for part, chunk in zip(parts, chunks, strict=True)])
-        largest = weights.abs().amax(0)[cells, self._columns] * factors * sizes
-        terms = len(parts) + max(part.terms for part in parts) + len(self.X) // _DOTS + _DOTS
-        radius = self._radius(weights, bounds) + 1.02 * 2.0**-53 * terms * float(largest.sum())
-        if not np.isfinite(radius):
-            return torch.zeros_like(next(iter(means.values()))).to(self.dtype)  # the public part has diverged
-        mine = self._of_group(weights, self.groups, cells) * factors
+        factors = self._factors(norms, bounds, cells)
+        sizes = np.concatenate([_sizes(part, of_part, means) for part, of_part in each])
+        largest = np.abs(wide_weights).max(0)[cells, self._columns] * factors * sizes
+        terms = len(parts) + max(part.terms for part in parts) + n // _DOTS + _DOTS
+        radius = self._radius(wide_weights, bounds) + 1.02 * 2.0**-53 * terms * float(largest.sum())
+        if not np.isfinite(radius):  # the public part has diverged
+            return torch.zeros(len(next(iter(means.values()))), dtype=self.dtype, device=self.X.device)
+        mine = wide_weights[self._groups[:, None], cells, self._columns] * factors
         total = -_mean_part(mine, cells, means)
         for part, chunk in zip(parts, chunks, strict=True):
             total += part.weighted_sum(mine[chunk])
         return self._released(total, radius, module)
 
+    @np.errstate(all="ignore")
     def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
         """Release from a Poisson sample, which shares one forward and one backward with a public batch.
 
@@ -146,49 +148,65 @@ class ConstraintGradient:
         are centred by, their bounds, the part of the constraint's gradient that needs no group, and, ``with_loss``, the
         gradient of the mean cross-entropy, which is then part of the result.
         """
-        n, k = len(self.X), self.constraints.n_constraints
-        private = torch.from_numpy(PoissonSample(self.plan.sampling_probability).draw(n, self.source))
-        both = torch.cat([public, private.to(public.device)])
-        size = len(public)
-        weights = weights.double()
-        rows = self._rows(module, both, with_loss)
-        cells = self.constraints.cells[both]
+        n, k, size, wide_weights = len(self.X), self.constraints.n_constraints, len(public), _as_array(weights)
+        private = PoissonSample(self.plan.sampling_probability).draw(n, self.source)
+        both = np.concatenate([public.cpu().numpy(), private])
+        rows, cells = self._rows(module, both, with_loss), self._cells[both]
         means = self._mean_gradients([(rows, cells[:size])], k + with_loss)
         norms = centred_norms(rows, cells, means)
         bounds = self._bounds(norms[:size], cells[:size])
-        radius = self._radius(weights, bounds)
-        factors = _factors(torch.maximum(norms, _sizes(rows, cells, means) / _kappa(rows)), bounds, cells)
+        radius = self._radius(wide_weights, bounds)
+        factors = self._factors(np.maximum(norms, _sizes(rows, cells, means) / _kappa(rows)), bounds, cells)
         if not np.isfinite(radius):
-            factors, radius = torch.zeros_like(factors), 0.0
-        middle = ((weights.amax(0) + weights.amin(0)) / 2)[cells, self._columns]
+            factors, radius = np.zeros_like(factors), 0.0
+        middle = ((wide_weights.max(0) + wide_weights.min(0)) / 2)[cells, self._columns]
         # what needs no group comes from public rows; what does, centred, from the sample
         open_part = middle[:size] * (n / size) * factors[:size]
-        mine = self._of_group(weights, self.groups[both[size:]], cells[size:]) - middle[size:]
+        mine = wide_weights[self._groups[private][:, None], cells[size:], self._columns] - middle[size:]
         mine = mine / self.plan.sampling_probability * factors[size:]
         of_loss = [1 / size, 0.0] if with_loss else []
-        open_sum = rows.weighted_sum(_with_column(open_part, *of_loss[:1]), public=True)
-        total = open_sum - _mean_part(open_part, cells[:size], means)
-        secret = rows.weighted_sum(_with_column(mine, *of_loss[1:]), start=size)
-        return self._released(total + secret - _mean_part(mine, cells[size:], means), radius, module)
+        total = rows.weighted_sum(_with_column(open_part, *of_loss[:1]), public=True)
+        total = total - _mean_part(open_part, cells[:size], means)
+        total += rows.weighted_sum(_with_column(mine, *of_loss[1:]), start=size)
+        total -= _mean_part(mine, cells[size:], means)
+        return self._released(total, radius, module)
 
     # ------------------------------------------------------------------ parts
 
-    def _rows(self, module: nn.Module, positions: Tensor, with_loss: bool = False) -> RowGradients:
-        y = self.y[positions]
+    def _rows(self, module: nn.Module, positions: NDArray[np.int64], with_loss: bool = False) -> RowGradients:
+        layers, by_hand = self._layers(module)
+        if by_hand:
+            y = self._y[positions]
 
-        def slopes(logits: Tensor) -> Tensor:
-            probabilities = torch.softmax(logits, dim=1)
-            columns = self.constraints.slopes(probabilities, y)
-            if not with_loss:
-                return columns
-            target = nn.functional.one_hot(y, logits.shape[1]).to(logits.dtype)
-            return torch.cat([columns, (probabilities - target)[:, None]], dim=1)
+            def by_logits(logits: Tensor) -> Any:
+                return self._slopes(torch.softmax(logits, dim=1).numpy(), y, with_loss)
 
-        return row_gradients(module, self.X[positions], slopes, self._layers(module), vectorized=self.vectorized)
+            return PlainRows(PlainLayers.of(module), self.X.numpy().take(positions, axis=0), by_logits)
+        at = torch.from_numpy(positions).to(self.X.device)
+        return row_gradients(
+            module,
+            self.X[at],
+            lambda logits: self._slopes(torch.softmax(logits, dim=1), self.y[at], with_loss),
+            layers,
+            vectorized=self.vectorized,
+        )
 
-    def _layers(self, module: nn.Module) -> FusedLayers | None:
+    def _slopes(self, probabilities: Any, y: Any, with_loss: bool) -> Any:
+        """Of the columns and, last, the loss, by the logits, (n_rows, n_columns, n_classes); of arrays or tensors."""
+        columns = self.constraints.slopes(probabilities, y)
+        if not with_loss:
+            return columns
+        namespace = torch if isinstance(probabilities, Tensor) else np
+        of_loss = probabilities + 0
+        of_loss[namespace.arange(len(y)), y] -= 1
+        return namespace.concatenate([columns, of_loss[:, None]], 1)
+
+    def _layers(self, module: nn.Module) -> tuple[FusedLayers | None, bool]:
+        """The layers that have rules, if all have, and whether they are written out."""
         if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
-            self._seen.update(module=module, layers=None if self.fused is False else fused_layers(module))
+            layers = None if self.fused is False else fused_layers(module)
+            by_hand = layers is not None and PlainLayers.reads(module, self.X)
+            self._seen.update(module=module, layers=(layers, by_hand))
         return self._seen["layers"]
 
     @cached_property
@@ -202,18 +220,35 @@ class ConstraintGradient:
         return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
 
     @cached_property
-    def _columns(self) -> Tensor:
-        return torch.arange(self.constraints.n_constraints, device=self.X.device)
+    def _columns(self) -> NDArray[np.int64]:
+        return np.arange(self.constraints.n_constraints)
 
-    def _mean_gradients(self, parts: list[tuple[RowGradients, Tensor]], n_columns: int) -> dict[Cell, Tensor]:
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        cells: NDArray[np.int64] = self.constraints.cells.cpu().numpy()
+        return cells
+
+    @cached_property
+    def _y(self) -> NDArray[np.int64]:
+        y: NDArray[np.int64] = self.y.cpu().numpy()
+        return y
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int64]:
+        groups: NDArray[np.int64] = self.groups.cpu().numpy()
+        return groups
+
+    def _mean_gradients(
+        self, parts: Sequence[tuple[RowGradients, NDArray[np.int64]]], n_columns: int
+    ) -> dict[Cell, Array]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
-        means: dict[Cell, Tensor] = {}
+        means: dict[Cell, Array] = {}
         for c, cell in self._pairs:
             inside = [cells[:, c] == cell for _, cells in parts]
             size = max(1, sum(int(here.sum()) for here in inside))
             total = None
             for (rows, cells), here in zip(parts, inside, strict=True):
-                weights = torch.zeros(len(cells), n_columns, dtype=torch.float64, device=cells.device)
+                weights = np.zeros((len(cells), n_columns))
                 weights[:, c] = here / size
                 value = rows.weighted_sum(weights, public=True)
                 total = value if total is None else total + value
@@ -221,23 +256,28 @@ class ConstraintGradient:
             means[c, cell] = total
         return means
 
-    def _bounds(self, norms: Tensor, cells: Tensor) -> Tensor:
+    def _bounds(self, norms: Array, cells: NDArray[np.int64]) -> Array:
         """Clipping bound of each cell, shape (n_cells, n_constraints): given, or the largest public norm."""
-        bounds = torch.zeros(self.constraints.n_cells, norms.shape[1], dtype=norms.dtype, device=norms.device)
-        bounds.scatter_reduce_(0, cells, norms, "amax")
-        return bounds if self.clip is None else torch.full_like(bounds, self.clip)
+        bounds = np.zeros((self.constraints.n_cells, norms.shape[1]))
+        if self.clip is not None:
+            bounds[:] = self.clip
+            return bounds
+        for c, cell in self._pairs:
+            bounds[cell, c] = np.max(norms[:, c], initial=0.0, where=cells[:, c] == cell)
+        return bounds
 
-    def _radius(self, weights: Tensor, bounds: Tensor) -> float:
+    def _radius(self, weights: Array, bounds: Array) -> float:
         """Half the sensitivity: the norm that the centred contribution of one row cannot exceed."""
-        reach = (weights.amax(0) - weights.amin(0)) / 2 * bounds  # (n_cells, n_constraints)
-        return float(reach[torch.from_numpy(self.constraints.merged_cells), self._columns].sum(1).max())
+        reach = (weights.max(0) - weights.min(0)) / 2 * bounds  # (n_cells, n_constraints)
+        return float(reach[self.constraints.merged_cells, self._columns].sum(1).max())
 
-    def _of_group(self, weights: Tensor, groups: Tensor, cells: Tensor) -> Tensor:
-        return weights[groups[:, None], cells, self._columns]
+    def _factors(self, norms: Array, bounds: Array, cells: NDArray[np.int64]) -> Array:
+        """min(1, bound / norm), a little less so that rounding cannot take a sum past its bound."""
+        return np.minimum(bounds[cells, self._columns] * (1 - SLACK) / np.maximum(norms, 1e-300), 1.0)
 
-    def _released(self, total: Tensor, radius: float, module: nn.Module) -> Tensor:
-        noisy = torch.from_numpy(self.plan.release_gradient(total.double().cpu().numpy(), radius, self.source))
-        noisy = noisy.to(total.device, self.dtype)
+    def _released(self, total: Array, radius: float, module: nn.Module) -> Tensor:
+        noisy = torch.from_numpy(self.plan.release_gradient(total, radius, self.source))
+        noisy = noisy.to(self.X.device, self.dtype)
         return noisy if self.n_components is None else self._projected(noisy, module)
 
     def _projected(self, gradient: Tensor, module: nn.Module) -> Tensor:
@@ -284,46 +324,44 @@ class _Rows:
     def terms(self) -> int:
         return self._get().terms
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self) -> Array:
         return self._get().squared_norms()
 
-    def squared_sizes(self) -> Tensor:
+    def squared_sizes(self) -> Array:
         return self._get().squared_sizes()
 
-    def weighted_sum(self, weights: Tensor, *, start: int = 0, public: bool = False) -> Tensor:
+    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
         return self._get().weighted_sum(weights, start=start, public=public)
 
-    def inner(self, column: int, gradient: Tensor) -> Tensor:
+    def inner(self, column: int, gradient: Array) -> Array:
         return self._get().inner(column, gradient)
 
 
-def _factors(norms: Tensor, bounds: Tensor, cells: Tensor) -> Tensor:
-    """min(1, bound / norm), a little less so that rounding cannot take a sum past its bound."""
-    mine = bounds[cells, torch.arange(cells.shape[1], device=cells.device)]
-    return (mine * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
+def _as_array(weights: Tensor) -> Array:
+    found: Array = weights.detach().cpu().double().numpy()
+    return found
 
 
-def _with_column(weights: Tensor, *value: float) -> Tensor:
-    return torch.cat([weights, *(torch.full_like(weights[:, :1], v) for v in value)], dim=1)
+def _with_column(weights: Array, *value: float) -> Array:
+    return np.column_stack([weights, *(np.full(len(weights), v) for v in value)])
 
 
 def _kappa(rows: RowGradients) -> float:
     return 1e5 if rows.positions == 1 else 500.0
 
 
-def _sizes(rows: RowGradients, cells: Tensor, means: dict[Cell, Tensor]) -> Tensor:
+def _sizes(rows: RowGradients, cells: NDArray[np.int64], means: dict[Cell, Array]) -> Array:
     """A + M of every row and constraint: what the rounding of its centred gradient follows."""
-    sizes = rows.squared_sizes()[:, : cells.shape[1]].sqrt()
+    sizes = np.sqrt(rows.squared_sizes()[:, : cells.shape[1]])
     for (c, cell), mean in means.items():
-        sizes[:, c] += (cells[:, c] == cell).to(sizes.dtype) * mean.norm()
+        sizes[:, c] += (cells[:, c] == cell) * np.sqrt(mean @ mean)
     return sizes
 
 
-def _mean_part(mine: Tensor, cells: Tensor, means: dict[Cell, Tensor]) -> Tensor:
+def _mean_part(mine: Array, cells: NDArray[np.int64], means: dict[Cell, Array]) -> Array:
     """Σ weight times the mean of the row's cell; weights are added up in pieces, which keeps their rounding short."""
-    parts = []
+    total = np.zeros(len(next(iter(means.values()))))
     for (c, cell), mean in means.items():
-        here = mine[:, c] * (cells[:, c] == cell).to(mine.dtype)
-        pieces = [piece.sum() for piece in here.split(_DOTS)]
-        parts.append(mean * (pieces[0] if len(pieces) == 1 else torch.stack(pieces).sum()))
-    return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+        here = mine[:, c] * (cells[:, c] == cell)
+        total += mean * sum(float(here[start : start + _DOTS].sum()) for start in range(0, len(here), _DOTS))
+    return total

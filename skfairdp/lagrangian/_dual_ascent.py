@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skfairdp.fairness import FairnessConstraints
+from skfairdp.fairness import FairnessConstraints, name_of
 
 __all__ = ["ERROR_STEP", "DualAscent", "LagrangianTraining", "LastIterates", "dual_schedule", "followed_scores"]
 
@@ -157,7 +157,7 @@ class DualAscent:
         if training.dual_step is not None:
             self.first_step: Any = training.dual_step
             return
-        self.first_step = _LONG_STEP if len(set(constraints.notions)) == 1 else _SHORT_STEP
+        self.first_step = _LONG_STEP if len(set(map(name_of, constraints.notions))) == 1 else _SHORT_STEP
         if noise > 0:
             # steps that shrink to nothing add up a third of the variance that as many full ones would
             walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)

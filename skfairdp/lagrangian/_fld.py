@@ -1,19 +1,20 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness import FairnessConstraints, read_constraints
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, left_over, standard_scale
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.utils import (
@@ -30,9 +31,10 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-__all__ = ["LagrangianClassifier", "as_perceptron"]
+__all__ = ["LagrangianClassifier", "as_perceptron", "in_codes"]
 
 Array = NDArray[np.float64]
+Notion = str | RateParity | RateBound
 
 
 @shared_docs
@@ -58,8 +60,9 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         constraint. Moments of fairlearn and :class:`~skfairdp.fairness.RateParity` mean the same:
         ``EqualizedOdds()``, ``ErrorRateParity()``, ``RateParity("false_negative_rate")``. With a bound of their own
         rates may differ by so much: ``RateParity("selection_rate", ratio_bound=0.8)``. A
-        :class:`~skfairdp.fairness.RateBound` bounds a rate of each group. Same errors are not bought with more of them
-        than the most frequent class makes.
+        :class:`~skfairdp.fairness.RateBound` bounds a rate of each group, of some (``groups=["f"]``; columns of
+        ``group_weights`` go by their positions) or of all rows together (``groups="overall"``). Same errors are not
+        bought with more of them than the most frequent class makes.
     moments : int, default=2
         Moments that generalized demographic parity compares.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
@@ -183,18 +186,20 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         net = self.read_net()
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         membership = self._membership(sensitive_features, group_weights, len(features))
+        groups = self._names(sensitive_features if group_weights is None else None, membership)
+        notions = self._notions(groups, classes.tolist())
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
         chosen = settled(net, len(features))
         if net.hidden is None:
             from skfairdp.lagrangian._trainer import train_with_groups
 
-            constraints = self._constraints(codes, len(classes))
+            constraints = FairnessConstraints(notions, codes, len(classes), self.moments)
             module, multipliers = train_with_groups(
                 chosen, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
             )
         else:
             center, scale = standard_scale(features)
-            perceptron, multipliers = self._perceptron(net).train(
+            perceptron, multipliers = self._perceptron(net, notions).train(
                 (features - center) / scale, codes, len(classes), membership, seed
             )
             module = perceptron.unscaled(center, scale).as_module()
@@ -203,20 +208,18 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         self.multipliers_ = np.zeros((0, 1, 0)) if multipliers is None else multipliers
         self.violation_: float | None = None
         if membership is not None:
-            known = None if group_weights is not None else sensitive_features
-            self._tell_what_is_left(features, codes, membership, known)
+            constraints = FairnessConstraints(notions, codes, len(classes), self.moments)
+            self._tell_what_is_left(features, constraints, membership, groups)
         return self
 
-    def _tell_what_is_left(self, features: Array, codes: NDArray[np.int64], membership: Array, known: Any) -> None:
+    def _tell_what_is_left(
+        self, features: Array, constraints: FairnessConstraints, membership: Array, groups: list[Any]
+    ) -> None:
         """Say so where the groups it was given show a constraint that was not reached."""
         from skfairdp._networks import predict_logits
 
-        names = list(range(membership.shape[1]))
-        if known is not None:
-            names = group_domain(as_groups(known, len(features), owner=type(self).__name__)).tolist()
-        constraints = self._constraints(codes, len(self.classes_))
         probabilities = softmax(predict_logits(self.net_.module_, features), axis=1)
-        left = left_over(constraints, probabilities, self.violations, membership, names, self.classes_.tolist())
+        left = left_over(constraints, probabilities, self.violations, membership, groups, self.classes_.tolist())
         self.violation_ = 0.0 if left is None else left.violation
         if left is not None and self.lam_max > 0:
             left.warn(
@@ -285,17 +288,29 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
             )
         return net
 
-    def _perceptron(self, net: "Net") -> FairPerceptron:
+    def _perceptron(self, net: "Net", notions: tuple[Notion, ...] | None = None) -> FairPerceptron:
         assert net.hidden is not None
-        notions = read_constraints(self.constraints, type(self).__name__, optional=True)
+        if notions is None:  # groups and classes go by their codes already
+            notions = read_constraints(self.constraints, type(self).__name__, optional=True)
         settings = {"lr": net.lr, "optimizer_options": dict(net.optimizer_options), **self._dual_settings()}
         return FairPerceptron(
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
 
-    def _constraints(self, y: NDArray[np.int64], n_classes: int) -> FairnessConstraints:
-        notions = read_constraints(self.constraints, type(self).__name__, optional=True)
-        return FairnessConstraints(notions, y, n_classes, self.moments)
+    def _notions(self, groups: list[Any], classes: list[Any]) -> tuple[Notion, ...]:
+        """What it is held to, with positions in place of names."""
+        owner = type(self).__name__
+        notions = read_constraints(self.constraints, owner, optional=True)
+        return by_position(notions, groups, classes, owner)
+
+    def _names(self, sensitive_features: Any, membership: Array | None) -> list[Any]:
+        """What the groups are called: as given, or by the columns of weights."""
+        if membership is None or sensitive_features is None:
+            return [] if membership is None else list(range(membership.shape[1]))
+        found: list[Any] = group_domain(
+            as_groups(sensitive_features, len(membership), owner=type(self).__name__)
+        ).tolist()
+        return found
 
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
@@ -313,9 +328,33 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
 def as_perceptron(learner: Any) -> FairPerceptron | None:
     """How a learner trains its perceptron, for those who train it on rows of their own.
 
-    None for whatever is no LagrangianClassifier with an "mlp".
+    None for whatever is no LagrangianClassifier with an "mlp". Groups and classes go by their codes in its constraints.
     """
     if not isinstance(learner, LagrangianClassifier):
         return None
     net = learner.read_net()
     return None if net.hidden is None else learner._perceptron(net)
+
+
+def in_codes(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> Any:
+    """The same learner for rows whose groups and classes are codes.
+
+    Parameters
+    ----------
+    learner : object
+        The constraints of a LagrangianClassifier may name groups and classes; whatever else stays as it is.
+    groups, classes : sequence
+        All names, in the order of their codes.
+    owner : str
+        Class that has the learner, for error messages.
+
+    Raises
+    ------
+    ValueError
+        A constraint names a group or a class that is none of these.
+    """
+    if not isinstance(learner, LagrangianClassifier):
+        return learner
+    asked = read_constraints(learner.constraints, owner, optional=True)
+    found = by_position(asked, groups, classes, owner)
+    return learner if found == asked else clone(learner).set_params(constraints=list(found))

@@ -107,34 +107,50 @@ class OneNetwork:
     def pull(self, multipliers: Array) -> None:
         """Let primal steps follow these multipliers."""
         weights = torch.from_numpy(multipliers / self.sizes).to(self.X.device, self.dtype)
+        columns = self.constraints.columns
         if self.membership is not None:
             self.row_weights = self._row_weights(weights, self.membership)
+            of_all = self._open_weights(multipliers, [column.is_overall for column in columns])
+            if of_all is not None:
+                self.row_weights += of_all
         else:
-            self.weights = weights if np.any(multipliers) else None
-            self.open_weights = self._open_weights(multipliers)
+            weights = self._once(weights)
+            self.weights = weights if bool(weights.any()) else None
+            self.open_weights = self._open_weights(multipliers, [column.is_bound for column in columns])
 
-    def _open_weights(self, multipliers: Array) -> Tensor | None:
+    def _once(self, weights: Tensor) -> Tensor:
+        """The weights of what is released: all that is asked of a score together, and nothing of all rows."""
+        first, place = self.constraints.asked_once
+        if len(first) == len(place):
+            return weights
+        found = torch.zeros_like(weights)
+        for c, column in enumerate(self.constraints.columns):
+            if not column.is_overall:
+                found[..., first[place[c]]] += weights[..., c]
+        return found
+
+    def _open_weights(self, multipliers: Array, asked: list[bool]) -> Tensor | None:
         """Of ``λ · mean of h in a group`` the part ``λ · mean of h``, row by row; what is released is centred."""
-        bound = [column.is_bound for column in self.constraints.columns]
-        if not any(bound) or not np.any(multipliers[..., bound]):
+        if not any(asked) or not np.any(multipliers[..., asked]):
             return None
         cells = self.constraints.cells.cpu().numpy()
         found, totals = np.zeros(cells.shape), multipliers.sum(0)
-        for c in np.flatnonzero(bound):
+        for c in np.flatnonzero(asked):
             of_cells = np.bincount(cells[:, c], minlength=len(totals))
-            found[:, c] = (totals[:, c] * len(cells) / np.maximum(of_cells, 1))[cells[:, c]]
+            total = multipliers[0, :, c] if self.constraints.columns[c].is_overall else totals[:, c]
+            found[:, c] = (total * len(cells) / np.maximum(of_cells, 1))[cells[:, c]]
         return torch.from_numpy(found).to(self.X.device, self.dtype)
 
     def _row_weights(self, weights: Tensor, membership: Tensor) -> Tensor:
         """The multipliers of each row's estimated group over their sizes; centred in its cell, but of a bound."""
         cells = self.constraints.cells
         found = torch.zeros(cells.shape, dtype=self.dtype, device=cells.device)
-        for c in range(cells.shape[1]):
-            for cell in range(self.constraints.n_cells):
+        for c, column in enumerate(self.constraints.columns):
+            for cell in range(0 if column.is_overall else self.constraints.n_cells):
                 here = cells[:, c] == cell
                 if here.any():
                     mine = membership[here] @ weights[:, cell, c]
-                    found[here, c] = mine if self.constraints.columns[c].is_bound else mine - mine.mean()
+                    found[here, c] = mine if column.is_bound else mine - mine.mean()
         found *= len(self.X)
         if self.price > 0:
             found[:, self.of_errors] += self.price
@@ -168,7 +184,8 @@ class OneNetwork:
 
     def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
         assert self.gradient is not None
-        self.module.eval()
+        if self.module.training:  # walking through a module takes as long as a small batch
+            self.module.eval()
         weights = self.weights
         if weights is None:
             weights = torch.zeros(self.sizes.shape, dtype=self.dtype, device=self.X.device)

@@ -16,7 +16,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._public_trial import Trial, constant_meets, may_give_way, seen, tried
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness import NOTIONS, FairnessConstraints, LeftOver, read_constraints
+from skfairdp.fairness import NOTIONS, FairnessConstraints, LeftOver, by_position, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
@@ -67,8 +67,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         :class:`~skfairdp.fairness.RateParity` mean the same: ``fairlearn.reductions.EqualizedOdds()``,
         ``RateParity("false_negative_rate")``. With a bound of their own rates may differ by so much:
         ``RateParity("selection_rate", ratio_bound=0.8)`` is the four-fifths rule. A
-        :class:`~skfairdp.fairness.RateBound` bounds a rate of each group: ``RateBound("false_negative_rate",
-        upper=0.1)``. Same errors are not bought with more of them than the most frequent class makes.
+        :class:`~skfairdp.fairness.RateBound` bounds a rate of each group, ``RateBound("false_negative_rate",
+        upper=0.1)``, of some of them (``groups=["f"]``) or of all rows together (``groups="overall"``). All that is
+        asked of one rate follows the same releases. Same errors are not bought with more of them than the most frequent
+        class makes.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
@@ -253,7 +255,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 self._training(net),
                 violations=asked,
                 **released,
-                dual_noise=plan.largest_dual_noise(constraints.n_constraints),
+                dual_noise=plan.largest_dual_noise(len(constraints.asked_once[0])),
                 make_optimizer=net.make_optimizer,
                 seed=seeds[1],
                 verbose=self.verbose,
@@ -289,7 +291,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         on_its_rows = seen(predicted, data.y)
         if not on_its_rows.is_passed or not may_give_way(data.y):
             return on_its_rows
-        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS)
+        notions = self._constraints(data).notions
         if self.lam_max == 0 or data.domain is None or len(data.domain) < 2:  # nothing is held
             membership = None
 
@@ -377,7 +379,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         return as_primal(self.primal, type(self).__name__)
 
     def _constraints(self, data: TrainingData) -> FairnessConstraints:
-        notions = read_constraints(self.constraints, type(self).__name__, supported=_NOTIONS)
+        assert data.domain is not None
+        owner = type(self).__name__
+        notions = read_constraints(self.constraints, owner, supported=_NOTIONS)
+        notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
         return FairnessConstraints(notions, data.y, len(data.classes))
 
     def _split(self, primal: GroupModel | NoisyGradients) -> tuple[float, float, float]:

@@ -4,7 +4,7 @@ A step of a small network is a few matrix products of some microseconds; automat
 that walks over parameters, cost ten times that.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -16,12 +16,12 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian._by_hand import Floats, PlainLayers
 from skfairdp.lagrangian._dual_ascent import followed_scores
 from skfairdp.lagrangian._one_network import OneNetwork
 
 __all__ = ["PlainNetwork"]
 
-Floats = NDArray[np.float32]
 _CHUNK = 1024  # rows whose activations stay in a cache
 
 
@@ -33,34 +33,21 @@ class PlainNetwork(OneNetwork):
     @staticmethod
     def fits(module: nn.Module, X: Tensor, constraints: FairnessConstraints, optimizer: torch.optim.Optimizer) -> bool:
         """Whether it is linear layers with tanh or ReLU between them, on the CPU, and Adam as it usually is."""
-        layers = list(module) if isinstance(module, nn.Sequential) else []
-        parameters = list(module.parameters())
         return (
-            len(layers) % 2 == 1
-            and type(module).forward is nn.Sequential.forward
-            and all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
-            and all(type(layer) in _ACTIVATIONS for layer in layers[1::2])
-            and all(p.requires_grad and p.dtype == torch.float32 and p.device.type == "cpu" for p in parameters)
-            and not any(_hooks(part) for part in module.modules())
-            and X.ndim == 2
+            PlainLayers.reads(module, X)
             and all(column.power == 1 for column in constraints.columns)
             and _Adam.is_usual(optimizer)
         )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        assert isinstance(self.module, nn.Sequential)
-        lengths = np.cumsum([p.numel() for p in self.parameters])[:-1]
         self.vector = np.concatenate([p.detach().numpy().ravel() for p in self.parameters])
         self.slope, self.mean = np.zeros_like(self.vector), np.zeros_like(self.vector)
-        views, slopes = (
-            [part.reshape(p.shape) for part, p in zip(np.split(flat, lengths), self.parameters, strict=True)]
-            for flat in (self.vector, self.slope)
-        )
-        for p, view in zip(self.parameters, views, strict=True):
+        pieces = PlainLayers.of(self.module).split(self.vector)
+        for p, view in zip(self.parameters, (view for of_layer in pieces for view in of_layer), strict=True):
             p.data = torch.from_numpy(view)
-        self.weights_of, self.slopes_of = (list(zip(all_[::2], all_[1::2], strict=True)) for all_ in (views, slopes))
-        self.activations = [_ACTIVATIONS[type(layer)] for layer in list(self.module)[1::2]]
+        self.layers = PlainLayers.of(self.module)
+        self.slopes_of = self.layers.split(self.slope)
         self.adam = _Adam(self.optimizer, self.vector)
         self.rows: Floats = self.X.numpy()
         self.truth = np.eye(self.constraints.n_classes, dtype=np.float32)[self.y.numpy()]
@@ -99,7 +86,7 @@ class PlainNetwork(OneNetwork):
         @np.errstate(all="ignore")  # which each thread has for itself
         def of_rows(first: int) -> None:
             for start in range(first, min(first + self.ROWS_OF_A_THREAD, len(found)), _CHUNK):
-                found[start : start + _CHUNK] = self._forward(self.rows[start : start + _CHUNK])[-1]
+                found[start : start + _CHUNK] = self.layers.forward(self.rows[start : start + _CHUNK])[-1]
 
         starts = range(0, len(found), self.ROWS_OF_A_THREAD)
         if self.n_threads == 1 or len(starts) == 1:
@@ -112,27 +99,65 @@ class PlainNetwork(OneNetwork):
     def pull(self, multipliers: NDArray[np.float64]) -> None:
         """Let primal steps follow these multipliers."""
         super().pull(multipliers)
-        assert self.row_weights is not None
+        asked = self.row_weights if self.gradient is None else self._asked_of_all()
+        if asked is None:
+            self.pulls = None
+            return
         nothing = torch.zeros(len(self.rows), self.constraints.n_classes, dtype=self.dtype)
-        self.pulls = self.constraints.probability_weights(self.row_weights, nothing, self.y).numpy()
+        self.pulls = self.constraints.probability_weights(asked, nothing, self.y).numpy()
+
+    def _asked_of_all(self) -> Tensor | None:
+        """Weight of each row's h in what is asked of all rows, whatever their groups."""
+        if not self._has_open_part:
+            return None
+        found = torch.zeros(self.constraints.cells.shape, dtype=self.dtype)
+        if self.open_weights is not None:
+            found += self.open_weights
+        found[:, self.of_errors] += self.price
+        return found
 
     # ------------------------------------------------------------------ primal
 
     @np.errstate(all="ignore")
     def step(self, t: int) -> None:
         """One step of Adam on a batch."""
-        rows = next(self.batches).numpy()
-        activations = self._forward(self.rows.take(rows, axis=0))
-        probabilities = torch.softmax(torch.from_numpy(activations.pop()), dim=1).numpy()
-        signal = probabilities - self.truth.take(rows, axis=0)
+        rows = next(self.batches)
+        if self.at_once:
+            self.slope[:] = self._released(rows, with_loss=True).numpy()
+            if self.pulls is not None:
+                released = self.slope.copy()
+                self._public_slope(rows.numpy(), with_loss=False)
+                self.slope += released
+        else:
+            if t in self.primal_at:
+                self.held = None if self.weights is None else self._released(rows)
+            self._public_slope(rows.numpy())
+            if self.held is not None:
+                self.slope += self.held.numpy()
+        self.adam.step(self.slope)
+        if t >= self.first_averaged:
+            self.mean += (self.vector - self.mean) / np.float32(t - self.first_averaged + 1)
+
+    def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
+        assert self.gradient is not None
+        if self.gradient.from_sample:
+            return super()._released(rows, with_loss=with_loss)
+        with threadpool_limits(limits=self.n_threads):  # products of thousands of rows
+            return super()._released(rows, with_loss=with_loss)
+
+    def _public_slope(self, rows: NDArray[np.int64], *, with_loss: bool = True) -> None:
+        """Write the slopes of all parameters, of the loss on a batch and of what is asked of its rows."""
+        *entering, logits = self.layers.forward(self.rows.take(rows, axis=0))
+        probabilities: Floats = torch.softmax(torch.from_numpy(logits), dim=1).numpy()
+        signal: Floats = probabilities - self.truth.take(rows, axis=0) if with_loss else np.zeros_like(probabilities)
         if self.pulls is not None:
             pulls = self.pulls.take(rows, axis=0)
             signal += probabilities * (pulls - (probabilities * pulls) @ self.all_classes)
         signal /= len(rows)
-        self._backward(activations, signal)
-        self.adam.step(self.slope)
-        if t >= self.first_averaged:
-            self.mean += (self.vector - self.mean) / np.float32(t - self.first_averaged + 1)
+        signals = self.layers.signals(entering, signal)
+        for (of_weights, of_bias), a, b in zip(self.slopes_of, entering, signals, strict=True):
+            np.matmul(b.T, a, out=of_weights)
+            np.matmul(self.all_rows, b, out=of_bias)
 
     def finish(self) -> None:
         """Put the mean of the last iterates in the place of the last one."""
@@ -140,63 +165,11 @@ class PlainNetwork(OneNetwork):
             self.vector[:] = self.mean
         self.module.eval()
 
-    def _forward(self, x: Floats) -> list[Floats]:
-        """What enters each layer, and the logits."""
-        found = [x]
-        for k, (weights, bias) in enumerate(self.weights_of):
-            x = x @ weights.T
-            x += bias
-            if k < len(self.activations):
-                x = self.activations[k][0](x)
-            found.append(x)
-        return found
-
-    def _backward(self, entering: list[Floats], signal: Floats) -> None:
-        """Write the slopes of all parameters, given those by the logits."""
-        for k in range(len(self.weights_of) - 1, -1, -1):
-            of_weights, of_bias = self.slopes_of[k]
-            np.matmul(signal.T, entering[k], out=of_weights)
-            np.matmul(self.all_rows, signal, out=of_bias)
-            if k > 0:
-                signal = self.activations[k - 1][1](signal @ self.weights_of[k][0], entering[k])
-
 
 def _one_thread() -> None:
     """torch asks once in each thread how many it may begin: that has to lie behind it."""
     torch.get_num_threads()
     threadpool_limits(limits=1, user_api="openmp")
-
-
-def _tanh(x: Floats) -> Floats:
-    """tanh(x) = 2 σ(2x) - 1, in place; torch's σ is three times as fast as either tanh."""
-    x *= 2
-    torch.sigmoid_(torch.from_numpy(x))
-    x *= 2
-    x -= 1
-    return x
-
-
-def _tanh_slope(signal: Floats, activation: Floats) -> Floats:
-    return signal - signal * np.square(activation)
-
-
-def _relu(x: Floats) -> Floats:
-    return np.maximum(x, 0, out=x)
-
-
-def _relu_slope(signal: Floats, activation: Floats) -> Floats:
-    return signal * (activation > 0)
-
-
-_ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Floats], Floats], Callable[[Floats, Floats], Floats]]] = {
-    nn.Tanh: (_tanh, _tanh_slope),
-    nn.ReLU: (_relu, _relu_slope),
-}
-
-
-def _hooks(module: nn.Module) -> bool:
-    """Whether somebody listens to a module, who would hear nothing here."""
-    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
 
 
 class _Adam:

@@ -309,12 +309,19 @@ class ViolationsAsked:
     def __call__(self, scores: Array) -> Array:
         """Release the sums for these scores h."""
         cells, n_cells = self._constraints.cells, self._constraints.n_cells
-        released = self._plan.release_violations(scores, cells, n_cells, self._groups, self._source)
+        first, place = self._constraints.asked_once
+        values = scores if len(first) == len(place) else scores[:, first]
+        cells = cells if len(first) == len(place) else cells[:, first]
+        released, noise = np.zeros((self._plan.n_groups, n_cells, len(place))), np.zeros(len(place))
+        if len(first):  # or all is asked of all rows together
+            released = self._plan.release_violations(values, cells, n_cells, self._groups, self._source)[..., place]
         self._n_asked += 1
         if self._n_asked > self._skipped:
+            if len(first):
+                noise = self._plan.noise_of_violations(values, cells, n_cells)[place]
             self._sums.append(released)
             self._means.append(self._constraints.means(scores))
-            self._variances.append(self._plan.noise_of_violations(scores, cells, n_cells) ** 2)
+            self._variances.append(noise**2)
         return released
 
     def left_over(self, counts: Array, groups: Any, classes: Any) -> LeftOver | None:

@@ -119,14 +119,18 @@ class StackedParity:
     def row_weights(self, multipliers: Tensor) -> Tensor:
         """Weight of each row's h in the loss of its network, (n_rows, n_constraints).
 
-        Centred in its cell, for multipliers ask for less than the others have; but where a rate itself has a bound.
+        Centred in its cell, for multipliers ask for less than the others have; but where a rate itself has a bound. One
+        of all rows has one multiplier, and all rows of the cell the same weight.
         """
         per_row = torch.empty(self.index.shape, dtype=torch.float64, device=self.index.device)
         weights = multipliers / self.group_sizes
         rows = self.rows_of[self.network].to(torch.float64)
-        for c in range(self.constraints.n_constraints):
+        for c, column in enumerate(self.constraints.columns):
+            if column.is_overall:
+                per_row[:, c] = (multipliers[:, c, 0] / self.counts[:, c])[self.index[:, c]] * rows
+                continue
             mine = (self.membership * weights[self.index[:, c], c]).sum(1)
-            if not self.constraints.columns[c].is_bound:
+            if not column.is_bound:
                 mean = self._sums(mine, c) / self.counts[:, c]
                 mine = mine - mean[self.index[:, c]]
             per_row[:, c] = mine * rows

@@ -139,7 +139,7 @@ def train_lagrangian(
     rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
     with own_generator(seed, network.device):
         optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
-        by_hand = gradient is None and PlainNetwork.fits(module, rows, of_rows, optimizer)
+        by_hand = PlainNetwork.fits(module, rows, of_rows, optimizer)
         learner = (PlainNetwork if by_hand else OneNetwork)(
             module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient, optimizer=optimizer
         )

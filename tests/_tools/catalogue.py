@@ -168,6 +168,11 @@ def with_all_groups(estimator: Any, rows: Rows) -> Any:
     return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=rows.public)
 
 
+def with_few_public_rows(estimator: Any, rows: Rows) -> Any:
+    few = PublicData(rows.public.X[:20], rows.public.sensitive_features[:20])
+    return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=few)
+
+
 def with_private_groups(estimator: Any, rows: Rows) -> Any:
     return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups)
 
@@ -355,6 +360,8 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, NULL, X, three_classes),
         Fit("FairDPSGD-per-sample", dpsgd(parity=inside), with_public_groups, answers, NULL, X),
+        Fit("FairDPSGD-few-public", dpsgd(), with_few_public_rows, answers, NULL, every),
+        Fit("FairDPSGD-public-all-groups", dpsgd(), with_all_groups, answers, NULL, every),
         Fit("FairDPSGD-none", dpsgd(**none), with_private_groups, answers, NULL, every),
         Fit("FairDPSGD-none-3", dpsgd(**none, **THREE), with_private_groups, answers, NULL, every, three_classes),
         Fit("FairDPSGD-odds", dpsgd(**odds), with_private_groups, answers, NULL, every),

@@ -13,6 +13,7 @@ from tests._tools.sources import ZeroNoise
 __all__ = [
     "ALONE_AND_TOGETHER",
     "BOUNDED",
+    "NAMED",
     "NOTIONS",
     "OF_TWO_AND_OF_THREE",
     "QUICK",
@@ -35,6 +36,14 @@ BOUNDED = [
     RateBound("false_positive_rate", upper=0.2),
     "accuracy_parity",
 ]
+#: Bounds of one group and of all rows, beside what else is asked of the same rate; one class of several. By codes.
+NAMED = [
+    RateParity("selection_rate", 0.05),
+    RateBound("selection_rate", upper=0.3, groups=(1,)),
+    RateBound("selection_rate", lower=0.1, upper=0.5, groups="overall"),
+    RateBound("error_rate", upper=0.2, groups="overall"),
+    RateParity("true_positive_rate", 0.1, of_class=0),
+]
 NOTIONS = ["demographic_parity", "equalized_odds", "accuracy_parity"]
 ALONE_AND_TOGETHER = [[notion] for notion in NOTIONS] + [
     NOTIONS[:2],
@@ -42,12 +51,13 @@ ALONE_AND_TOGETHER = [[notion] for notion in NOTIONS] + [
     ["true_positive_rate_parity"],
     ["demographic_parity", "true_positive_rate_parity"],
     BOUNDED,
+    NAMED,
 ]
 #: Every notion alone, all of them together, and bounds.
 OF_TWO_AND_OF_THREE = [
     (notions, n_classes)
     for n_classes in (2, 3)
-    for notions in [*([notion] for notion in EVERY_NOTION), list(EVERY_NOTION), BOUNDED]
+    for notions in [*([notion] for notion in EVERY_NOTION), list(EVERY_NOTION), BOUNDED, NAMED]
 ]
 QUICK = {
     "groups": ["f", "m"],
@@ -88,8 +98,9 @@ def half_noisy(m, **more):
 
 def small_net(kind, n_classes):
     torch.manual_seed(0)
-    activation = torch.nn.Tanh() if kind == "fused" else torch.nn.PReLU()  # which has no rule
-    return torch.nn.Sequential(torch.nn.Linear(3, 5), activation, torch.nn.Linear(5, n_classes)).double()
+    activation = torch.nn.PReLU() if kind == "not fused" else torch.nn.Tanh()  # the first has no rule
+    module = torch.nn.Sequential(torch.nn.Linear(3, 5), activation, torch.nn.Linear(5, n_classes))
+    return module if kind == "by hand" else module.double()
 
 
 def one_row_at_a_time(module, X, y, constraints):
@@ -116,9 +127,9 @@ def one_row_at_a_time(module, X, y, constraints):
 
 def setting(kind, m, notions, n_classes=2, seed=0, **more):
     X, y, groups = problem(m, seed, n_classes=n_classes)
-    X, y = torch.tensor(X), torch.tensor(y)
-    constraints = FairnessConstraints(notions, y, n_classes)
     module = small_net(kind, n_classes)
+    X, y = torch.tensor(X).to(next(module.parameters()).dtype), torch.tensor(y)
+    constraints = FairnessConstraints(notions, y, n_classes)
     weights = torch.from_numpy(
         np.random.default_rng(seed).normal(size=(m, constraints.n_cells, constraints.n_constraints))
     )

@@ -27,11 +27,11 @@ from tests._tools.sources import UnitNoise, ZeroNoise
 
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["fused", "not fused"])
+@pytest.mark.parametrize("kind", ["by hand", "fused", "not fused"])
 @pytest.mark.parametrize("clip", [None, 0.05])
 def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, clip):
     module, X, y, groups, constraints, weights, gradient = setting(kind, 3, notions, n_classes, clip=clip)
-    centred = one_row_at_a_time(module, X, y, constraints)
+    centred = one_row_at_a_time(module, X, y, constraints).double()
     expected = torch.zeros(centred.shape[2], dtype=torch.double)
     for c in range(centred.shape[1]):
         norms = centred[:, c].norm(dim=1, keepdim=True)
@@ -41,12 +41,13 @@ def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, cl
     assert torch.allclose(found, expected, rtol=0, atol=5e-5 * float(expected.norm() + centred.norm()))
 
 
+@pytest.mark.parametrize("kind", ["by hand", "fused"])
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
-def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions):
+def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notions, kind):
     best = 0.0
     for seed, clip in [(0, None), (1, 0.1), (2, 0.1)]:
-        module, _, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed, clip=clip)
+        module, _, _, groups, _, weights, gradient = setting(kind, m, notions, seed=seed, clip=clip)
         base = gradient(groups, ZeroNoise()).full(module, weights)
         sensitivity = float((gradient(groups, UnitNoise()).full(module, weights) - base)[0])
         for other in flips(groups, m):
@@ -59,14 +60,15 @@ def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notion
     assert best <= 1 and (len(notions) > 1 or best >= 0.99)
 
 
+@pytest.mark.parametrize("kind", ["by hand", "fused"])
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
-def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions):
+def test_contributions_to_a_poisson_sample_are_centred_and_bounded(m, notions, kind):
     """With and without the row in the sample: what it adds has at most the norm that the noise is scaled to."""
     best = 0.0
     plan = half_noisy(m, sampling_probability=0.25)
     for seed in range(2):
-        module, X, _, groups, _, weights, gradient = setting("fused", m, notions, seed=seed)
+        module, X, _, groups, _, weights, gradient = setting(kind, m, notions, seed=seed)
         public = torch.arange(len(X))
         base = gradient(groups, Drawn([]), plan).sampled(module, weights, public)
         noisy = UnitNoise()
@@ -93,7 +95,7 @@ class Overheard(Drawn):
         return super().release(mechanism, *private, **public)
 
 
-@pytest.mark.parametrize("kind", ["fused", "not fused"])
+@pytest.mark.parametrize("kind", ["by hand", "fused", "not fused"])
 @pytest.mark.parametrize("everyone", [True, False])
 def test_rounding_does_not_take_a_sum_past_what_is_declared(kind, everyone):
     """Gradients that agree in their first six digits, in single precision: the sum is 1e6 times what a row moves."""
@@ -102,7 +104,8 @@ def test_rounding_does_not_take_a_sum_past_what_is_declared(kind, everyone):
     X = torch.tensor(1e4 + 0.03 * rng.normal(size=(n, 3)), dtype=torch.float32)
     y, groups = torch.zeros(n, dtype=torch.long), rng.integers(2, size=n)
     constraints = FairnessConstraints(["demographic_parity"], y, 2)
-    module = torch.nn.Sequential(torch.nn.Linear(3, 2), *([] if kind == "fused" else [torch.nn.PReLU(2)]))
+    behind = {"by hand": [], "fused": [torch.nn.Identity()], "not fused": [torch.nn.PReLU(2)]}[kind]
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), *behind)
     with torch.no_grad():
         module[0].weight.copy_(torch.tensor([[1e-5, -1e-5, 0.0], [0.0, 1e-5, -1e-5]]))
         module[0].bias.copy_(torch.tensor([0.3, 0.1]))
@@ -123,6 +126,61 @@ def test_rounding_does_not_take_a_sum_past_what_is_declared(kind, everyone):
     moved = [float(np.linalg.norm(other - base)) / declared for other, _ in others]
     assert {s for _, s in source.released} == {declared}
     assert max(moved) <= 1 and max(moved) > 1e-3
+
+
+class Heard(torch.nn.Sequential):
+    """The same network with a forward pass of its own, which nobody writes out by hand."""
+
+    def forward(self, X):
+        return super().forward(X)
+
+
+class Counted(Overheard):
+    """Remembers how many words were drawn as well."""
+
+    drawn = 0
+
+    def _words(self, n):
+        self.drawn += n
+        return super()._words(n)
+
+
+@pytest.mark.parametrize("notions", [*ALONE_AND_TOGETHER, ["generalized_demographic_parity"]], ids=in_words)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n", [40, 3000])  # in one piece, and in several
+def test_by_hand_the_same_sums_are_released_with_the_same_noise(notions, n_classes, n):
+    rng = np.random.default_rng(1)
+    X = torch.tensor(rng.normal(size=(n, 3)), dtype=torch.float32)
+    y, groups = torch.tensor(rng.integers(n_classes, size=n)), torch.tensor(rng.integers(2, size=n))
+    constraints = FairnessConstraints(notions, y, n_classes)
+    weights = torch.tensor(rng.normal(size=(2, constraints.n_cells, constraints.n_constraints)))
+    torch.manual_seed(0)
+    layers = (
+        torch.nn.Linear(3, 6),
+        torch.nn.ReLU(),
+        torch.nn.Linear(6, 5),
+        torch.nn.Tanh(),
+        torch.nn.Linear(5, n_classes),
+    )
+    found = {}
+    for kind in (torch.nn.Sequential, Heard):
+        source, module = Counted(np.arange(0, n, 2)), kind(*layers)
+        plan = half_noisy(2, sampling_probability=0.5)
+        for each in (half_noisy(2), plan):
+            gradient = ConstraintGradient(X, y, groups, constraints, each, source)
+            if each is plan:
+                gradient.sampled(module, weights, torch.arange(n // 3), with_loss=True)
+                gradient.sampled(module, weights, torch.arange(n // 3))
+            else:
+                gradient.full(module, weights)
+            assert gradient._layers(module)[1] == (kind is torch.nn.Sequential)
+        found[kind] = source
+    mine, other = found.values()
+    assert mine.drawn == other.drawn and len(mine.released) == 3
+    for (total, declared), (expected, as_declared) in zip(mine.released, other.released, strict=True):
+        assert declared == pytest.approx(as_declared, rel=1e-4)
+        # public sums are of single precision: their rounding follows the number of rows
+        np.testing.assert_allclose(total, expected, atol=1e-6 * n * float(weights.abs().max()))
 
 
 def test_a_poisson_sample_of_everything_estimates_the_full_gradient():

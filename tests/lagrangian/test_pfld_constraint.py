@@ -4,9 +4,11 @@ import math
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from fairlearn.reductions import DemographicParity
+from sklearn.base import clone
 
 from skfairdp import SFPATEClassifier
 from skfairdp.datasets import make_biased_classification
@@ -85,6 +87,8 @@ BEYOND = {
     "fairlearn's, to all rows": (DemographicParity(difference_bound=0.05), lambda rates: np.ptp(rates) - 0.1),
     "few missed": (RateBound("false_negative_rate", upper=0.15), lambda rates: rates.max() - 0.15),
     "few selected": (RateBound("selection_rate", upper=0.4), lambda rates: rates.max() - 0.4),
+    "few selected of one": (RateBound("selection_rate", upper=0.4, groups=["m"]), lambda rates: rates[1] - 0.4),
+    "few missed of one": (RateBound("false_negative_rate", upper=0.15, groups=["f"]), lambda rates: rates[0] - 0.15),
 }  # fmt: skip
 
 
@@ -101,6 +105,72 @@ def test_a_bound_is_held_on_the_training_rows_and_no_more_than_that_is_given_up(
     assert np.abs(fair.multipliers_).max() > 0 and fair.violation_ < 0.02
 
 
+@pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+def test_a_bound_of_one_group_pulls_no_other_and_one_of_all_rows_pulls_all_alike(primal):
+    X, y, groups = of_unequal_rates(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
+    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    before = of_groups("selection_rate", free.predict(X), y, groups)
+    least = round(before.min() - 0.05, 2)
+    of_one = PFLDClassifier(constraints=RateBound("selection_rate", upper=least, groups=["f"]), **settings)
+    f, m = of_one.fit(X, y, sensitive_features=groups).multipliers_
+    of_f, of_m = of_groups("selection_rate", of_one.predict(X), y, groups)
+    assert f.max() > 0 and not m.any() and of_f < least + 0.02 and of_m > least + 0.2
+    of_all = PFLDClassifier(constraints=RateBound("selection_rate", upper=0.3, groups="overall"), **settings)
+    f, m = of_all.fit(X, y, sensitive_features=groups).multipliers_
+    np.testing.assert_array_equal(f, m)
+    assert m.max() > 0 and free.predict(X).mean() > 0.37
+    assert 0.27 < of_all.predict(X).mean() < 0.32 and of_all.violation_ < 0.02 and of_all.violation_noise_ == 0
+
+
+def test_a_bound_of_all_rows_follows_no_private_group():
+    """No release says anything of it: whoever is in which group, the fit is the same."""
+    X, y, groups = of_unequal_rates(600)
+    asked = RateBound("selection_rate", upper=0.2, groups="overall")
+
+    def fitted(private):
+        model = PFLDClassifier(constraints=asked, noise_seed=0, **quick((4,), max_epochs=10))
+        with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
+            model.fit(X, y, sensitive_features=private)
+        return model.predict_proba(X)
+
+    np.testing.assert_array_equal(fitted(groups), fitted(groups[::-1]))
+
+
+def test_few_errors_of_all_rows_and_equal_ones_are_held_together():
+    X, y, groups = of_unequal_rates(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "epsilon": None}
+    both = [RateParity("error_rate", 0.02), RateBound("error_rate", upper=0.3, groups="overall")]
+    fair = PFLDClassifier(constraints=both, **settings).fit(X, y, sensitive_features=groups)
+    errors = fair.predict(X) != y
+    assert errors.mean() < 0.31 and gap(errors, groups) < 0.04
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        LagrangianClassifier,
+        partial(PFLDClassifier, epsilon=None),
+        partial(SFPATEClassifier, epsilon=8.0),
+    ],
+    ids=["F-LD", "PF-LD", "SF-PATE"],
+)
+def test_names_of_groups_and_classes_are_those_of_the_rows(make):
+    X, y, groups = of_unequal_rates(3000)
+    asked = RateBound("selection_rate", lower=0.75, groups=[("m", "x")], of_class="no")
+    model = make(constraints=asked, random_state=0)
+    if "groups" in model.get_params():
+        model.set_params(groups=[("m", "x"), ("f", "x")])
+    frame = pd.DataFrame({"of": groups, "from": "x"})
+    predicted = model.fit(X, np.where(y == 1, "yes", "no"), sensitive_features=frame).predict(X)
+    of_m = np.mean(predicted[groups == "m"] == "no")
+    assert 0.7 < of_m < 0.85
+    with pytest.raises(ValueError, match=r"name 'd' in 'groups', which is none of its groups"):
+        clone(model).set_params(constraints=RateBound("error_rate", upper=0.3, groups=["d"])).fit(
+            X, y, sensitive_features=frame
+        )
+
+
 OUT = torch.nn.Linear(8, 2)
 
 
@@ -114,7 +184,7 @@ OUT = torch.nn.Linear(8, 2)
     ],
     ids=["F-LD", "F-LD of a module", "PF-LD", "SF-PATE"],
 )  # fmt: skip
-@pytest.mark.parametrize("kind", ["four fifths", "few selected"])
+@pytest.mark.parametrize("kind", ["four fifths", "few selected", "few selected of one"])
 def test_all_who_follow_multipliers_hold_a_bound(make, kind):
     X, y, groups = of_unequal_rates(6000)
     asked, beyond = BEYOND[kind]

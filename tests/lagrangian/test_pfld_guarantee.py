@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.fairness import RateBound, RateParity
 from skfairdp.lagrangian import NoisyGradients, PFLDClassifier
 from skfairdp.privacy import (
     GaussianMechanism,
@@ -18,13 +19,19 @@ from tests._tools.lagrangian import (
 )
 from tests._tools.sources import ChosenNoise, installed
 
+OF_SOME = [
+    RateParity("selection_rate", 0.05),
+    RateBound("selection_rate", upper=0.3, groups=["m"]),
+    RateBound("error_rate", upper=0.2, groups="overall"),
+]
+
 
 @pytest.mark.parametrize(
     "settings",
     [{}, {"primal": "gradient"}, {"primal": NoisyGradients(sampling_probability=0.3)}],
     ids=["group model", "gradient", "Poisson"],
 )
-@pytest.mark.parametrize("constraint", ["demographic_parity", NOTIONS, "true_positive_rate_parity", BOUNDED])
+@pytest.mark.parametrize("constraint", ["demographic_parity", NOTIONS, "true_positive_rate_parity", BOUNDED, OF_SOME])
 def test_epsilon_follows_from_the_event_and_is_what_was_asked(settings, constraint):
     X, y, groups = biased()
     model = PFLDClassifier(epsilon=2.0, constraints=constraint, **QUICK, **settings).fit(
@@ -48,12 +55,13 @@ class Watched(ChosenNoise):
         return super().normal(size)
 
 
+@pytest.mark.parametrize("constraints", ["demographic_parity", OF_SOME], ids=["a name", "of some"])
 @pytest.mark.parametrize("primal", ["group_model", NoisyGradients(7)])
-def test_no_more_is_released_than_accounted(primal):
+def test_no_more_is_released_than_accounted(primal, constraints):
     X, y, groups = biased()
     source = Watched()
     with installed(source):
-        model = PFLDClassifier(primal=primal, **QUICK).fit(X, y, sensitive_features=groups)
+        model = PFLDClassifier(primal=primal, constraints=constraints, **QUICK).fit(X, y, sensitive_features=groups)
     primal_releases = 7 if isinstance(primal, NoisyGradients) else 1
     parameters = sum(p.numel() for p in model.net_.module_.parameters())
     long = 30 if primal == "group_model" else parameters  # no more than 600 / 20 features

@@ -7,9 +7,10 @@ from torch import nn
 
 from skfairdp._networks import as_net, prepare_network
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian import LagrangianTraining, PFLDClassifier, mlp, train_lagrangian
+from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDClassifier, PFLDPlan, mlp, train_lagrangian
 from skfairdp.lagrangian._plain_network import PlainNetwork
-from tests._tools.lagrangian import BOUNDED
+from skfairdp.privacy import NoiseSource
+from tests._tools.lagrangian import BOUNDED, NAMED, in_words
 from tests._tools.sources import recording_noise
 
 
@@ -62,6 +63,7 @@ def trained(module, notions, n_classes, *, options=None, **settings):
         (["equalized_odds"], 2, (6, 5), nn.ReLU, {"options": {"weight_decay": 0.02, "betas": (0.8, 0.99)}}),
         (["accuracy_parity", "equalized_odds"], 3, (8,), nn.Tanh, {"average_last": 0.0}),
         (BOUNDED, 3, (8,), nn.Tanh, {"dual_step": 10.0}),
+        (NAMED, 2, (8,), nn.Tanh, {"dual_step": 10.0}),
     ],
 )
 def test_it_takes_the_same_steps(notions, n_classes, hidden, activation, settings):
@@ -128,3 +130,50 @@ def test_any_number_of_threads_scores_the_rows_alike_and_gives_the_libraries_the
 
     for one, other in zip(multipliers(1), multipliers(3), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+class EveryDraw(NoiseSource):
+    """Counts how many words were drawn."""
+
+    drawn = 0
+
+    def _words(self, n):
+        self.drawn += n
+        return super()._words(n)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+@pytest.mark.parametrize("n_gradients", [4, 60])  # some, each followed until the next, and one at every step
+@pytest.mark.parametrize("notions", [["demographic_parity"], ["accuracy_parity"], BOUNDED], ids=in_words)
+def test_it_follows_the_same_noisy_gradients(notions, n_gradients, share):
+    found = [trained_privately(kind, notions, n_gradients, share) for kind in (nn.Sequential, Unknown)]
+    (mine, multipliers, drawn), (other, others, drawn_by_other) = found
+    assert np.abs(multipliers).max() > 0.05 and drawn == drawn_by_other
+    np.testing.assert_allclose(multipliers, others, atol=2e-3)
+    np.testing.assert_allclose(mine, other, atol=2e-3)
+
+
+def trained_privately(kind, notions, n_gradients, share):
+    rng = np.random.default_rng(0)
+    groups = rng.integers(2, size=320)
+    X = rng.normal(size=(320, 4)) + groups[:, None]
+    y = (X[:, 0] + rng.normal(size=320) > 1).astype(np.int64)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = plain(4, 2, (8,), kind=kind)
+    network = prepare_network(as_net(module, owner="PF-LD"), 4, 2, seed=0, owner="PF-LD")
+    constraints, source = FairnessConstraints(notions, y, 2), EveryDraw(0)
+    plan = PFLDPlan(2, n_gradients, 8, 1.0, 1.0, 1.0, share)
+    sizes = constraints.sizes(plan.release_counts(groups, constraints.row_cells, constraints.n_cells, source))
+    rows = network.tensor(X)
+    module, multipliers = train_lagrangian(
+        network,
+        rows,
+        y,
+        constraints,
+        sizes,
+        LagrangianTraining(epochs=6, batch_size=32, lr=0.01, dual_steps=8),
+        violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, source),
+        gradient=ConstraintGradient.of(network, rows, groups, constraints, plan, source),
+    )
+    return torch.cat([p.detach().flatten() for p in module.parameters()]).numpy(), multipliers, source.drawn

@@ -8,8 +8,9 @@ import pytest
 import torch
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
-from skfairdp.fairness import FairnessConstraints
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
 from skfairdp.lagrangian import PFLDPlan
+from skfairdp.lagrangian._plan import ViolationsAsked
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
@@ -151,6 +152,28 @@ def test_no_change_of_a_group_moves_the_violations_further_than_declared(m, noti
             if m == 2:
                 assert np.allclose(released(other, UnitNoise()) - released(other, ZeroNoise()), scale, rtol=1e-12)
     assert best >= 0.99
+
+
+def test_all_that_is_asked_of_one_rate_shares_its_release_and_what_is_asked_of_all_rows_has_none():
+    _, y, groups = problem(3, 0)
+    alone = RateParity("selection_rate", 0.05)
+    others = [
+        RateBound("selection_rate", upper=0.3, groups=(1,)),
+        RateBound("selection_rate", upper=0.4, groups="overall"),
+        RateBound("error_rate", upper=0.2, groups="overall"),
+    ]
+    one, all_ = (FairnessConstraints(asked, y, 2) for asked in ([alone], [alone, *others]))
+    scores = all_.values(np.random.default_rng(0).dirichlet([1, 1], size=len(y)), y)
+    plan = half_noisy(3)
+    expected = ViolationsAsked(plan, one, groups, UnitNoise(), 4)(scores[:, :1])
+    found = ViolationsAsked(plan, all_, groups, UnitNoise(), 4)(scores)
+    np.testing.assert_array_equal(found[..., :2], np.repeat(expected, 2, axis=2))
+    of_all = FairnessConstraints(others[1:], y, 2)
+    asked = ViolationsAsked(plan, of_all, groups, None, 1)  # nobody to draw noise
+    assert not asked(scores[:, 2:]).any()
+    left = asked.left_over(np.full((3, 1), 8.0), ["a", "b", "c"], [0, 1])
+    np.testing.assert_allclose(left.broken_by, scores[:, 2:].mean(0) - [0.4, 0.2])
+    np.testing.assert_array_equal(left.noise, [0, 0])
 
 
 def _scale_of(plan, values, cells, n_cells):

@@ -33,7 +33,7 @@ from skfairdp.metrics import (
     wasserstein_disparity,
 )
 from skfairdp.pate._fair_teachers import fit_fair_teachers
-from tests._tools.lagrangian import BOUNDED, OF_TWO_AND_OF_THREE
+from tests._tools.lagrangian import BOUNDED, NAMED, OF_TWO_AND_OF_THREE
 
 SIZES = np.array([40, 39, 0, 41])
 
@@ -64,6 +64,8 @@ def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
     parity = parity_of(notions, y, groups, sizes, n_classes, 3)
     rng = np.random.default_rng(1)
     multipliers = torch.as_tensor(rng.normal(size=parity.group_sizes.shape))
+    of_all = [column.is_overall for column in parity.constraints.columns]
+    multipliers[:, of_all] = multipliers[:, of_all, :1]  # one for all groups
     params = [p.double() for p in net.initial([3, 4])]
     stack = Stack(net, params, X, y, sizes, [0, 0], settings_of(batch_size=12), parity, anchor, "cpu")
     stack.pull(multipliers)
@@ -87,7 +89,9 @@ def test_one_step_follows_the_derivative_of_the_lagrangian(notions, n_classes):
             for cell in np.unique(cells[:, c]):
                 here = (cells[:, c] == cell).numpy()
                 mine = here & (groups[rows] == a)
-                if mine.any():
+                if of_all[c] and a == 0:
+                    lagrangian += multipliers[k * parity.constraints.n_cells + int(cell), c, 0] * h[here, c].mean()
+                if mine.any() and not of_all[c]:
                     weight_of = multipliers[k * parity.constraints.n_cells + int(cell), c, a]
                     beyond = 0.0 if parity.constraints.columns[c].is_bound else h[here, c].mean()
                     lagrangian = lagrangian + weight_of * (h[mine, c].mean() - beyond)
@@ -155,7 +159,9 @@ def test_the_ascent_is_the_same_for_arrays_and_tensors_and_stays_within_its_boun
     np.testing.assert_allclose(array.multipliers[small], (1.75 * 2.0 * sums / sizes)[small])
 
 
-@pytest.mark.parametrize("notions", [["equalized_odds", "accuracy_parity"], BOUNDED, ["false_positive_rate_parity"]])
+@pytest.mark.parametrize(
+    "notions", [["equalized_odds", "accuracy_parity"], BOUNDED, NAMED, ["false_positive_rate_parity"]]
+)
 def test_one_network_and_a_stack_of_one_follow_the_same_violations_to_the_same_multipliers(notions):
     """Networks that stand still: the two ways to violations, sums over sizes and means, come to the same."""
     X, y, groups = problem(200, 3)

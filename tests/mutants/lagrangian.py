@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skfairdp.fairness import ConstraintColumn, FairnessConstraints
+from skfairdp.fairness import ConstraintColumn, FairnessConstraints, RateBound, _constraints
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._plan import ViolationsAsked
@@ -42,6 +42,18 @@ def a_bound_is_held_as_equality(patch):
 def a_bound_on_a_rate_is_pulled_apart_only(patch):
     """Found: the pull of a bound is centred, and groups are moved apart, not below it. Right: only parities are."""
     patch.setattr(ConstraintColumn, "is_bound", False)
+
+
+@mutant
+def a_bound_of_one_group_is_held_in_all(patch):
+    """Found: who bounds a rate of women bounds that of men. Right: groups that no bound names have no multiplier."""
+    nearest = _constraints.nearest_allowed
+
+    def of_all(asked, differences, means):
+        asked = replace(asked, groups=None) if isinstance(asked, RateBound) else asked
+        return nearest(asked, differences, means)
+
+    patch.setattr(_constraints, "nearest_allowed", of_all)
 
 
 @mutant
