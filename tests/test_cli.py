@@ -162,3 +162,9 @@ def test_quick_demo_on_the_built_in_data_end_to_end(tmp_path):
     table = pd.read_csv(tmp_path / "frontier.csv")
     fair = table[(table["disparity"] <= 0.05) & (table["coverage"] == 1)]
     assert fair["accuracy"].max() > 0.8 and "Publishing the whole table (2 releases" in shown.stdout
+
+
+def test_without_a_command_the_help_says_which_there_are(capsys):
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    assert all(command in out for command in ("demo", "verify", "frontier", "schema"))

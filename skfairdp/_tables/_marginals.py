@@ -15,9 +15,11 @@ from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, L
 from skfairdp._tables._tree import (
     TreeModel,
     best_tree,
+    combined_shares,
     conditional_tables,
     drawn_towards,
     joint_given_cells,
+    with_mean,
 )
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.utils._sklearn import StrOptions
@@ -41,7 +43,8 @@ class MarginalsBackend(GeneratorBackend):
     single group there is one table, and they move by √(2d). (2) One score per pair of columns, the L1 distance of its
     joint counts from what (1) would make of them: it moves by at most 2, so all pairs together by 2√(d(d−1)/2). (3) The
     joint counts of the pairs of a tree that (2) chose: √2 times the root of the number of pairs. The rest is
-    post-processing.
+    post-processing, also that each column's shares over all rows are weighed together from (1) and from the tables of
+    its pairs in (3), each by the inverse of its variance.
 
     The tree (Chow & Liu 1968) gives each column one parent beside group and label; what a pair has in common is taken
     to be the same in every group, the joint shares of largest entropy that agree with the released tables.
@@ -188,7 +191,9 @@ class MarginalsPlan(BackendPlan):
         if self.tree:
             scores = self._release_scores(rows, given_cell, scale, noise)
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
-        joint = self._release_pairs(rows, edges, given_cell, scale, noise)
+        pairs = self._release_pairs(rows, edges, scale, noise)
+        given_cell = self._agreed(given_cell, rows, pairs, scale)
+        joint = self._joint_shares(given_cell, rows, pairs, scale)
         children = {child for _, child in edges}
         order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
         tables = [given_cell[j] for j, _ in order]
@@ -248,28 +253,55 @@ class MarginalsPlan(BackendPlan):
         return scores
 
     def _release_pairs(
-        self,
-        rows: Rows,
-        edges: list[tuple[int, int]],
-        given_cell: list[NDArray[np.float64]],
-        scale: float,
-        noise: NoiseSource,
+        self, rows: Rows, edges: list[tuple[int, int]], scale: float, noise: NoiseSource
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """Released joint shares of at most the declared number of pairs."""
+        """Released joint counts of at most the declared number of pairs."""
         if not edges:
             return {}
         if len(edges) > self.n_pairs:
             raise ValueError(f"{self.n_pairs} tables of pairs were declared, but there are {len(edges)}.")
-        mechanism = self.pairs_at(scale)
         counts = list(rows.pair_counts(edges))
+        released = _released_together(counts, self.pairs_at(scale), noise)
+        return {edge: noisy.reshape(exact.shape) for edge, exact, noisy in zip(edges, counts, released, strict=True)}
+
+    # ------------------------------------------------------------------ released values only from here on
+
+    def _agreed(
+        self,
+        given_cell: list[NDArray[np.float64]],
+        rows: Rows,
+        pairs: Mapping[tuple[int, int], NDArray[np.float64]],
+        scale: float,
+    ) -> list[NDArray[np.float64]]:
+        """Shares given group and label, whose means over all rows take in what the pairs say of each column."""
+        own_variance = self.layout.n_classes * self.noise_by_label_at(scale) ** 2
+        sigma = self.pairs_at(scale).sigma if pairs else 0.0
+        out = []
+        for j, shares in enumerate(given_cell):
+            tables = [table if j == i else table.T for (i, k), table in pairs.items() if j in (i, k)]
+            # Over all codes of the other column: left out, rows with an entry outside its list would be missed here.
+            seen = [(table.sum(axis=1) * rows.sampled[j], table.shape[1] * sigma**2) for table in tables]
+            own = rows.observed.ravel() @ shares
+            wanted = combined_shares(own, self.layout.n_rows, own_variance, seen) if seen else own
+            out.append(with_mean(shares, own, wanted) if seen else shares)
+        return out
+
+    def _joint_shares(
+        self,
+        given_cell: list[NDArray[np.float64]],
+        rows: Rows,
+        pairs: Mapping[tuple[int, int], NDArray[np.float64]],
+        scale: float,
+    ) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """Joint shares of each released pair."""
         return {
             (i, j): _shares_of_pair(
-                noisy.reshape(exact.shape),
+                noisy,
                 _independent(rows.observed, given_cell[i], given_cell[j]),
                 np.ix_(rows.sampled[i], rows.sampled[j]),
-                mechanism.sigma,
+                self.pairs_at(scale).sigma,
             )
-            for (i, j), exact, noisy in zip(edges, counts, _released_together(counts, mechanism, noise), strict=True)
+            for (i, j), noisy in pairs.items()
         }
 
 

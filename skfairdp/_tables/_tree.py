@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from skfairdp._tables._backend import Model
 from skfairdp._tables._cells import on_simplex
 
-__all__ = ["TreeModel", "best_tree", "conditional_tables", "drawn_towards", "joint_given_cells"]
+__all__ = [
+    "TreeModel",
+    "best_tree",
+    "combined_shares",
+    "conditional_tables",
+    "drawn_towards",
+    "joint_given_cells",
+    "with_mean",
+]
 
 _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
@@ -94,6 +102,51 @@ def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma
     apart = np.square(noisy - totals * shares).sum(axis=1, keepdims=True)
     weight = np.maximum(0.0, 1.0 - noisy.shape[1] * sigma**2 / np.maximum(apart, _LEAST))
     return np.asarray(weight * on_simplex(noisy) + (1 - weight) * shares)
+
+
+def combined_shares(
+    own: NDArray[np.float64],
+    n_rows: float,
+    own_variance: float,
+    seen: Sequence[tuple[NDArray[np.float64], float]],
+) -> NDArray[np.float64]:
+    """Shares of a column's codes over all rows, from every released table that holds the column.
+
+    Generalised least squares: the shares p for which counts T p are nearest to all measured counts, each measured
+    with a variance of its own and a total T of its own, and then the nearest shares to them.
+
+    Parameters
+    ----------
+    own : ndarray of shape (n_codes,)
+        Shares by the column's own tables; a code without a share keeps none.
+    n_rows : float
+        The total of these.
+    own_variance : float
+        Of the noise in each of their counts.
+    seen : sequence of (counts, variance)
+        Noisy counts by other tables, and the variance of the noise in each.
+    """
+    used = own > 0
+    total, weight = own[used] * n_rows**2 / own_variance, n_rows**2 / own_variance
+    for counts, variance in seen:
+        size = max(float(counts[used].sum()), 0.0)
+        total = total + size * counts[used] / variance
+        weight += size**2 / variance
+    out = np.zeros(own.shape)
+    out[used] = on_simplex(total / weight)
+    return out
+
+
+def with_mean(
+    shares: NDArray[np.float64], mean: NDArray[np.float64], wanted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Shares of each cell, times what takes their mean over all rows to a wanted one: a step of proportional fitting.
+
+    A cell that keeps nothing stays as it was.
+    """
+    raked = shares * _quotient(wanted, mean)
+    totals = raked.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(totals > _TINY, raked / np.maximum(totals, _TINY), shares))
 
 
 def joint_given_cells(

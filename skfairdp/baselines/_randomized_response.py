@@ -22,6 +22,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.lagrangian import in_codes
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, labels_of, public_generator, silence, warn_caller
@@ -149,7 +150,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features)
-        learner, takes_weights = self._learner()
+        learner, takes_weights = self._learner(data)
         plan = self._plan(data)
         assert data.groups is not None
 
@@ -226,10 +227,12 @@ class RandomizedResponseClassifier(PrivateClassifier):
         )
         return proba
 
-    def _learner(self) -> tuple[Any, bool]:
+    def _learner(self, data: TrainingData) -> tuple[Any, bool]:
         """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""
         owner = type(self).__name__
+        assert data.domain is not None
         learner = ParityLogisticRegression() if self.fair_estimator is None else clone(self.fair_estimator)
+        learner = in_codes(learner, data.domain.tolist(), data.classes.tolist(), owner)
         takes_weights = check_fair_learner(learner, owner)
         if self.debias and not takes_weights:
             warn_caller(

@@ -136,13 +136,16 @@ class NoiseSource:
         flat = np.asarray(centers, dtype=np.float64).ravel()
         words = self._words(flat.size)
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
-        half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
+        half = (words >> np.uint64(1)).astype(np.float64)
+        half += 0.5
+        half *= 2.0**-64  # in (0, 1/2]
         moved: NDArray[np.float64] = ndtri(half)
         moved *= scale * sign
         moved += flat
         out = np.rint(moved)
         moved -= out
-        doubtful = (np.abs(moved, out=moved) > 0.5 - _MARGIN) | (half < _DEEP_TAIL)
+        doubtful = np.abs(moved, out=moved) > 0.5 - _MARGIN
+        doubtful |= half < _DEEP_TAIL
         for i in np.flatnonzero(doubtful).tolist():
             out[i] = self._decided(float(flat[i]), scale, int(sign[i]), int(words[i] >> np.uint64(1)))
         return out.reshape(np.shape(centers))
@@ -200,7 +203,7 @@ class NoiseSource:
             found[drawn] = (blocks[drawn] << bits) + places
             found.sort()  # no row leaves its block
             twice = blocks[1:][found[1:] == found[:-1]]
-            drawn = np.isin(blocks, twice)
+            drawn = np.isin(blocks, twice) if len(twice) else np.zeros(len(blocks), dtype=bool)
         return found[found < n_rows]
 
     def _numbers(self, thresholds: list[int], size: int) -> NDArray[np.int64]:

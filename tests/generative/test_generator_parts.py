@@ -15,7 +15,15 @@ from skfairdp._tables._cells import drawn_cells, on_simplex
 from skfairdp._tables._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
 from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
 from skfairdp._tables._marginals import MarginalsPlan
-from skfairdp._tables._tree import TreeModel, _both_counts, best_tree, conditional_tables, joint_given_cells
+from skfairdp._tables._tree import (
+    TreeModel,
+    _both_counts,
+    best_tree,
+    combined_shares,
+    conditional_tables,
+    joint_given_cells,
+    with_mean,
+)
 from skfairdp.generative._group_rates import fair_label_rates, tilted_label_rates
 
 
@@ -72,6 +80,56 @@ def test_counts_by_label_are_those_of_both_tables_with_the_least_noise():
     assert np.std(found) == pytest.approx(left, rel=4 / math.sqrt(2 * 32_000))
     alone = math.sqrt(3) * sigma / math.sqrt(by_label**2 + by_cell**2)  # all of it on the counts by group and label
     assert left < 0.8 * alone  # .76 for three groups; counts by label four times would be .62, and groups drowned
+
+
+def test_shares_from_all_tables_of_a_column_are_those_of_generalised_least_squares():
+    rng = np.random.default_rng(0)
+    truth, n_rows = np.array([0.5, 0.3, 0.2]), 1000.0
+    own = truth + 0.01 * rng.normal(size=3)
+    own /= own.sum()
+    seen = [
+        (truth * size + math.sqrt(variance) * rng.normal(size=3), variance)
+        for size, variance in ((990, 300), (700, 60))
+    ]
+    # Shares that add up to 1: the last one is what the others leave.
+    free, fixed = np.vstack([np.eye(2), -np.ones((1, 2))]), np.array([0.0, 0.0, 1.0])
+    measured = [(own * n_rows, 150.0, n_rows), *((counts, variance, counts.sum()) for counts, variance in seen)]
+    left = np.vstack([size / math.sqrt(variance) * free for _, variance, size in measured])
+    right = np.concatenate([(counts - size * fixed) / math.sqrt(variance) for counts, variance, size in measured])
+    expected = free @ np.linalg.lstsq(left, right, rcond=None)[0] + fixed
+    np.testing.assert_allclose(combined_shares(own, n_rows, 150.0, seen), expected, rtol=1e-10)
+
+
+def test_shares_from_all_tables_of_a_column_are_unbiased_and_have_less_noise_than_from_any_of_them():
+    rng = np.random.default_rng(0)
+    truth, n_rows, variances = np.array([0.4, 0.3, 0.2, 0.1]), 1000.0, np.array([100.0, 200.0, 400.0])
+    centred = np.eye(4) - 1 / 4  # the totals are known or taken from the counts themselves
+    found = []
+    for _ in range(4000):
+        own, *others = (n_rows * truth + centred @ rng.normal(size=4) * math.sqrt(v) for v in variances)
+        seen = list(zip(others, variances[1:], strict=True))
+        found.append(combined_shares(own / n_rows, n_rows, variances[0], seen))
+    noise = math.sqrt(1 / (1 / variances).sum() * 3 / 4) / n_rows
+    np.testing.assert_allclose(np.mean(found, axis=0), truth, rtol=0, atol=5 * noise / math.sqrt(4000))
+    assert np.std(found, axis=0) == pytest.approx(noise, rel=5 / math.sqrt(2 * 4000))
+
+
+def test_a_code_without_a_share_gets_none_from_other_tables_and_a_table_without_rows_says_nothing():
+    own = np.array([0.6, 0.4, 0.0])
+    np.testing.assert_array_equal(combined_shares(own, 100.0, 1.0, [(np.array([-9.0, 3.0, 50.0]), 1.0)]), own)
+    assert combined_shares(own, 100.0, 1.0, [(np.array([60.0, 30.0, 50.0]), 1.0)])[2] == 0
+
+
+def test_shares_of_cells_are_raked_towards_their_mean_and_stay_shares():
+    shares = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0], [0.0, 1.0, 0.0]])
+    weights = np.array([0.5, 0.3, 0.2])
+    mean = weights @ shares
+    np.testing.assert_allclose(with_mean(shares, mean, mean), shares, rtol=1e-12)
+    wanted = np.array([0.4, 0.6, 0.0])
+    raked = with_mean(shares, mean, wanted)
+    np.testing.assert_allclose(raked.sum(axis=1), 1.0, rtol=1e-12)
+    assert np.abs(weights @ raked - wanted).sum() < np.abs(mean - wanted).sum()
+    np.testing.assert_array_equal(with_mean(shares, mean, np.array([1.0, 0.0, 0.0]))[2], shares[2])  # nothing is left
 
 
 def test_a_rare_cell_has_the_size_that_is_known_of_it():
@@ -152,7 +210,7 @@ def test_every_pair_that_a_tree_may_have_is_paid_for_and_one_more_is_refused(n_c
     assert f"{n_columns - 1} tables of pairs" in plan.releases
     loop = [(j, (j + 1) % n_columns) for j in range(n_columns)]
     with pytest.raises(ValueError, match=f"{n_columns - 1} tables of pairs were declared, but there are {n_columns}"):
-        plan._release_pairs(None, loop, [], 1.0, None)
+        plan._release_pairs(None, loop, 1.0, None)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------

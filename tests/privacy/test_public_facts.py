@@ -16,7 +16,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
 )
-from skfairdp.baselines import FairClippingClassifier, GroupRandomizer
+from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, LagrangianClassifier
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.privacy import PublicFact, PublicReads
 from tests._tools.catalogue import CATALOGUE, what_spent
@@ -98,10 +98,11 @@ def plain(cls, **more):
 
 
 GROUPED, SMALL_NET = {"sensitive_features": G}, mlp(max_epochs=1, batch_size=20)
+SMALL_FAIR = LagrangianClassifier(net=SMALL_NET, dual_steps=2)
 ESTIMATORS = {
     "pate": (lambda **c: PATEClassifier(**{"classes": [0, 1], "random_state": 0, **c}), {"X_public": PUBLIC.X}),
     "fair_pate": (fair, {"X_public": PUBLIC}),
-    "sf_pate": (plain(SFPATEClassifier, epsilon=50), GROUPED),
+    "sf_pate": (plain(SFPATEClassifier, epsilon=50, fair_estimator=SMALL_FAIR), GROUPED),
     "pfld": (plain(PFLDClassifier, net=mlp(max_epochs=2), dual_steps=2), GROUPED),
     "dp_sgd": (plain(FairDPSGDClassifier, net=SMALL_NET, parity=SignedLoss(dual_steps=2)), GROUPED),
     "clipping": (plain(FairClippingClassifier, net=SMALL_NET), GROUPED),
