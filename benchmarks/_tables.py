@@ -929,7 +929,7 @@ def arena_verdict(record: Record) -> str:
     words = [f"In {len(ahead)} of {len(found)} competitions the best of ours has the larger hypervolume."]
     if seeds > 1:
         clearly = sum(one["ahead_by"]["mean"] < -(one["ahead_by"]["standard_error"] or 0) for one in found)
-        words.append(f"It is behind by more than one standard error in {clearly}.")
+        words.append(f"It is behind by more than one standard error in {clearly or 'none'}.")
     behind = sorted((one for one in found if one not in ahead), key=lambda one: one["ahead_by"]["mean"])
     if behind:
         worst = behind[0]
@@ -1082,18 +1082,51 @@ def glass_box(record: Record) -> str:
     return table(["data", "private rows", "ε", *heads, "ahead in accuracy", "ahead in AUROC"], lines)
 
 
-def glass_box_ahead(record: Record, figure: str, epsilon: float | None = None, method: str = "additive") -> str:
-    """By how much a model of ours is ahead of DP-EBM, over tables, and on how many it is behind by a standard error."""
-    cells = [cell[figure][f"{method} ahead by"] for cell in record["cells"] if epsilon in (None, cell["epsilon"])]
-    behind = sum(one["mean"] < -max(one["standard_error"] or 0.0, 5e-4) for one in cells)
-    return f"{ahead(mean_and_error([one['mean'] for one in cells]))} (behind on {behind} of {len(cells)})"
+def glass_box_apart(record: Record, figure: str, method: str, rival: str, epsilon: float | None = None) -> Record:
+    """Mean over tables of one method's figure less that of another, and on how many tables it is behind."""
+    cells = [cell[figure] for cell in record["cells"] if epsilon in (None, cell["epsilon"])]
+    apart = [cell[method]["mean"] - cell[rival]["mean"] for cell in cells]
+    return mean_and_error(apart) | {"behind": sum(one < -5e-4 for one in apart), "tables": len(apart)}
 
 
-def glass_box_pair(record: Record, figure: str, epsilon: float, method: str = "additive") -> str:
-    """By how much the additive model, or the default, is ahead of the network, over tables."""
-    cells = [cell[figure] for cell in record["cells"] if cell["epsilon"] == epsilon]
-    apart = [cell[method]["mean"] - cell["network"]["mean"] for cell in cells]
-    return f"{ahead(mean_and_error(apart))} (behind on {sum(one < -5e-4 for one in apart)} of {len(apart)})"
+def glass_box_difference(record: Record, method: str, rival: str) -> str:
+    """One row an ε: by how much one method is ahead of another in accuracy and AUROC; below zero it is behind."""
+    lines = []
+    for epsilon in _budgets(record):
+        found = [glass_box_apart(record, figure, method, rival, epsilon) for figure in ("accuracy", "auroc")]
+        lines.append(
+            [f"{epsilon:g}"] + [words for one in found for words in (ahead(one), f"{one['behind']} of {one['tables']}")]
+        )
+    return table(["ε", "accuracy", "behind on", "AUROC", "behind on"], lines)
+
+
+def glass_box_order(record: Record, method: str, rival: str, name: str) -> str:
+    """Where one method is ahead, level and behind, in two sentences; level is within a standard error over tables."""
+    sentences = []
+    for figure, words in (("accuracy", "accuracy"), ("auroc", "AUROC")):
+        found: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
+        for epsilon in _budgets(record):
+            apart = glass_box_apart(record, figure, method, rival, epsilon)
+            level = abs(apart["mean"]) <= max(apart["standard_error"] or 0.0, 5e-4)
+            found["level" if level else "ahead" if apart["mean"] > 0 else "behind"].append(f"{epsilon:g}")
+        places = [f"{place} at ε = {_listed(at)}" for place, at in found.items() if at]
+        sentences.append(f"In {words} {'it' if sentences else name} is {_listed(places, ', and ')}.")
+    return " ".join(sentences)
+
+
+def glass_box_constant(record: Record, method: str) -> str:
+    """How many fits of a method order no two rows: their AUROC is one half, as that of a constant."""
+    found = [one for row in record["rows"] if row["method"] == method for one in row["by_seed"]["auroc"]]
+    return f"{found.count(0.5)} of {len(found)}"
+
+
+def _budgets(record: Record) -> list[float]:
+    return sorted({cell["epsilon"] for cell in record["cells"]})
+
+
+def _listed(words: Sequence[str], last: str = " and ") -> str:
+    """One, two and three."""
+    return last.join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def low_epsilon(record: Record) -> str:

@@ -4,8 +4,9 @@
 
 Violations are released twice an epoch, as by default (40 in 20 epochs). ``sampling="poisson"`` has a sample as large,
 on average, as the public batch, and two kinds of epoch: ten noisy gradients, as by default (200 in 20 epochs), each
-followed until the next, and with a noisy gradient at every step. Trainings are timed in turns, so that whatever else
-the machine does hits all alike; ratios are medians over repetitions.
+followed until the next, and with a noisy gradient at every step. Beside the latter stands what its secret samples and
+its noise take alone, without any network. Trainings are timed in turns, so that whatever else the machine does hits all
+alike; ratios are medians over repetitions.
 """
 
 import time
@@ -30,8 +31,14 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     from skfairdp._networks import as_net, prepare_network
     from skfairdp.fairness import FairnessConstraints
     from skfairdp.gradient import mlp
-    from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDPlan, train_lagrangian
-    from skfairdp.privacy import NoiseSource
+    from skfairdp.lagrangian import (
+        ConstraintGradient,
+        LagrangianTraining,
+        PFLDPlan,
+        dual_schedule,
+        train_lagrangian,
+    )
+    from skfairdp.privacy import NoiseSource, PoissonSample
 
     rng = np.random.default_rng(0)
     groups = rng.integers(n_groups, size=n_rows)
@@ -66,6 +73,13 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
 
         return train
 
+    def noise_alone() -> None:
+        plan, zeros = private(steps), np.zeros(sum(p.numel() for p in network.module.parameters()))
+        first = min(dual_schedule(steps, duals))  # until multipliers move, nothing private is read and no noise added
+        for t in range(steps):
+            PoissonSample(plan.sampling_probability).draw(n_rows, source)
+            plan.release_gradient(zeros, 1.0 if t >= first else 0.0, source)
+
     def private(primal_steps: int) -> PFLDPlan:
         return PFLDPlan(n_groups, primal_steps, duals, 10.0, 10.0, 10.0, batch_size / n_rows)
 
@@ -77,6 +91,7 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
         ),
         "Poisson, ten gradients": run(private(gradients), None),
         "Poisson, a gradient every step": run(private(steps), None),
+        "its samples and noise alone": noise_alone,
     }
 
 
