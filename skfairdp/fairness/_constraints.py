@@ -156,7 +156,7 @@ class FairnessConstraints:
 
     def _classes_of(self, allowed: RateParity | RateBound | None) -> Iterable[int]:
         if allowed is not None and allowed.of_class is not None:
-            return [int(allowed.of_class)]  # type: ignore[call-overload]
+            return [int(allowed.of_class)]  # type: ignore[call-overload]  # a position: see by_position
         return [1] if self.n_classes == 2 else range(self.n_classes)
 
     @property

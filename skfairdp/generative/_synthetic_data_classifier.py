@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fairlearn.reductions import ClassificationMoment
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -228,9 +229,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         schema_of(self)
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        learner = self._learner()
         generator, problem = self._generator(), None
         data = generator._read(X, y, sensitive_features=sensitive_features)
+        learner = self._learner(data.layout.n_classes)
         plan, rng = generator._plan(data), public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.is_hopeless
@@ -289,7 +290,7 @@ class SyntheticDataClassifier(PrivateClassifier):
                 setattr(other, name, getattr(self, name))
         drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
         other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
-        return other._learn(*other._learner())._give_way()
+        return other._learn(*other._learner(len(other.classes_)))._give_way()
 
     @property
     def _free_parameters(self) -> frozenset[str]:
@@ -419,7 +420,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         generator._spends_as, generator._for_learner = type(self).__name__, True
         return generator
 
-    def _learner(self) -> tuple[Any, bool]:
+    def _learner(self, n_classes: int) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
         learner = HistGradientBoostingClassifier() if self.estimator is None else clone(self.estimator)
         parameters = inspect.signature(learner.fit).parameters
@@ -428,6 +429,12 @@ class SyntheticDataClassifier(PrivateClassifier):
         takes_groups = "sensitive_features" in parameters or (open_ended and fairlearns)
         if takes_groups:
             check_fair_learner(learner, type(self).__name__, parameter="estimator")
+        constraints = getattr(learner, "constraints", None)
+        if n_classes > 2 and isinstance(constraints, ClassificationMoment):
+            raise ValueError(
+                f"The 'estimator' of {type(self).__name__} is a reduction of fairlearn, which learns two classes. "
+                f"There are {n_classes}: take a learner of many classes, as LagrangianClassifier is."
+            )
         return learner, takes_groups
 
     def _features(self, rows: Any) -> pd.DataFrame:

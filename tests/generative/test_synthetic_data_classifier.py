@@ -144,6 +144,19 @@ def test_a_learner_that_needs_groups_to_predict_is_refused_before_anything_is_sp
     assert not ledger.entries
 
 
+def test_a_reduction_of_fairlearn_for_three_classes_is_refused_before_anything_is_spent(table):
+    from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+
+    X, y, groups = table
+    three, ledger = np.arange(len(y)) % 3, PrivacyLedger(epsilon=1.0)
+    public = {**PUBLIC, "classes": [0, 1, 2]}
+    reduction = ExponentiatedGradient(LogisticRegression(), DemographicParity())
+    model = SyntheticDataClassifier(reduction, ledger=ledger, **public)
+    with pytest.raises(ValueError, match="There are 3: take a learner of many classes"):
+        model.fit(X, three, sensitive_features=groups)
+    assert not ledger.entries
+
+
 def test_an_unusable_learner_is_named_before_anything_is_spent(table):
     X, y, groups = table
     ledger = PrivacyLedger(epsilon=1.0)
