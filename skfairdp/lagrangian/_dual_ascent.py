@@ -18,6 +18,7 @@ _LONG_STEP, _SHORT_STEP = 10.0, 1.0
 #: How much dearer an error gets, in nats, for a surplus of errors of 1: as fast as multipliers grow at first.
 ERROR_STEP = 10.0
 _WALK = 0.5  # standard deviation that noise may give a multiplier
+_SMALL = 0.1  # share of the rows below which a group takes shorter steps, in proportion
 _LEAST_STEPS = 2000
 
 
@@ -126,6 +127,8 @@ class DualAscent:
         Standard deviation of the noise on a sum.
     nearest_allowed : callable or None, default=None
         Violations and the scores h → the nearest violations that bounds allow. None: none is allowed.
+    shares : ndarray or Tensor or None, default=None
+        Of all rows, what each group has in each cell. None: no group counts as small.
 
     Examples
     --------
@@ -150,6 +153,7 @@ class DualAscent:
         sizes: Any,
         noise: float = 0.0,
         nearest_allowed: Callable[[Any, Any], Any] | None = None,
+        shares: Any = None,
     ) -> None:
         self.violations, self.sizes, self.bound = violations, sizes, training.lam_max
         self.nearest_allowed = nearest_allowed if constraints.has_bounds else None
@@ -157,13 +161,14 @@ class DualAscent:
         if training.dual_step is not None:
             self.first_step: Any = training.dual_step
             return
-        self.first_step = _LONG_STEP if len(set(map(name_of, constraints.notions))) == 1 else _SHORT_STEP
+        part = 1.0 if shares is None else (shares / _SMALL).clip(None, 1.0)
+        self.first_step = part * (_LONG_STEP if len(set(map(name_of, constraints.notions))) == 1 else _SHORT_STEP)
         if noise > 0:
             # steps that shrink to nothing add up a third of the variance that as many full ones would
             walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)
-            self.first_step = np.minimum(self.first_step, _WALK / np.maximum(walked, 1e-12))
-            if self.nearest_allowed is not None:  # which compares groups: they go in step
-                self.first_step = self.first_step.min(0, keepdims=True)
+            self.first_step = np.minimum(self.first_step, part * _WALK / np.maximum(walked, 1e-12))
+        if self.nearest_allowed is not None:  # which compares groups: they go in step
+            self.first_step = _slowest(self.first_step)
 
     def follow(self, scores: Any, share: float) -> None:
         """Move by a share of the first step."""
@@ -173,6 +178,13 @@ class DualAscent:
             beyond = moved / step - self.nearest_allowed(moved / step, scores)
             moved = step * beyond
         self.multipliers = moved.clip(-self.bound, self.bound)
+
+
+def _slowest(steps: Any) -> Any:
+    """The shortest step of all groups, in each cell: they come first in arrays, last in tensors."""
+    if isinstance(steps, Tensor):
+        return steps.amin(-1, keepdim=True)
+    return steps.min(0, keepdims=True) if np.ndim(steps) else steps
 
 
 def followed_scores(

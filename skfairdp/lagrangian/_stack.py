@@ -71,6 +71,12 @@ class StackedParity:
         of_classes = torch.bincount(codes, minlength=self.n_networks * n_classes).view(-1, n_classes)
         return 1.0 - of_classes.amax(1) / self.rows_of.clamp(min=1)
 
+    @property
+    def shares(self) -> Tensor:
+        """Of the rows of a network, what each group has in each segment, (n_segments, n_constraints, n_groups)."""
+        rows = self.rows_of.clamp(min=1).repeat_interleave(self.constraints.n_cells)
+        return self.group_sizes / rows[:, None, None]
+
     def errors(self, scores: Tensor) -> Tensor:
         """The share of errors of each network by the scores h, (n_networks,)."""
         total = torch.zeros(self.n_networks, dtype=torch.float64, device=scores.device)

@@ -135,6 +135,7 @@ def train_lagrangian(
         sizes,
         dual_noise,
         lambda found, h: constraints.nearest_allowed(found, constraints.means(h)),
+        sizes / len(X),
     )
     rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
     with own_generator(seed, network.device):
@@ -278,7 +279,12 @@ def train_stacked_lagrangian(
     if parity is not None:
         ones = torch.ones_like(parity.group_sizes)
         ascent = DualAscent(
-            training, parity.constraints, parity.violations, ones, nearest_allowed=parity.nearest_allowed
+            training,
+            parity.constraints,
+            parity.violations,
+            ones,
+            nearest_allowed=parity.nearest_allowed,
+            shares=parity.shares,
         )
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)

@@ -16,7 +16,7 @@ from skfairdp.baselines import LagrangianClassifier, RandomizedResponseClassifie
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.fairness import FairnessConstraints
+from skfairdp.fairness import FairnessConstraints, RateParity, read_constraints
 from skfairdp.lagrangian import (
     DualAscent,
     LagrangianTraining,
@@ -157,6 +157,32 @@ def test_the_ascent_is_the_same_for_arrays_and_tensors_and_stays_within_its_boun
     assert np.abs(array.multipliers).max() == 0.7
     small = np.abs(1.75 * 2.0 * sums / sizes) < 0.7
     np.testing.assert_allclose(array.multipliers[small], (1.75 * 2.0 * sums / sizes)[small])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e6])
+def test_a_small_group_takes_shorter_steps_in_proportion_and_noise_moves_it_less(noise):
+    parity = FairnessConstraints(["demographic_parity"], np.array([0, 1]), 2)
+    shares = np.array([0.7, 0.25, 0.1, 0.04, 0.01])[:, None, None]
+    sizes, training = 1e4 * shares, LagrangianTraining(lam_max=1e9)
+    whole = DualAscent(training, parity, None, sizes, noise).first_step
+    steps = DualAscent(training, parity, None, sizes, noise, shares=shares).first_step
+    parts = np.array([1.0, 1.0, 1.0, 0.4, 0.1])[:, None, None]
+    np.testing.assert_allclose(steps, parts * whole)
+
+
+def test_groups_that_a_bound_compares_go_in_step_in_arrays_and_in_tensors():
+    notions = read_constraints([RateParity("selection_rate", difference=0.1)], "a")
+    bounded = FairnessConstraints(notions, np.array([0, 1]), 2)
+    shares, training = np.array([0.9, 0.08, 0.02])[:, None, None], LagrangianTraining()
+
+    def allowed(found, h):
+        return found
+
+    array = DualAscent(training, bounded, None, 100 * shares, nearest_allowed=allowed, shares=shares)
+    tensor = DualAscent(
+        training, bounded, None, torch.ones(1, 1, 3), nearest_allowed=allowed, shares=torch.tensor(shares.T.copy())
+    )
+    assert array.first_step.ravel() == pytest.approx([2.0]) == tensor.first_step.ravel().tolist()
 
 
 @pytest.mark.parametrize(
