@@ -171,7 +171,7 @@ def test_a_small_group_takes_shorter_steps_in_proportion_and_noise_moves_it_less
 
 
 def test_groups_that_a_bound_compares_go_in_step_in_arrays_and_in_tensors():
-    notions = read_constraints([RateParity("selection_rate", difference=0.1)], "a")
+    notions = read_constraints([RateParity("selection_rate", 0.1)], "a")
     bounded = FairnessConstraints(notions, np.array([0, 1]), 2)
     shares, training = np.array([0.9, 0.08, 0.02])[:, None, None], LagrangianTraining()
 
