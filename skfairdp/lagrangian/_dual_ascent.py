@@ -18,7 +18,7 @@ _LONG_STEP, _SHORT_STEP = 10.0, 1.0
 #: How much dearer an error gets, in nats, for a surplus of errors of 1: as fast as multipliers grow at first.
 ERROR_STEP = 10.0
 _WALK = 0.5  # standard deviation that noise may give a multiplier
-_SMALL = 0.1  # share of the rows below which a group takes shorter steps, in proportion
+_SMALL = 0.1  # share of the rows below which a group takes shorter steps
 _LEAST_STEPS = 2000
 
 
@@ -41,7 +41,9 @@ class LagrangianTraining:
         How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
         of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10 (1 for several
         notions at once, which may contradict each other: multipliers then grow for as long as they are moved), or as
-        much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5.
+        much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5. Both are
+        less for a group with less than a tenth of the rows, by the root of what it has of a tenth: few rows share its
+        multiplier, and the noise that batches then have is the multiplier over the root of the share.
     dual_steps : int
         Moves of the multipliers, evenly over the training.
     average_last : float
@@ -161,7 +163,7 @@ class DualAscent:
         if training.dual_step is not None:
             self.first_step: Any = training.dual_step
             return
-        part = 1.0 if shares is None else (shares / _SMALL).clip(None, 1.0)
+        part = 1.0 if shares is None else (shares / _SMALL).clip(None, 1.0) ** 0.5
         self.first_step = part * (_LONG_STEP if len(set(map(name_of, constraints.notions))) == 1 else _SHORT_STEP)
         if noise > 0:
             # steps that shrink to nothing add up a third of the variance that as many full ones would
