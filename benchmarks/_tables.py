@@ -103,6 +103,24 @@ def kept_without_privacy(record: Record, part: str) -> str:
     )
 
 
+def crossed_verdict(record: Record) -> str:
+    """In words: which methods close half of the gap between four crossed groups and between ten, and at what price."""
+    words = []
+    for part, number in (("crossed", "four"), ("crossed, ten", "ten")):
+        free, exact, *private = (row for row in record["rows"] if row["part"] == part)
+        closed = [row for row in private if row["gap"]["mean"] <= free["gap"]["mean"] / 2]
+        points = sorted(100 * (free["accuracy"]["mean"] - row["accuracy"]["mean"]) for row in private)
+        names = ", ".join(row["method"] for row in closed) or "none"
+        left = 100 * (free["accuracy"]["mean"] - exact["accuracy"]["mean"])
+        words.append(
+            f"Between {number} groups the gap is halved or better by {len(closed)} of the {len(private)} methods with a "
+            f"private group ({names}), for {points[0]:.1f} to {points[-1]:.1f} points of accuracy; the same method "
+            f"without privacy brings it from {short(free['gap']['mean'])} to {short(exact['gap']['mean'])} for "
+            f"{left:.1f} points."
+        )
+    return " ".join(words)
+
+
 def clipping_verdict(record: Record) -> str:
     """In words: what the smallest and the largest clipping bound do, and what the default does, which has none."""
     rows = [row for row in record["rows"] if row["data"] == "adult"]

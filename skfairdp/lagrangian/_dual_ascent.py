@@ -41,9 +41,10 @@ class LagrangianTraining:
         How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
         of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10 (1 for several
         notions at once, which may contradict each other: multipliers then grow for as long as they are moved), or as
-        much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5. Both are
-        less for a group with less than a tenth of the rows, by the root of what it has of a tenth: few rows share its
-        multiplier, and the noise that batches then have is the multiplier over the root of the share.
+        much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5. Few rows share
+        the multiplier of a small group, and weigh the more in the loss. With less than a tenth of the rows a group has
+        a standard deviation less by the part that it has of a tenth, as that weight is the multiplier over the share;
+        and steps less by the root of that part, as batches differ by the multiplier over the root of the share.
     dual_steps : int
         Moves of the multipliers, evenly over the training.
     average_last : float
@@ -168,7 +169,7 @@ class DualAscent:
         if noise > 0:
             # steps that shrink to nothing add up a third of the variance that as many full ones would
             walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)
-            self.first_step = np.minimum(self.first_step, part * _WALK / np.maximum(walked, 1e-12))
+            self.first_step = np.minimum(self.first_step, part**2 * _WALK / np.maximum(walked, 1e-12))
         if self.nearest_allowed is not None:  # which compares groups: they go in step
             self.first_step = _slowest(self.first_step)
 

@@ -76,8 +76,8 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
         How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
-        1/``dual_steps`` of it. None is 10 (1 for several notions at once, which may contradict each other), and less for
-        a group with less than a tenth of the rows, by the root of what it has of a tenth.
+        1/``dual_steps`` of it. None is 10 (1 for several notions at once, which may contradict each other), and less
+        for a group with less than a tenth of the rows, by the root of the part that it has of a tenth.
     dual_steps : int, default=40
         Moves of the multipliers, evenly over the training.
     violations : {"predictions", "probabilities"}, default="predictions"

@@ -76,8 +76,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     dual_step : float, default=None
         How far a multiplier moves for a violation of 1 in the first of the dual steps; later ones shrink, to a share
         1/``dual_steps`` of it. None is 10 (1 for several notions at once, which may contradict each other), or as much
-        less as keeps the noise in a multiplier at 0.5; and less for a group with less than a tenth of the rows, by the
-        root of what it has of a tenth.
+        less as keeps the noise in a multiplier at 0.5. For a group with less than a tenth of the rows the noise is less
+        by the part that it has of a tenth, and the step by the root of that part.
     dual_steps : int, default=40
         Releases of the violations, evenly over the training.
     violations : {"predictions", "probabilities"}, default="predictions"
