@@ -108,15 +108,15 @@ def crossed_verdict(record: Record) -> str:
     words = []
     for part, number in (("crossed", "four"), ("crossed, ten", "ten")):
         free, exact, *private = (row for row in record["rows"] if row["part"] == part)
-        closed = [row for row in private if row["gap"]["mean"] <= free["gap"]["mean"] / 2]
+        half = free["gap"]["mean"] / 2
+        names = [row["method"].split(",")[0] for row in private if row["gap"]["mean"] <= half]
+        closed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
         points = sorted(100 * (free["accuracy"]["mean"] - row["accuracy"]["mean"]) for row in private)
-        names = ", ".join(row["method"] for row in closed) or "none"
         left = 100 * (free["accuracy"]["mean"] - exact["accuracy"]["mean"])
         words.append(
-            f"Between {number} groups the gap is halved or better by {len(closed)} of the {len(private)} methods with a "
-            f"private group ({names}), for {points[0]:.1f} to {points[-1]:.1f} points of accuracy; the same method "
-            f"without privacy brings it from {short(free['gap']['mean'])} to {short(exact['gap']['mean'])} for "
-            f"{left:.1f} points."
+            f"Between {number} groups, {closed or 'no method with a private group'} halved the gap at least. Methods "
+            f"with a private group cost {points[0]:.1f} to {points[-1]:.1f} points of accuracy. Without privacy the "
+            f"gap goes from {short(free['gap']['mean'])} to {short(exact['gap']['mean'])} for {left:.1f} points."
         )
     return " ".join(words)
 
