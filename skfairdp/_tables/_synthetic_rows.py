@@ -145,6 +145,11 @@ class SampledRows:
     shares_of_group: NDArray[np.float64]
     n_small_groups: int
 
+    @property
+    def limits(self) -> NDArray[np.float64]:
+        """The least and the largest number of each column, of shape (2, n_features)."""
+        return np.stack([self.X.min(axis=0), self.X.max(axis=0)])
+
 
 @dataclass(frozen=True)
 class SyntheticRowsPlan:

@@ -158,6 +158,14 @@ class Questions:
     trust: float = 0.0
     by_group: bool = False
 
+    def limited(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Private rows within the limits of the sampled ones, as the tables count them too.
+
+        Where the noise hides the ends of a column, private rows lie outside of all that is asked about. What a student
+        says there follows from nothing that teachers said.
+        """
+        return X if self.sampled is None else np.clip(X, *self.sampled.limits)
+
     @property
     def rows(self) -> NDArray[np.float64]:
         """All rows as teachers see them: with their groups, where votes are on both."""
@@ -234,6 +242,8 @@ def ask_teachers(
 ) -> tuple[Questions, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
+    if asked.sampled is not None:
+        data = replace(data, X=asked.limited(data.X))
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
     of_classes = [] if plan.counts is None else [_count_classes(owner, data)]
     voting = owner._parts()["voting"]

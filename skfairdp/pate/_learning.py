@@ -153,6 +153,8 @@ class Lessons:
         Whether votes are on a row and its group.
     denoiser : SoftLabelStudent, ConstantStudent or None
         Of released shares: their regression on the queries. It serves every γ and threshold of a sweep.
+    limits : ndarray of shape (2, n_features) or None, default=None
+        Of sampled rows: a row beyond them counts as the nearest within.
     """
 
     public: PublicRows
@@ -163,12 +165,14 @@ class Lessons:
     trust: float = 0.0
     by_group: bool = False
     denoiser: Any = None
+    limits: Array | None = None
 
     @classmethod
     def of(cls, asked: Questions, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> "Lessons":
         """Lessons with their denoiser, where shares were released."""
         public, queries, told = asked.public, asked.queries, asked.told
-        lessons = cls(public, queries, votes, n_classes, by_group=asked.by_group)
+        limits = None if asked.sampled is None else asked.sampled.limits
+        lessons = cls(public, queries, votes, n_classes, by_group=asked.by_group, limits=limits)
         if votes.shares is None:
             return lessons
         if told is not None:
@@ -330,7 +334,7 @@ class LearnsFromVotes(BaseEstimator):
         {predicts_labels}
         """
         check_is_fitted(self, "student_")
-        return labels_of(self, np.asarray(self.student_.predict(read_features(self, X)), dtype=np.int64))
+        return labels_of(self, np.asarray(self.student_.predict(self._read_rows(X)), dtype=np.int64))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -339,10 +343,15 @@ class LearnsFromVotes(BaseEstimator):
         {predicts_proba}
         """
         check_is_fitted(self, "student_")
-        features = read_features(self, X)
+        features = self._read_rows(X)
         probabilities = np.zeros((len(features), len(self.classes_)))
         probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
         return probabilities
+
+    def _read_rows(self, X: ArrayLike) -> Array:
+        """Features of rows to predict, within the limits of what was asked about."""
+        features, lessons = read_features(self, X), getattr(self, "_lessons", None)
+        return features if lessons is None or lessons.limits is None else np.clip(features, *lessons.limits)
 
     def refit(self, **changes: Any) -> Self:
         """Label again and train another student from the votes already released, at no privacy cost.

@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, SyntheticRows
 from skfairdp._tables._matrix import number_column
@@ -301,3 +302,34 @@ def test_pate_learns_from_its_own_rows_with_wide_bounds_and_with_none(has_schema
                 predicted = PATEClassifier(classes=[0, 1], **settings).fit(X[:4000], y[:4000]).predict(X[4000:])
         gains.append(np.mean(predicted == y[4000:]) - 0.76)
     assert np.mean(gains) > 0.06, gains
+
+
+def hidden_ranges(seed, n=1000):
+    """Numbers in the hundreds and thousands: too few rows at ε = 1 for the first counts to show where they lie."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(100.0, 2000.0, size=(n, 16))
+    y = (X[:, 0] + 300 * rng.normal(size=n) > 1900).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # noise that can be repeated is no secret, and most rows have one class
+        return PATEClassifier(classes=[0, 1], random_state=seed, noise_seed=seed).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("changes", [{}, {"student": LogisticRegression()}])
+def test_a_row_beyond_the_sampled_ones_counts_as_the_nearest_within(changes):
+    """A student that follows its slopes a thousand times further than any row it learned from says nothing there."""
+    model, X, _ = hidden_ranges(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = model.refit(**changes)
+    low, high = model._lessons.public.X.min(axis=0), model._lessons.public.X.max(axis=0)
+    assert np.mean((low > X) | (high < X)) > 0.5
+    np.testing.assert_array_equal(model.predict(X), model.predict(np.clip(X, low, high)))
+    np.testing.assert_array_equal(model.predict_proba(X), model.student_.predict_proba(np.clip(X, low, high)))
+
+
+def test_a_table_that_nobody_has_scaled_is_not_answered_with_the_rare_class():
+    behind = []
+    for seed in range(6):
+        model, X, y = hidden_ranges(seed)
+        behind.append(max(y.mean(), 1 - y.mean()) - np.mean(model.predict(X) == y))
+    assert max(behind) < 0.1 and np.mean(behind) < 0.03, behind
