@@ -26,6 +26,9 @@ _MOST_IN_A_TREE = 100
 _LEAST_ROWS, _MOST_ROWS, _ROWS_PER_CELL = 1000, 10_000, 20
 _BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of the tables
 _LEAST_BINS, _MOST_BINS = 4, 8
+#: Where the noise hides how far numbers reach, sampled ones reach as far as what shows. Others likely are in the next bin
+#: of the first counts, whose bins double.
+_NEXT_BIN = 2.0
 _EVIDENCE = 4.0  # standard deviations of its noise that the count of a group must exceed
 
 
@@ -137,6 +140,8 @@ class SampledRows:
         How likely each is for such a row of its group.
     n_small_groups : int
         Groups whose released count is within the noise.
+    limits : ndarray of shape (2, n_features)
+        Where all rows are taken to lie: within the sampled ones, and twice as far out where the noise hides a range.
     """
 
     X: NDArray[np.float64]
@@ -144,11 +149,7 @@ class SampledRows:
     shares: NDArray[np.float64]
     shares_of_group: NDArray[np.float64]
     n_small_groups: int
-
-    @property
-    def limits(self) -> NDArray[np.float64]:
-        """The least and the largest number of each column, of shape (2, n_features)."""
-        return np.stack([self.X.min(axis=0), self.X.max(axis=0)])
+    limits: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -318,10 +319,13 @@ class SyntheticRowsPlan:
         X = np.zeros((self.n_sampled, self.n_features))
         for j, column in enumerate(columns):
             column.write(codes[:, j], X, rng)
+        hidden = [column.positions[0] for column in columns if column.is_hidden]
+        limits = np.stack([X.min(axis=0), X.max(axis=0)])
+        limits[:, hidden] *= _NEXT_BIN
         logs = model.log_likelihood(codes)
         assert logs is not None
         logs = logs + np.log(np.maximum(observed.ravel(), 1e-300))
         shares = softmax(logs, axis=1).reshape(-1, *observed.shape).sum(axis=1)
         groups = cells // observed.shape[1]
         of_group = logs.reshape(-1, *observed.shape)[np.arange(len(logs)), groups]
-        return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small)
+        return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small, limits)
