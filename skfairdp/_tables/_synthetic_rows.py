@@ -26,8 +26,8 @@ _MOST_IN_A_TREE = 100
 _LEAST_ROWS, _MOST_ROWS, _ROWS_PER_CELL = 1000, 10_000, 20
 _BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of the tables
 _LEAST_BINS, _MOST_BINS = 4, 8
-#: Where the noise hides how far numbers reach, sampled ones reach as far as what shows. Others likely are in the next bin
-#: of the first counts, whose bins double.
+#: Where the noise hides how far numbers reach, sampled ones reach as far as what shows. Others are likely in the next
+#: bin of the first counts, and each bin is twice as far out as the one before.
 _NEXT_BIN = 2.0
 _EVIDENCE = 4.0  # standard deviations of its noise that the count of a group must exceed
 

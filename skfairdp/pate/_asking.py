@@ -159,7 +159,7 @@ class Questions:
     by_group: bool = False
 
     def limited(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Private rows within the limits of the sampled ones, as the tables count them too.
+        """Private rows within the limits of the sampled ones.
 
         Where the noise hides the ends of a column, private rows lie outside of all that is asked about. What a student
         says there follows from nothing that teachers said.
