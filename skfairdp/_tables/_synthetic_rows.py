@@ -321,7 +321,7 @@ class SyntheticRowsPlan:
             column.write(codes[:, j], X, rng)
         hidden = [column.positions[0] for column in columns if column.is_hidden]
         limits = np.stack([X.min(axis=0), X.max(axis=0)])
-        limits[:, hidden] *= _NEXT_BIN
+        limits[:, hidden] = np.array([[-1.0], [1.0]]) * _NEXT_BIN * np.abs(limits[:, hidden]).max(axis=0)
         logs = model.log_likelihood(codes)
         assert logs is not None
         logs = logs + np.log(np.maximum(observed.ravel(), 1e-300))
