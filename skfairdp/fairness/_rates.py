@@ -74,7 +74,7 @@ class RateParity:
     of_class : label, default=None
         The class that counts as positive. None is the second of two classes, and every class in turn of more.
     method : {"between_groups", "to_overall"}, default="between_groups"
-        Compare groups with each other, or each with all rows, as fairlearn's constraints do.
+        Compare groups with each other, or each with all rows, as fairlearn itself does.
 
     See Also
     --------
@@ -188,8 +188,9 @@ def read_rate_constraints(
     ----------
     given : str, RateParity, RateBound, fairlearn moment, or list of them
         A name stands for parity with its usual bound. Bounds of fairlearn's ``DemographicParity``, ``EqualizedOdds``,
-        ``TruePositiveRateParity``, ``FalsePositiveRateParity`` and ``ErrorRateParity`` are kept, and so is what they
-        compare a group with: all rows.
+        ``TruePositiveRateParity``, ``FalsePositiveRateParity`` and ``ErrorRateParity`` hold between every two groups.
+        That is more than fairlearn asks, which compares each group with all rows: a bound there lets two groups lie
+        twice as far apart.
     owner : str
         Class that has the parameter, for error messages.
     parameter : str, default="constraints"
@@ -225,7 +226,7 @@ def _constraint(one: Any, owner: str, parameter: str) -> RateParity | RateBound:
     name = type(one).__name__
     if type(one).__module__.partition(".")[0] == "fairlearn" and name in _FAIRLEARN:
         ratio = None if one.ratio == 1.0 else float(one.ratio)
-        return RateParity(_FAIRLEARN[name], float(one.eps), ratio, method="to_overall")
+        return RateParity(_FAIRLEARN[name], float(one.eps), ratio)
     raise ValueError(
         f"The '{parameter}' parameter of {owner} must be one or several of {sorted(RATE_NOTIONS)}, RateParity(...), "
         f"RateBound(...), or fairlearn's {sorted(_FAIRLEARN)}. Got {one!r} instead."

@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,7 @@ class LeftOver:
             return None
         try:
             asked = read_rate_constraints(learner.constraints, type(learner).__name__)
+            asked = tuple(replace(one, method="to_overall") for one in asked)  # what fairlearn itself holds
         except ValueError:
             return None
         drawn = {"random_state": 0} if "random_state" in inspect.signature(learner.predict).parameters else {}

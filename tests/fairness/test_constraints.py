@@ -128,9 +128,9 @@ def test_a_rate_goes_by_every_name_that_people_have_for_it(given, name):
     ("given", "kept"),
     [
         (RateParity("true_positive_rate", 0.1), RateParity("true_positive_rate", 0.1)),
-        (reductions.DemographicParity(difference_bound=0.1), RateParity("selection_rate", 0.1, method="to_overall")),
+        (reductions.DemographicParity(difference_bound=0.1), RateParity("selection_rate", 0.1)),
         (reductions.EqualizedOdds(ratio_bound=0.8, ratio_bound_slack=0.02),
-         RateParity("selection_rate_by_label", 0.02, 0.8, method="to_overall")),
+         RateParity("selection_rate_by_label", 0.02, 0.8)),
         (RateBound("error_rate", upper=0.1), RateBound("error_rate", upper=0.1)),
         (RateParity("selection_rate", method="to_overall"), "demographic_parity"),
         (reductions.ErrorRateParity(), "accuracy_parity"),

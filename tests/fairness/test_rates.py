@@ -1,5 +1,7 @@
 """Rates by group and constraints on them: what they are, what fairlearn says they are, and what a parameter may ask."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fairlearn import metrics as fairlearn_metrics
@@ -78,15 +80,19 @@ def test_the_largest_violation_is_the_gap_that_the_metrics_report_less_the_bound
     "name",
     ["DemographicParity", "EqualizedOdds", "TruePositiveRateParity", "FalsePositiveRateParity", "ErrorRateParity"],
 )
-def test_a_moment_of_fairlearn_means_here_what_it_means_there(name, bounds):
+def test_a_moment_of_fairlearn_holds_here_between_groups_and_so_there_to_all_rows(name, bounds):
     groups, truth, predicted = rows(7)
     moment = getattr(reductions, name)(**bounds)
-    asked = constraints(moment)
+    (between,) = read_rate_constraints(moment, "Test")
+    assert between.method == "between_groups"
+    asked = constraints(replace(between, method="to_overall"))
     moment.load_data(np.zeros((len(truth), 1)), truth, sensitive_features=groups)
     theirs = moment.gamma(lambda X: predicted) - moment.bound()
     mine = asked.violations(asked.tally(groups, truth, predicted))
     # fairlearn lists the classes of equalized odds as events; a true class without positives is left out there
     np.testing.assert_allclose(sorted(mine), sorted(theirs), atol=1e-12)
+    counts = asked.tally(groups, truth, predicted)
+    assert constraints(moment).largest_violation(counts) >= max(0.0, *theirs) - 1e-12
 
 
 def test_the_four_fifths_rule_is_broken_exactly_below_four_fifths():
@@ -173,7 +179,7 @@ def test_every_name_of_a_notion_is_read_and_a_list_keeps_its_order():
     several = ["equal_opportunity", reductions.DemographicParity(ratio_bound=0.8), RateBound("accuracy", lower=0.7)]
     found = read_rate_constraints(several, "Test")
     assert [one.rate for one in found] == ["true_positive_rate", "selection_rate", "accuracy"]
-    assert (found[1].ratio_bound, found[1].difference_bound, found[1].method) == (0.8, 0.0, "to_overall")
+    assert (found[1].ratio_bound, found[1].difference_bound, found[1].method) == (0.8, 0.0, "between_groups")
 
 
 WRONG = {
