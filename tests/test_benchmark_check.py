@@ -49,7 +49,7 @@ class House:
         (self.root / path).write_text(text)
 
     def freeze(self, **changed):
-        fits = {"PFLD-a": {"sha256": "1"}, "PFLD-b": {"sha256": "2"}, "IDP3": {"sha256": "3"}} | changed
+        fits = {"PFLD-a": {"arrays": "1"}, "PFLD-b": {"arrays": "2"}, "IDP3": {"arrays": "3"}} | changed
         self.write("tests/vectors/golden.json", json.dumps({"fits": fits}))
 
     def says(self, name="pfld_bank", **record):
@@ -68,13 +68,13 @@ def test_a_result_is_current_whatever_happens_to_comments_docstrings_layout_and_
         "skfairdp/_model.py", CODE.replace("A module", "Another").replace("a comment", "none").replace("3", "(3)")
     )
     house.write("benchmarks/bench_other.py", "print(1)\n")
-    house.freeze(**{"PFLD-a": {"sha256": "other"}})
+    house.freeze(**{"PFLD-a": {"arrays": "other"}})
     assert house.says() == ("current", "")
 
 
 def test_fits_are_the_same_where_code_changed_and_frozen_fits_and_settings_did_not(house):
     house.write("skfairdp/_model.py", CODE.replace("rows * passes", "passes * rows"))
-    house.freeze(IDP3={"sha256": "other"})
+    house.freeze(IDP3={"arrays": "other"})
     assert house.says() == ("same fits", f"its 2 frozen fits are as they were at {house.revision}")
 
 
@@ -100,10 +100,10 @@ def test_a_result_is_stale_where_a_setting_changed_that_frozen_fits_may_not_see(
     assert word == "stale" and why.endswith(f"its 2 frozen fits did not, but settings did: {named}")
 
 
-@pytest.mark.parametrize("changed", [{"sha256": "other"}, {"sha256": "1", "privacy": {"epsilon": "2"}}])
+@pytest.mark.parametrize("changed", [{"arrays": "other"}, {"arrays": "1", "privacy": {"epsilon": "2"}}])
 def test_a_result_is_stale_where_its_frozen_fits_changed_and_these_are_named(house, changed):
     house.write("skfairdp/_model.py", CODE.replace("rows * passes", "rows"))
-    house.freeze(**{"PFLD-a": changed, "PFLD-new": {"sha256": "4"}})
+    house.freeze(**{"PFLD-a": changed, "PFLD-new": {"arrays": "4"}})
     word, why = house.says()
     assert word == "stale" and why.endswith(
         "; 1 of 2 frozen fits: PFLD-a"
