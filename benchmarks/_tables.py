@@ -145,6 +145,41 @@ def clipping_verdict(record: Record) -> str:
     )
 
 
+def generator_price(record: Record, figure: str) -> str:
+    """By how many points fair label rates lower a figure of learners on generated rows, over all ε."""
+    found = {(row["method"], row["epsilon"]): row for row in record["rows"] if row["part"] == "generator"}
+    free = {epsilon: row for (method, epsilon), row in found.items() if method == "as it is"}
+    return between([100 * (row[figure]["mean"] - found["fair rates", e][figure]["mean"]) for e, row in free.items()])
+
+
+def notion_price(record: Record, method: str, data: Sequence[str], notion: str = "equalized_odds") -> str:
+    """How many points of accuracy a method gives up for a notion, on each of these data sets."""
+    found = {(r["data"], r["method"]): r["accuracy"]["mean"] for r in record["rows"] if r.get("notion") == notion}
+    return between([100 * (found[name, "no constraint, no privacy"] - found[name, method]) for name in data])
+
+
+def soft_gain(record: Record, epsilon: float) -> str:
+    """By how many points a student of soft labels is more accurate than one of hard labels, on each data set."""
+    rows = [row for row in record["rows"] if row["part"] == "analysis" and row["epsilon"] == epsilon]
+    return between([100 * (row["accuracy_soft"]["mean"] - row["accuracy"]["mean"]) for row in rows])
+
+
+def calibrated(record: Record) -> str:
+    """What share of the gap calibration closes, and for how many points of accuracy, over all settings."""
+    free = {row["model"]: row for row in record["rows"] if row["calibration"] is None}
+    rows = [(row, free[row["model"]]) for row in record["rows"] if row["calibration"] is not None]
+    shares = [100 * (1 - row["disparity"]["mean"] / plain["disparity"]["mean"]) for row, plain in rows]
+    prices = [100 * (plain["accuracy"]["mean"] - row["accuracy"]["mean"]) for row, plain in rows]
+    models = " and ".join(free)
+    return f"{min(shares):.0f} to {max(shares):.0f} % for {between(prices)} points of accuracy, behind {models}"
+
+
+def time_ratio(record: Record, side: str, *, published: bool = False) -> str:
+    """Time of one fit over that of the plain one, here or as the paper has it."""
+    (line,) = (line for line in record["times"]["ratios"] if line["side"] == side)
+    return f"{line['published' if published else 'ratio']:.2f}"
+
+
 def over_parameter(record: Record, over: str, parameter: str, what: str) -> str:
     """A curve of the analysis of PATE on each data set, hard / soft labels."""
     rows = []
