@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._inputs._data import TrainingData
 from skfairdp._inputs._table import refuse_large
-from skfairdp._rows import RowSource, check_free_disk, gathered
+from skfairdp._rows import RowSource, check_free_disk, check_order, gathered, key_wanted
 from skfairdp.schema import chosen_public_rows, kept_rows, number_rows, schema_of
 
 __all__ = ["check_source", "read_numbers_of", "read_public_rows_of", "read_source", "refuse_chunks"]
@@ -55,6 +55,7 @@ def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
     """
     if data.source is None:
         return data
+    check_order(data.source, type(estimator).__name__)
     schema: Any = schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     X: Any
@@ -90,6 +91,7 @@ def read_numbers_of(
     schema: Any = schema_of(estimator)
     owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
     n_rows, n_features = data.X.shape
+    check_order(data.source, owner)
     check_free_disk(n_rows * n_features * dtype.itemsize, owner, verbose=verbose)
     data.source.verbose = verbose
     rows, some, y, groups = number_rows(
@@ -140,9 +142,6 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
     if by_key and source.key is None and not source.knows_places:
-        raise ValueError(
-            f"{owner} needs public ids of rows whose place is not public, such as Spark's, or of files in folders "
-            "that are named after values (sex=f). Name their column: KeyedRows(X, key=...)."
-        )
+        raise ValueError(f"{key_wanted(owner)}.")
     if not source.n_rows:
         raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")

@@ -162,7 +162,7 @@ def read_any_training(
         )
     data.reads.note_number_of_rows(source.n_rows)
     if by_key:
-        key = "their file and row number" if source.key is None else f"column {source.key!r}"
+        key = "their row number over all files or chunks" if source.key is None else f"column {source.key!r}"
         data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
     shape = source.n_rows, data.X.shape[1]
     blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])

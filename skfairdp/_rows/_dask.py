@@ -13,7 +13,7 @@ from dask.callbacks import Callback
 from numpy.typing import NDArray
 
 from skfairdp._rows._chunks import as_pandas
-from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, made_by_threads
+from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, Tenths, made_by_threads
 from skfairdp.utils import progress_bar
 
 __all__ = ["DaskRows"]
@@ -100,10 +100,11 @@ def _shown(name: str, tasks: list[Any], weights: list[int], verbose: int) -> Ite
         yield tasks
         return
     with progress_bar(desc=name, total=sum(weights), verbose=verbose) as bar:
+        shown = Tenths(bar)
         client: Any = getattr(get_scheduler(), "__self__", None)  # of a cluster
         if not hasattr(client, "persist"):
             of_task = dict(zip((task.key for task in tasks), weights, strict=True))
-            with Callback(posttask=lambda key, *_: bar.update(of_task.get(key, 0))):
+            with Callback(posttask=lambda key, *_: shown.add(of_task.get(key, 0))):
                 yield tasks
             return
         from distributed import futures_of
@@ -111,7 +112,7 @@ def _shown(name: str, tasks: list[Any], weights: list[int], verbose: int) -> Ite
         tasks = client.persist(tasks)
         for task, weight in zip(tasks, weights, strict=True):
             for future in futures_of(task):
-                future.add_done_callback(lambda _, weight=weight: bar.update(weight))
+                future.add_done_callback(lambda _, weight=weight: shown.add(weight))
         yield tasks
 
 

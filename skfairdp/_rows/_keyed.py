@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource
 
-__all__ = ["KeyedRows", "KeyedSource", "row_hashes"]
+__all__ = ["KeyedRows", "KeyedSource", "key_wanted", "row_hashes"]
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
+_LONG = 10**18 - 1  # a whole number of 18 digits, of which every type of ids has an exact one
 _STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
 
@@ -22,8 +23,8 @@ class KeyedRows:
     The ids are public and belong to the place of a record: a neighbouring table has the same ones. Do not name a column
     that says something about a person. Nothing is read from it but the hash.
 
-    Without it a row's place is its key: the row number over all chunks or partitions; in Parquet files, the file and
-    the row number in it. Give a key where rows are sorted by what is in them: a record that differs moves others then.
+    Without it a row's place is its key: its number over all files, chunks or partitions, in their order. Give a key
+    where rows are sorted, or files named, by what is in them: a record that differs moves others then.
 
     Parameters
     ----------
@@ -82,6 +83,15 @@ class KeyedSource(RowsOfAnother):
         return self.source.by_part(work)
 
 
+def key_wanted(owner: str) -> str:
+    """What to say of rows that have neither a key nor a public place."""
+    return (
+        f"{owner} needs public ids of rows whose place may follow private values: Spark's, and those of files that are "
+        "not numbered in one folder, as their folders (sex=f, or f) or names may say what is in them. Name the column "
+        "of ids: KeyedRows(X, key=...)"
+    )
+
+
 def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
     """A keyed hash of each row's public key, which no private cell enters.
 
@@ -108,14 +118,24 @@ def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
 
 
 def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
-    """Whole numbers as they are; texts, and whatever else an engine hands out, by a keyed hash of the text."""
+    """Whole numbers as they are, written as texts or not; other ids by a keyed hash of their text.
+
+    Each id by itself: which type an engine gives them may follow what else is in their chunk.
+    """
     if isinstance(ids.dtype, pd.CategoricalDtype):
         names = np.append(_of_ids(pd.Series(ids.cat.categories), seed), np.uint64(0))
         return names[ids.cat.codes.to_numpy()]
-    whole = pd.api.types.is_integer_dtype(ids.dtype) or pd.api.types.infer_dtype(ids, skipna=False) == "integer"
-    if whole and not ids.isna().any():
+    if pd.api.types.is_integer_dtype(ids.dtype) and not ids.isna().any() and bool(ids.between(-_LONG, _LONG).all()):
         return ids.to_numpy(dtype=np.int64).view(np.uint64)
-    return _of_texts(ids.astype(str).to_numpy(dtype=object), seed)
+    texts = pd.Series([_as_text(value) for value in ids.array], dtype=object)
+    whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}").to_numpy(dtype=bool)
+    hashes = _of_texts(texts.to_numpy(), seed)
+    hashes[whole] = texts[whole].astype(np.int64).to_numpy().view(np.uint64)
+    return hashes
+
+
+def _as_text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
 
 
 def _of_texts(texts: NDArray[Any], seed: int) -> NDArray[np.uint64]:

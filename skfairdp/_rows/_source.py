@@ -1,6 +1,7 @@
 """What a source of rows is. Sums over it are the same for every engine."""
 
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,17 @@ from numpy.typing import NDArray
 from skfairdp._rows._spill import Spill
 from skfairdp.utils import progress_bar
 
-__all__ = ["Chunk", "PartWork", "RowSource", "RowsOfAnother", "Split", "made_by_threads", "other_rows", "summed"]
+__all__ = [
+    "Chunk",
+    "PartWork",
+    "RowSource",
+    "RowsOfAnother",
+    "Split",
+    "Tenths",
+    "made_by_threads",
+    "other_rows",
+    "summed",
+]
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
@@ -32,7 +43,7 @@ class Chunk:
     table : DataFrame
         Private.
     place : tuple
-        Of the first row, such as a file and a position in it. The others follow it.
+        Of the first row: how many are before it. The others follow it.
     rows : ndarray of int of shape (n_rows,) or None, default=None
         How far behind that place each row is, where some between them are left out.
     """
@@ -116,8 +127,9 @@ class RowSource(ABC):
     def _shown(self, made: Iterable[tuple[int, Made]]) -> Iterator[Made]:
         """Values that were made of so many rows each, with a bar over rows."""
         with progress_bar(desc="rows of X", total=self.n_rows, verbose=self.verbose) as bar:
+            shown = Tenths(bar)
             for n_rows, value in made:
-                bar.update(n_rows)
+                shown.add(n_rows)
                 yield value
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
@@ -160,6 +172,10 @@ class RowsOfAnother(RowSource):
         self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
 
     @property
+    def knows_places(self) -> bool:
+        return self.source.knows_places
+
+    @property
     def columns(self) -> list[Any]:
         return self.source.columns
 
@@ -176,9 +192,71 @@ class RowsOfAnother(RowSource):
         self.source.verbose = value
 
 
+class Tenths:
+    """What a bar over rows shows: every tenth of them, one after the other, wherever chunks end.
+
+    Where a chunk ends may follow private cells, as that of a block of text does, which has so many bytes.
+
+    Parameters
+    ----------
+    bar : tqdm
+        With a public total.
+    """
+
+    def __init__(self, bar: Any) -> None:
+        self.bar = bar
+        self._done = self._tenths = 0
+        self._one_at_a_time = threading.Lock()
+
+    def add(self, n_rows: int) -> None:
+        """Count rows that are done."""
+        with self._one_at_a_time:
+            self._done += n_rows
+            while self._tenths < 10 and 10 * self._done >= (self._tenths + 1) * self.bar.total:
+                self._tenths += 1
+                self.bar.n = self._tenths * self.bar.total // 10
+                self.bar.refresh()
+
+
+def check_order(source: RowSource, owner: str) -> None:
+    """Refuse files whose order may follow what is in them, where rows are used in their order.
+
+    Parameters
+    ----------
+    source : RowSource
+    owner : str
+        Class name for the message.
+
+    Raises
+    ------
+    ValueError
+        Files are not numbered in one folder.
+    """
+    if source.knows_order and not source.knows_places:
+        raise ValueError(
+            f"{owner} uses rows in their order, which may follow private values where files are not numbered in one "
+            "folder: their folders (sex=f, or f) or names may say what is in them, and a key does not change the "
+            "order. Write the rows to numbered files in one folder, in an order that says nothing about them."
+        )
+
+
 def other_rows(owner: str) -> RuntimeError:
     """What to raise where a source that is read again has other rows than the first time."""
     return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+
+
+def even_tables(source: RowSource, n_rows: int = MOST_ROWS) -> Iterator[pd.DataFrame]:
+    """The rows of a source in their order, so many at a time, wherever its chunks end."""
+    held: list[pd.DataFrame] = []
+    for chunk in source.chunks():
+        texts = chunk.table.select_dtypes("category").columns  # of which each chunk has its own list
+        held.append(chunk.table.astype(dict.fromkeys(texts, object)))
+        while sum(map(len, held)) >= n_rows:
+            table = pd.concat(held)
+            yield table[:n_rows]
+            held = [table[n_rows:]]
+    if any(map(len, held)):
+        yield pd.concat(held)
 
 
 def made_by_threads(tasks: Iterator[Any], function: Callable[[Any], Made]) -> Iterator[Made]:

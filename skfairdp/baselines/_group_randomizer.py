@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SpendsPrivacy
 from skfairdp._inputs import read_private_groups, refuse_chunks
-from skfairdp._rows import Chunk, RowSource, opened, other_rows
+from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
 from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
@@ -176,7 +176,8 @@ class GroupRandomizer(SpendsPrivacy):
         Returns
         -------
         iterator of DataFrame
-            The chunks, with released groups. **All other columns are handed out as they are**, for they are public.
+            Of 131,072 rows, wherever chunks of X end: that may follow the length of a group's name. They have released
+            groups. **All other columns are handed out as they are**, for they are public.
 
         Raises
         ------
@@ -192,7 +193,7 @@ class GroupRandomizer(SpendsPrivacy):
         >>> table = pd.DataFrame({"age": [20, 30, 40], "sex": ["f", "m", "m"]})
         >>> randomizer = GroupRandomizer(epsilon=1.0, schema=schema)
         >>> [chunk.shape for chunk in randomizer.release_chunks(lambda: [table[:2], table[2:]])]
-        [(2, 2), (1, 2)]
+        [(3, 2)]
         """
         self._validate_params()
         owner = type(self).__name__
@@ -202,6 +203,7 @@ class GroupRandomizer(SpendsPrivacy):
                 f"release_chunks of {owner} needs a 'schema' and an X that is read in chunks, in the same order each "
                 "time: Spark's rows have none. Of a table in memory pass the groups to 'release'."
             )
+        check_order(source, owner)
         if not source.n_rows:
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
         n_rows, reads = source.n_rows, PublicReads()
@@ -252,13 +254,13 @@ def _with_groups(
 ) -> Iterator[pd.DataFrame]:
     """The chunks of a source, with released groups in place of their own."""
     start = 0
-    for chunk in source.chunks():
-        names = domain[answers[start : start + len(chunk.table)]].tolist()
-        start += len(chunk.table)
-        if len(names) < len(chunk.table):
+    for table in even_tables(source):
+        names = domain[answers[start : start + len(table)]].tolist()
+        start += len(table)
+        if len(names) < len(table):
             raise other_rows(owner)
         cells = zip(*names, strict=True) if len(schema.groups) > 1 else [names]
-        columns = [pd.Series(list(own), index=chunk.table.index, dtype=object) for own in cells]
-        yield chunk.table.assign(**dict(zip(schema.groups, columns, strict=True)))
+        columns = [pd.Series(list(own), index=table.index, dtype=object) for own in cells]
+        yield table.assign(**dict(zip(schema.groups, columns, strict=True)))
     if start < len(answers):
         raise other_rows(owner)

@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from skfairdp._rows import FoldRows, FoldRule, RowSource, fold_sizes
+from skfairdp._rows import FoldRows, FoldRule, RowSource, fold_sizes, key_wanted
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
 from skfairdp.utils import public_generator
 
@@ -121,10 +121,7 @@ def make_source_splits(
             f"Leave 'public_n_rows' out, or {remedy}."
         )
     if source.key is None and not source.knows_places:
-        raise ValueError(
-            f"{owner} needs public ids of rows whose place is not public, such as Spark's, or of files in folders "
-            f"that are named after values (sex=f). Name their column: KeyedRows(X, key=...), or {remedy}."
-        )
+        raise ValueError(f"{key_wanted(owner)}, or {remedy}.")
     if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
         raise ValueError(
             f"The 'cv' parameter of {owner} must be a number of folds from 2 to 1000 where rows are read in chunks, as "

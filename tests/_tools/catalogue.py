@@ -5,6 +5,7 @@ estimator, or an option that touches private rows, gets an entry.
 """
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -662,6 +663,13 @@ def _raw_samples(fitted: Any, rows: Rows) -> dict[str, Any]:
     return {name: sampled[name].to_numpy() for name in sampled}
 
 
+def _cut_by_bytes(table: pd.DataFrame, folder: str) -> None:
+    """As writers do: a file ends once its rows have so many bytes, so that a longer cell moves rows to the next."""
+    lengths = np.array([len(",".join(map(str, row))) for row in table.itertuples(index=False)])
+    for k, some in table.groupby((np.cumsum(lengths) - lengths) // 400):
+        some.to_parquet(f"{folder}/part.{k}.parquet", index=False)
+
+
 def _released_in_chunks(randomizer: Any, rows: Rows) -> Any:
     table = raw_table(rows)
     chunks = randomizer.release_chunks(lambda: [table.iloc[k : k + 50] for k in range(0, len(table), 50)])
@@ -687,6 +695,11 @@ def _raw_fits() -> list[Fit]:
         table = raw_table(rows)
         return estimator.fit(lambda: [table.iloc[k : k + 50] for k in range(0, len(table), 50)], **public)
 
+    def in_files_with_public(estimator: Any, rows: Rows) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            _cut_by_bytes(raw_table(rows), folder)
+            return estimator.fit(folder, X_public=raw_public(rows))
+
     def in_chunks_with_public(estimator: Any, rows: Rows) -> Any:
         return in_chunks(estimator, rows, X_public=raw_public(rows))
 
@@ -711,6 +724,7 @@ def _raw_fits() -> list[Fit]:
         of("PFGuard", generator, alone, RECORD, probe=_raw_samples),
         of("SyntheticData", synthetic, alone, RECORD),
         of("FairPATE-chunks", fair_pate(**undeclared), in_chunks_with_public, RECORD),
+        of("FairPATE-files", fair_pate(**undeclared), in_files_with_public, RECORD),
         of("SFPATE-chunks", sf_pate(**undeclared), in_chunks, ATTRIBUTE, ("groups",)),
         of("PFLD-chunks", pfld(**undeclared, primal=_FewRows(32)), in_chunks, ATTRIBUTE, ("groups",)),
         Fit(

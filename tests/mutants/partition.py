@@ -67,12 +67,82 @@ def places_by_partition(patch):
 
 
 @mutant
-def folders_named_after_values(patch):
-    """Found in this package: files in folders such as ``sex=f`` dealt to teachers by file and row number, so that a
-    record with another value moves the rows behind it in both files. Right: such rows need a key."""
-    from skfairdp._rows import _parquet
+def files_named_after_values(patch):
+    """Found in this package: files in folders such as ``sex=f`` or ``f`` dealt to teachers by file and row number, so
+    that a record with another value moves the rows behind it in both files. Right: such rows need a key."""
+    from skfairdp._rows._parquet import ParquetRows
 
-    patch.setattr(_parquet, "_follow_values", lambda fragments: False)
+    patch.setattr(ParquetRows, "knows_places", True)
+
+
+@mutant
+def order_of_named_files(patch):
+    """Found in this package: rows of ``sex=f/`` handed out before those of ``sex=m/``, with noisy groups in an order
+    that tells the true ones. Right: such files are refused where rows are used in their order."""
+    from skfairdp._inputs import _chunks
+    from skfairdp.baselines import _group_randomizer
+
+    for module in (_chunks, _group_randomizer):
+        patch.setattr(module, "check_order", lambda source, owner: None)
+
+
+@mutant
+def places_by_file(patch):
+    """Found in this package: a row of Parquet had its file and the row number in it for a place. Files end after so
+    many bytes, so that one longer record moved rows to other places. Right: the number over all files."""
+    from skfairdp._rows._parquet import ParquetRows
+
+    honest = ParquetRows._tasks
+
+    def by_file(self):
+        first = {}
+        for group, start in honest(self):
+            before = first.setdefault(group.path, start)
+            yield group, len(first) * 2**32 + start - before
+
+    patch.setattr(ParquetRows, "_tasks", by_file)
+
+
+@mutant
+def files_in_the_order_of_texts(patch):
+    """Planted: rows are numbered over files in the order of their paths as texts, where part.10 comes before part.2, so
+    that a row which moves to the next file gets another number. Right: in the order of the numbers in their names."""
+    from skfairdp._rows._parquet import ParquetRows
+
+    patch.setattr(ParquetRows, "_files", lambda self: sorted(self._dataset.get_fragments(), key=lambda one: one.path))
+
+
+@mutant
+def ids_by_their_chunk(patch):
+    """Found in this package: whole numbers hashed as texts where their chunk had a text or a gap among its ids, so that
+    rows changed teachers with the ends of chunks. Right: each id by itself."""
+    from skfairdp._rows import _keyed
+
+    honest = _keyed._of_ids
+
+    def by_chunk(ids, seed):
+        if pd.api.types.is_integer_dtype(ids.dtype):
+            return honest(ids, seed)
+        return _keyed._of_texts(ids.astype(str).to_numpy(dtype=object), seed)
+
+    patch.setattr(_keyed, "_of_ids", by_chunk)
+
+
+@mutant
+def bars_that_end_with_partitions(patch):
+    """Found in this package: a bar over rows moved on by a partition of dask at a time, whose end follows the length of
+    a private text. Right: it shows every tenth of the rows, one after the other."""
+    from skfairdp._rows import _dask
+
+    class AsTheyCome:
+        def __init__(self, bar):
+            self.bar = bar
+
+        def add(self, n_rows):
+            self.bar.n += n_rows
+            self.bar.refresh()
+
+    patch.setattr(_dask, "Tenths", AsTheyCome)
 
 
 @mutant

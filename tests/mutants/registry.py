@@ -82,6 +82,7 @@ RAW_REPLAY = tests_in("schema.test_raw_replay")
 RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
 PLACES = tests_in("rows.test_places")
+DASK = tests_in("rows.test_dask")
 STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
 STREAMED_FOLDS = tests_in("rows.test_streamed_folds")
 STREAMED_GENERATOR = tests_in("rows.test_streamed_generator")
@@ -923,9 +924,33 @@ NOTICED: dict[str, Noticed] = {
     "partition.places_by_partition": also(
         PLACES("test_a_record_that_moves_the_ends_of_partitions_moves_no_row_to_another_teacher"),
     ),
-    "partition.folders_named_after_values": also(
+    "partition.files_named_after_values": also(
         PLACES("test_files_in_folders_named_after_values_need_a_key", declared=False),
         PLACES("test_files_in_folders_named_after_values_need_a_key", declared=True),
+        PLACES(
+            "test_only_files_that_are_numbered_in_one_folder_have_places", names=["f/part-0", "m/part-0"], known=False
+        ),
+        PLACES("test_only_files_that_are_numbered_in_one_folder_have_places", names=["f", "m"], known=False),
+    ),
+    "partition.order_of_named_files": also(
+        STREAMED_GROUPS("test_files_whose_order_says_what_is_in_them_are_refused_before_anything_is_spent"),
+        PLACES("test_fits_that_use_rows_in_their_order_refuse_files_named_after_values"),
+    ),
+    "partition.places_by_file": also(
+        PLACES("test_a_longer_text_that_moves_rows_to_the_next_file_moves_none_to_another_teacher"),
+        PLACES("test_votes_of_stores_that_are_cut_by_bytes_are_the_same"),
+        PLACES("test_a_record_moves_no_query_by_more_than_a_vote_wherever_files_end"),
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-files-raw", pair="huge numbers in the first row"),
+    ),
+    "partition.files_in_the_order_of_texts": also(
+        PLACES("test_a_longer_text_that_moves_rows_to_the_next_file_moves_none_to_another_teacher"),
+        PLACES("test_votes_of_stores_that_are_cut_by_bytes_are_the_same"),
+    ),
+    "partition.ids_by_their_chunk": also(
+        PLACES("test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk"),
+    ),
+    "partition.bars_that_end_with_partitions": also(
+        DASK("test_bars_do_not_show_where_partitions_end", scheduler="synchronous"),
     ),
     "partition.groups_dealt_by_group": also(
         STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key=None),

@@ -6,14 +6,20 @@ import operator
 import numpy as np
 import pytest
 
-from skfairdp import KeyedRows, ParetoSearchCV
+from skfairdp import FairDPSGDClassifier, KeyedRows, ParetoSearchCV, PFLDClassifier, PrivacyLedger
 from skfairdp._rows import PartWork, opened, row_hashes
 from skfairdp.model_selection import PrivateSearchCV
-from tests.rows.test_streamed_generator import table
-from tests.rows.test_streamed_teachers import fair_pate
+from tests._tools.sources import recording_noise
+from tests.rows.test_streamed_generator import SCHEMA, table
+from tests.rows.test_streamed_teachers import fair_pate, votes
 
 frames = pytest.importorskip("dask.dataframe", reason="needs dask")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
+]
 N = 90
+UUIDS = ["0a1b2c3d-0123-4567-89ab-0123456789ab", "11112222-0123-4567-89ab-0123456789ac"]
 
 
 def hashes(X):
@@ -54,6 +60,140 @@ def test_a_record_that_moves_the_ends_of_partitions_moves_no_row_to_another_teac
         assert dealt == sorted(expected) and each == summed == expected
 
 
+def cut_by_bytes(frame, folder, most=400):
+    """What writers do: a file ends once its rows have so many bytes."""
+    folder.mkdir()
+    lengths = [len(",".join(map(str, row))) for row in frame.itertuples(index=False)]
+    of_row = (np.cumsum(lengths) - lengths) // most
+    for j in range(of_row.max() + 1):
+        frame[of_row == j].to_parquet(folder / f"part.{j}.parquet", index=False, row_group_size=4)
+    return of_row
+
+
+def longer(frame, at):
+    """The same numbers as texts, one of them written longer."""
+    texts = frame["age"].astype(str)
+    texts.iloc[at] = f"{texts.iloc[at]}.{'0' * 60}"
+    return frame.assign(age=texts)
+
+
+def two_stores(tmp_path):
+    pytest.importorskip("pyarrow")
+    cuts = [cut_by_bytes(longer(table(N), at), tmp_path / name) for at, name in ((0, "one"), (N // 2, "other"))]
+    assert (cuts[0] != cuts[1]).sum() >= 5 and cuts[0].max() > 10  # 10 comes before 2 as a text
+    return tmp_path / "one", tmp_path / "other"
+
+
+def test_a_longer_text_that_moves_rows_to_the_next_file_moves_none_to_another_teacher(tmp_path):
+    """Files come in the order of their numbers, and a row's place is its number over all of them."""
+    import pyarrow.dataset
+
+    expected = hashes(lambda: iter([table(N)]))
+    for store in two_stores(tmp_path):
+        assert hashes(store) == hashes(pyarrow.dataset.dataset(store)) == expected
+
+
+def test_votes_of_stores_that_are_cut_by_bytes_are_the_same(tmp_path):
+    """Both hold the same numbers, so not a vote may differ, nor a sum of a search on folds."""
+    stores = two_stores(tmp_path)
+    one, other = (votes(store)[0] for store in stores)
+    assert one.tolist() == other.tolist()
+    searched = []
+    for store in stores:
+        with recording_noise(0) as record:
+            ParetoSearchCV(fair_pate(), {"gamma": [0.1]}, cv=2, score_epsilon=2.0, random_state=0).fit(store)
+        searched.append([np.asarray(release.output).tolist() for release in record.releases])
+    assert searched[0] == searched[1]
+
+
+def test_a_record_moves_no_query_by_more_than_a_vote_wherever_files_end(tmp_path):
+    """Without noise: one record differs, and as it is longer or shorter, so do the ends of files."""
+    rows, found = longer(table(N), N // 2), []
+    for k in range(3):
+        rows.loc[0, "label"] = ["no", "yes"][k % 2]
+        rows.loc[0, "age"] = "20." + "0" * (50 * k)
+        cut_by_bytes(rows, tmp_path / str(k))
+        found.append(votes(tmp_path / str(k))[0].reshape(-1, 2))
+    moved = [abs(found[i] - found[j]).sum(axis=1).max() for i, j in ((0, 1), (1, 2), (0, 2))]
+    assert max(moved) == 2
+
+
+def test_a_copied_or_renamed_folder_has_the_same_teachers(tmp_path):
+    pytest.importorskip("pyarrow")
+    cut_by_bytes(table(N), tmp_path / "here")
+    found = hashes(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert hashes(tmp_path / "there") == found == hashes(f"file://{tmp_path}/there")
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [
+        (["part-0", "part-1", "part-10"], True),
+        (["000", "001"], True),
+        ([f"part-00000-{UUIDS[0]}-c000", f"part-00001-{UUIDS[1]}-c000"], True),
+        ([f"{UUIDS[0].replace('-', '')}-0", f"{UUIDS[1].replace('-', '')}-1"], True),
+        ([f"{UUIDS[0]}-0", f"{UUIDS[1]}-0"], False),
+        (["f", "m"], False),
+        (["f-0", "m-1"], False),
+        (["f/part-0", "m/part-0"], False),
+        (["f/part-0", "m/part-1"], False),
+        (["f/part-0"], False),
+        (["sex=f/part-0"], False),
+        (["part-0", "more/part-1"], False),
+        (["part-1", "part-01"], False),
+    ],
+)  # fmt: skip
+def test_only_files_that_are_numbered_in_one_folder_have_places(names, known, tmp_path):
+    pytest.importorskip("pyarrow")
+    for name, rows in zip(names, np.array_split(np.arange(N), len(names)), strict=True):
+        path = tmp_path / f"{name}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        table(N).iloc[rows].to_parquet(path, index=False)
+    assert opened(tmp_path).knows_places is known
+    assert opened(f"file://{tmp_path}").knows_places is known
+    if not known:
+        ledger = PrivacyLedger()
+        with pytest.raises(ValueError, match=r"numbered in one folder.*KeyedRows\(X, key=\.\.\.\)"):
+            fair_pate(ledger=ledger).fit(tmp_path)
+        assert not ledger.entries
+    assert opened(KeyedRows(tmp_path, key="id")).n_rows == N
+
+
+def test_fits_that_use_rows_in_their_order_refuse_files_named_after_values(tmp_path):
+    pytest.importorskip("pyarrow")
+    for name, rows in table(N).groupby("group"):
+        rows.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    for cls in (FairDPSGDClassifier, PFLDClassifier):
+        ledger = PrivacyLedger()
+        with pytest.raises(ValueError, match="uses rows in their order, which may follow private values"):
+            cls(epsilon=1.0, schema=SCHEMA, ledger=ledger, random_state=0).fit(KeyedRows(tmp_path, key="id"))
+        assert not ledger.entries
+
+
+def test_one_file_has_places_whatever_its_name(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "sex=f").mkdir()
+    table(N).to_parquet(tmp_path / "sex=f" / "women.parquet", index=False)
+    monkeypatch.chdir(tmp_path)
+    assert opened("sex=f/women.parquet").knows_places and opened("./sex=f").knows_places
+
+
+def test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk():
+    """Chunks of a reader get their types one by one: a text or a gap among ids makes texts or floats of the others."""
+    import pandas as pd
+
+    from skfairdp._rows._source import Chunk
+
+    ids = [7, 123, -5, 10**19]
+    for kind in ([7, 123, -5], [7.0, 123.0, -5.0, None], ["7", "123", "-5", "A7"], [7, "123", -5.0, "A7"], ids):
+        found = row_hashes(Chunk(pd.DataFrame({"id": kind}), ()), "id", 3)
+        assert found[:3].tolist() == row_hashes(Chunk(pd.DataFrame({"id": ids[:3]}), ()), "id", 3).tolist()
+    day = pd.DatetimeIndex(["2020-01-01 00:00", "2020-01-02 10:30"])
+    alone, both = (row_hashes(Chunk(pd.DataFrame({"id": some}), ()), "id", 3) for some in (day[:1], day))
+    assert alone[0] == both[0] != both[1]
+
+
 @pytest.mark.parametrize("declared", [False, True])
 def test_files_in_folders_named_after_values_need_a_key(declared, tmp_path):
     dataset = pytest.importorskip("pyarrow.dataset")
@@ -62,17 +202,9 @@ def test_files_in_folders_named_after_values_need_a_key(declared, tmp_path):
         columns = rows.drop(columns="group") if declared else rows
         columns.to_parquet(tmp_path / f"group={name}" / "part-0.parquet", index=False)
     X = dataset.dataset(tmp_path, partitioning="hive") if declared else tmp_path
-    with pytest.raises(ValueError, match="named after values"):
+    with pytest.raises(ValueError, match="numbered in one folder"):
         fair_pate().fit(X)
     for search in (ParetoSearchCV, PrivateSearchCV):
-        with pytest.raises(ValueError, match="named after values"):
+        with pytest.raises(ValueError, match="numbered in one folder"):
             search(fair_pate(), {"epsilon": [1.0]}, cv=2).fit(X)
     assert opened(KeyedRows(X, key="id")).n_rows == N
-
-
-def test_a_folder_that_all_files_share_says_nothing(tmp_path):
-    pytest.importorskip("pyarrow")
-    (tmp_path / "run=3").mkdir()
-    for j in (0, 1):
-        table(N).to_parquet(tmp_path / "run=3" / f"part-{j}.parquet")
-    assert opened(tmp_path).knows_places

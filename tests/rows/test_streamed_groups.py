@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from skfairdp import KeyedRows, PrivacyLedger
+from skfairdp._rows import even_tables, opened
 from skfairdp._rows._chunks import FrameRows
 from skfairdp.baselines import GroupRandomizer
 from skfairdp.baselines._group_randomizer import AT_ONCE
@@ -46,7 +47,7 @@ def test_many_rows_are_released_piece_by_piece():
     with recording_noise(entropy=3) as record:
         chunks = list(GroupRandomizer(schema=schema, epsilon=1e9).release_chunks(lambda: [many]))
     assert [len(release.value) for release in record.releases] == [AT_ONCE, 5]
-    assert chunks[0]["group"].tolist() == many["group"].tolist()
+    assert pd.concat(chunks)["group"].tolist() == many["group"].tolist()
 
 
 def test_several_columns_are_one_group():
@@ -77,6 +78,27 @@ def test_what_is_handed_out_of_a_replayed_neighbour_is_the_same(to):
     assert moved <= 1
     pd.testing.assert_frame_equal(here, there)
     assert one.privacy_ == other.privacy_ and repr(one) == repr(other)
+
+
+def test_chunks_that_are_handed_out_do_not_end_where_those_of_the_source_do():
+    """Those of a text file end after so many bytes, and so follow the length of a group's name."""
+    handed = [
+        list(GroupRandomizer(schema=SCHEMA).release_chunks(chunked(TABLE, sizes))) for sizes in ((70, 30), (69, 31))
+    ]
+    assert [len(chunk) for chunk in handed[0]] == [len(chunk) for chunk in handed[1]] == [len(TABLE)]
+    assert [len(some) for some in even_tables(opened(chunked(TABLE, (70, 30))), 400)] == [400, 400, 100]
+
+
+def test_files_whose_order_says_what_is_in_them_are_refused_before_anything_is_spent(tmp_path):
+    pytest.importorskip("pyarrow")
+    for name, rows in TABLE.groupby("group", observed=True):
+        (tmp_path / str(name)).mkdir()
+        rows.to_parquet(tmp_path / str(name) / "part-0.parquet", index=False)
+    for X in (tmp_path, KeyedRows(tmp_path, key="id")):
+        ledger = PrivacyLedger()
+        with pytest.raises(ValueError, match="uses rows in their order, which may follow private values"):
+            GroupRandomizer(schema=SCHEMA, ledger=ledger).release_chunks(X)
+        assert not ledger.entries
 
 
 def test_a_release_in_chunks_is_charged_as_one_in_memory():
