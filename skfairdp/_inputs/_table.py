@@ -199,7 +199,7 @@ def _raw_table(estimator: Any, X: Any, *, reset: bool, with_groups: bool, name: 
     if reset:
         estimator.n_features_in_ = len(schema.features)
         estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
-    groups = raw.domain[raw.groups()] if with_groups and raw.has_groups else None
+    groups = raw.domain[raw.groups()] if with_groups and raw.has_groups and name == "X" else None  # others are checked
     return Table(raw.features, groups, raw)
 
 

@@ -25,7 +25,7 @@ from skfairdp._inputs._table import (
 from skfairdp._rows import KeyedRows, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp.privacy import Protects, PublicReads
-from skfairdp.schema import RawTable
+from skfairdp.schema import RawTable, check_roles, made_up, schema_of
 from skfairdp.utils import (
     PublicData,
     as_groups,
@@ -101,12 +101,13 @@ def read_training(
         return TrainingData(table.X, codes, classes, *read, None, reads, own)
     if X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, None, None, None, reads, own)
-    needed, groups_given = groups in ("public", "both"), not (sensitive_features is sensitive_features_public is None)
+    groups_given = not (sensitive_features is sensitive_features_public is None)
     if groups_given and parameter_of(estimator, "sensitive_columns") is not None:
         raise groups_twice(owner)
+    needed = groups in ("public", "both")
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=needed)
     refuse_large(features, f"The public rows of {owner} hold")
-    public = _public_rows(estimator, features, None if groups == "none" else names, reads, needed=needed)
+    public = _public_rows(estimator, features, names, reads, groups)
     private = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
     return TrainingData(table.X, codes, classes, private, public.domain, public, reads)
 
@@ -153,9 +154,10 @@ def read_any_training(
     if isinstance(X, KeyedRows) and opened(X.rows) is None:  # a DataFrame
         X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
         refuse_private_as_public(X.rows, X_public, owner=owner)
-    # One row in the columns of the source, from which all that is public follows as from any other.
-    made_up = pd.DataFrame({name: [None] for name in source.columns})
-    data = read_training(estimator, made_up, None, **(arguments | {"protects": Protects.RECORD}))
+    schema: Any = schema_of(estimator)
+    data = read_training(estimator, made_up(schema, source), None, **(arguments | {"protects": Protects.RECORD}))
+    if by_key:  # others are read as a whole before anything is spent
+        check_roles(source, schema, owner=owner, groups=data.groups is not None)
     if data.public is None and by_key and not checks_public:
         raise ValueError(
             f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
@@ -235,7 +237,7 @@ def _given_rows(
     table = read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")
     public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
     if table.raw is not None:
-        groups = _raw_public_groups(table.raw, sensitive_features_public, groups)
+        groups = _raw_public_groups(table.raw, sensitive_features_public)
     elif sensitive_features_public is not None:
         groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
     if needed and groups is None:
@@ -247,32 +249,35 @@ def _given_rows(
     return public, groups
 
 
-def _raw_public_groups(raw: RawTable, given: Any, groups: NDArray[np.object_] | None) -> NDArray[np.object_] | None:
+def _raw_public_groups(raw: RawTable, given: Any) -> NDArray[np.object_] | None:
     """Groups of public rows that a schema reads, after a check that it foresees them."""
-    own = given is None and groups is not None
+    own = given is None and raw.has_groups
     raw.check("X_public", groups=own)
-    if given is None:
-        return groups
-    domain = raw.domain
-    return domain[raw.groups(given, public=True, name="sensitive_features_public")]
+    if given is None and not own:
+        return None
+    return raw.domain[raw.groups(given, public=True, name="sensitive_features_public")]
 
 
 def _public_rows(
-    estimator: BaseEstimator, X: NDArray[np.float64], groups: Any, reads: PublicReads, *, needed: bool
+    estimator: BaseEstimator, X: NDArray[np.float64], groups: Any, reads: PublicReads, whose: Groups
 ) -> PublicRows:
-    """Public rows with their groups as codes; every group of the domain has a row."""
-    if groups is None:
+    """Public rows with their groups as codes; every group of the domain has a row. Where the private groups are not
+    read, the group of what a schema does not list is there only where public rows are in it."""
+    if groups is None or whose == "none":
         return PublicRows(X)
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
     if given is None:
         domain = group_domain(groups)
-        if len(domain) < 2 and needed:
+        if len(domain) < 2 and whose in ("public", "both"):
             raise ValueError(
                 f"{owner} found only one group in the public rows, so every fairness statement "
                 "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."
             )
         reads.note("names of the groups", "read", domain, "from the public rows")
     else:
+        schema, seen = schema_of(estimator), set(groups.tolist())
+        absent = [] if schema is None or whose == "both" else [one for one in schema.groups_of_the_rest if one not in seen]
+        given = [group for group in given if group not in absent]
         domain = given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain)
     codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")

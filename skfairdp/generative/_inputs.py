@@ -41,7 +41,7 @@ from skfairdp.generative._streamed import StreamedRows, StreamedTable
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, usual_bins
 from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
-from skfairdp.schema import RawTable, Schema, schema_of
+from skfairdp.schema import RawTable, Schema, check_roles, made_up, schema_of
 from skfairdp.utils import (
     as_dense,
     check_same_index,
@@ -187,9 +187,7 @@ def read_generator_data(
     )
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row
-        assert features.raw is not None
-        rows = StreamedTable(features.source, features.raw.schema, n_classes, layout.n_groups, owner)
-        cells = np.zeros(0, dtype=np.int64)
+        rows, cells = _streamed(features, layout, owner), np.zeros(0, dtype=np.int64)
     return GeneratorData(
         rows=rows,
         cells=cells,
@@ -201,6 +199,12 @@ def read_generator_data(
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
     )
+
+
+def _streamed(features: "_Features", layout: Layout, owner: str) -> StreamedTable:
+    assert features.raw is not None and features.source is not None
+    check_roles(features.source, features.raw.schema, owner=owner, groups=layout.n_groups > 1)
+    return StreamedTable(features.source, features.raw.schema, layout.n_classes, layout.n_groups, owner)
 
 
 def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
@@ -293,7 +297,7 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     if isinstance(codec, UnitCodec):
         raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
     source = X if isinstance(X, RowSource) else None
-    raw = RawTable.read(schema, X if source is None else _made_up(source), owner=owner)
+    raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
     estimator.n_features_in_ = len(schema.features)
     estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
     reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
@@ -309,11 +313,6 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     bins = usual_bins(n_rows, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
     encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, usual_bins=bins, owner=owner)
     return _Features(table, encoder, known, raw=raw, source=source)
-
-
-def _made_up(source: RowSource) -> pd.DataFrame:
-    """One row in the columns that a source has, from which all that is public follows as from any other."""
-    return pd.DataFrame({name: [None] for name in source.columns})
 
 
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:

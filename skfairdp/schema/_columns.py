@@ -1,12 +1,13 @@
 """Kinds of columns: what is public about the values of each, and how any private value is read by it."""
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, fields
+from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,15 @@ __all__ = [
 ]
 
 _EPOCH = date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (date.min, date.max))
+#: Numbers beyond stand for something else, as infinity and the largest float do: differences of two overflow.
+FARTHEST = 1e300
+#: Words for nothing, where they are no listed value.
+NOTHING = frozenset(
+    ("", "?", "-", ".", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "NaT")
+)
+_SELDOM = ("decimal", "thousands", "unit", "others", "format")  # shown where it is said
+_UNSAID = (".", "", None)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal)
 
 
@@ -63,10 +73,28 @@ class Column(ABC):
         Returns
         -------
         ndarray of bool of shape (n_rows,)
-            False where :meth:`read` has to guess: a number beyond the bounds, a value that is not listed, and one that
-            is missing where none may be.
+            False where :meth:`read` has to guess: a cell that cannot be read, a number beyond the bounds, a value that
+            is not listed, and one that is missing where none may be.
         """
-        return self._fits(values)
+        found = self.misfits(values)
+        wrong = np.logical_or.reduce([own for what, own in found.items() if what != "missing" or not self.missing])
+        return ~wrong | (getattr(self, "others", None) is not None)
+
+    def misfits(self, values: Any) -> dict[str, NDArray[np.bool_]]:
+        """Tell which cells are no value, and why. The answer is as private as the cells.
+
+        {column_values}
+
+        Returns
+        -------
+        dict of str to ndarray of bool of shape (n_rows,)
+            "missing": nothing is there, or a word for it such as NA or "?". "unreadable": something that is no value of
+            this kind, such as "$5" or infinity where numbers are. "beyond": a value outside of the bounds or the list.
+        """
+        raw = self._values(values)
+        missing = np.isnan(raw) & _are_missing(values)
+        beyond = self._beyond(raw)
+        return {"missing": missing, "unreadable": np.isnan(raw) & ~missing & ~beyond, "beyond": beyond & ~missing}
 
     def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         """Make a column again, in the one dtype that the declaration gives.
@@ -83,6 +111,11 @@ class Column(ABC):
         """
         return self._restore(numbers)
 
+    def __repr__(self) -> str:
+        said = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
+        shown = [f"{name}={value!r}" for name, value in said.items() if name not in _SELDOM or value not in _UNSAID]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as values that JSON and YAML hold.
 
@@ -96,8 +129,12 @@ class Column(ABC):
     @abstractmethod
     def _read(self, values: Any) -> NDArray[np.float64]: ...
 
-    def _fits(self, values: Any) -> NDArray[np.bool_]:
-        return ~np.isnan(self._read(values)) | self.missing
+    def _values(self, values: Any) -> NDArray[np.float64]:
+        """What each cell is before bounds are set, NaN for what is none."""
+        return self._read(values)
+
+    def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.zeros(len(raw), dtype=bool)
 
     @abstractmethod
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]": ...
@@ -106,7 +143,7 @@ class Column(ABC):
     def _declared(self) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Number(Column):
     """A number within public bounds. Private values beyond them count as the bound.
 
@@ -117,19 +154,31 @@ class Number(Column):
     step : float, default=None
         Values are multiples of it, counted from ``low``: 1 for whole numbers. None is any number.
     missing : bool, default=False
-        Whether a value may be missing. Where none may, a missing one counts as the middle.
+        Whether a value may be missing. Where none may, a missing one counts as the middle, as does one that cannot be
+        read: infinity, a number beyond 1e300, a text that spells none.
+    decimal : str, default="."
+        What stands before the decimals of a number that is written as a text.
+    thousands : str, default=""
+        What may stand between groups of three digits of such a number.
+    unit : str, default=""
+        What may stand before or after such a number, as "$" or "%" does.
 
     Examples
     --------
     >>> from skfairdp.schema import Number
     >>> Number(17, 90).read([25, 1000, "no number"])
     array([25. , 90. , 53.5])
+    >>> Number(0, 5000, decimal=",", thousands=".", unit="€").read(["1.200,50 €", 7])
+    array([1200.5,    7. ])
     """
 
     low: float
     high: float
     step: float | None = None
     missing: bool = False
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
@@ -138,17 +187,30 @@ class Number(Column):
             raise ValueError(f"Number needs finite bounds, low below high. Got low={self.low!r}, high={self.high!r}.")
         if self.step is not None and not (_is_number(self.step) and 0 < self.step <= self.high - self.low):
             raise ValueError(f"The 'step' of a Number must be in (0, high - low] or None. Got {self.step!r} instead.")
+        if max(abs(self.low), abs(self.high)) > FARTHEST:
+            raise ValueError(f"The bounds of a Number must be within {FARTHEST:g}. Scale the column.")
+        marks = [self.decimal, self.thousands]
+        if self.decimal not in (".", ",") or self.thousands not in ("", ".", ",", " ", "'") or marks[0] == marks[1]:
+            raise ValueError(
+                "Number needs decimal='.' or ',', and thousands='', '.', ',', ' ' or \"'\", another mark than the "
+                f"decimal one. Got decimal={self.decimal!r}, thousands={self.thousands!r}."
+            )
+        if not isinstance(self.unit, str) or any(mark.isdigit() or mark in "+-.," for mark in self.unit):
+            raise ValueError(f"The 'unit' of a Number must be a text like '$' or ' kg'. Got {self.unit!r} instead.")
+
+    def _values(self, values: Any) -> NDArray[np.float64]:
+        return _as_numbers(values, self.decimal, self.thousands, self.unit.strip())
+
+    def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return (raw < self.low) | (raw > self.high)
 
     def _read(self, values: Any) -> NDArray[np.float64]:
-        numbers = np.clip(_as_numbers(values), self.low, self.high)
+        numbers = np.clip(self._values(values), self.low, self.high)
         if not self.missing:
             numbers = np.where(np.isnan(numbers), (self.low + self.high) / 2, numbers)
         if self.step is not None:
             numbers = np.clip(self.low + self.step * np.round((numbers - self.low) / self.step), self.low, self.high)
         return numbers
-
-    def _fits(self, values: Any) -> NDArray[np.bool_]:
-        return _within(_as_numbers(values), self.low, self.high, self.missing)
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of whole numbers where step and bounds are whole, else of floats.
@@ -157,11 +219,12 @@ class Number(Column):
         return pd.Series(numbers).astype(("Int64" if self.missing else "int64") if whole else "float64")
 
     def _declared(self) -> dict[str, Any]:
-        step = {} if self.step is None else {"step": self.step}
-        return {"low": self.low, "high": self.high, **step}
+        usual = {"step": None, "decimal": ".", "thousands": "", "unit": ""}
+        said = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        return {"low": self.low, "high": self.high, **said}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Category(Column):
     """One of a public list of values. Private values outside of it count as none of them.
 
@@ -171,16 +234,22 @@ class Category(Column):
         Different ones, at least one.
     missing : bool, default=False
         Whether a value may be missing.
+    others : str, int, float or bool, default=None
+        The one of the values that stands for all that are not listed or are missing, such as "other". None: they are
+        no value.
 
     Examples
     --------
     >>> from skfairdp.schema import Category
     >>> Category(["Private", "State-gov"]).read(["State-gov", "Astronaut"])
     array([ 1., nan])
+    >>> Category(["Private", "State-gov", "other"], others="other").read(["State-gov", "Astronaut", None])
+    array([1., 2., 2.])
     """
 
     values: tuple[Any, ...]
     missing: bool = False
+    others: Any = None
     kind: ClassVar[str] = "category"
 
     def __post_init__(self) -> None:
@@ -194,11 +263,23 @@ class Category(Column):
                 f"Got {list(values)!r} instead."
             )
         object.__setattr__(self, "values", values)
+        if self.others is not None and (self.others not in values or self.missing):
+            raise ValueError(
+                "The 'others' of a Category must be one of its values, and stands for what is missing as well, so that "
+                f"'missing' is False. Got others={self.others!r}, missing={self.missing!r}."
+            )
 
     def _read(self, values: Any) -> NDArray[np.float64]:
+        places = self._values(values)
+        return places if self.others is None else np.where(np.isnan(places), self.values.index(self.others), places)
+
+    def _values(self, values: Any) -> NDArray[np.float64]:
         # What reads a file calls a column of 1, 2, 3 numbers, and texts once one cell is none. That is no news here.
         spelled = {other: j for j, value in enumerate(self.values) for other in _spellings(value)}
         return _positions(values, spelled | {value: j for j, value in enumerate(self.values)})
+
+    def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.isnan(raw)
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A categorical column with exactly these categories.
@@ -206,12 +287,12 @@ class Category(Column):
         return pd.Series(pd.Categorical.from_codes(codes, categories=list(self.values)))
 
     def _declared(self) -> dict[str, Any]:
-        return {"values": list(self.values)}
+        return {"values": list(self.values), **({} if self.others is None else {"others": self.others})}
 
 
 @dataclass(frozen=True)
 class Boolean(Column):
-    """Yes or no: True and False, 1 and 0, or "true" and "false".
+    """Yes or no: True and False, 1 and 0, "true" and "false", or "yes" and "no".
 
     Parameters
     ----------
@@ -229,7 +310,8 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
 
     def _read(self, values: Any) -> NDArray[np.float64]:
-        spelled = {f(text): j for j, text in enumerate(("false", "true")) for f in (str, str.upper, str.capitalize)}
+        words = (("false", 0), ("true", 1), ("no", 0), ("yes", 1))
+        spelled = {f(text): j for text, j in words for f in (str, str.upper, str.capitalize)}
         return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **spelled})
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
@@ -240,7 +322,7 @@ class Boolean(Column):
         return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Date(Column):
     """A day within public bounds. Private days beyond them count as the bound.
 
@@ -249,18 +331,25 @@ class Date(Column):
     first, last : date or str
         A text is read as year-month-day.
     missing : bool, default=False
-        Whether a day may be missing. Where none may, a missing one counts as the middle.
+        Whether a day may be missing. Where none may, a missing one counts as the middle, as does one that cannot be
+        read.
+    format : str, default=None
+        How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day, and a time
+        may follow.
 
     Examples
     --------
     >>> from skfairdp.schema import Date
     >>> Date("2020-01-01", "2020-01-31").read(["2020-01-03", "1999-12-31"])
     array([18264., 18262.])
+    >>> Date("2020-01-01", "2020-01-31", format="%d.%m.%Y").read(["03.01.2020"])
+    array([18264.])
     """
 
     first: date
     last: date
     missing: bool = False
+    format: str | None = None
     kind: ClassVar[str] = "date"
 
     def __post_init__(self) -> None:
@@ -277,14 +366,20 @@ class Date(Column):
             )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "last", last)
+        if self.format is not None and not (isinstance(self.format, str) and "%" in self.format):
+            raise ValueError(f"The 'format' of a Date must be a text like '%d.%m.%Y' or None. Got {self.format!r}.")
+
+    def _values(self, values: Any) -> NDArray[np.float64]:
+        return _as_days(values, self.format)
+
+    def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
+        low, high = self._days()
+        return (raw < low) | (raw > high)
 
     def _read(self, values: Any) -> NDArray[np.float64]:
         low, high = self._days()
-        days = np.clip(_as_days(values), low, high)
+        days = np.clip(self._values(values), low, high)
         return days if self.missing else np.where(np.isnan(days), (low + high) // 2, days)
-
-    def _fits(self, values: Any) -> NDArray[np.bool_]:
-        return _within(_as_days(values), *self._days(), self.missing)
 
     def _days(self) -> tuple[int, int]:
         return (self.first - _EPOCH).days, (self.last - _EPOCH).days
@@ -294,9 +389,12 @@ class Date(Column):
         return pd.Series(pd.to_datetime(numbers, unit="D", origin="unix")).astype("datetime64[s]")
 
     def _declared(self) -> dict[str, Any]:
-        return {"first": self.first.isoformat(), "last": self.last.isoformat()}
+        written = {} if self.format is None else {"format": self.format}
+        return {"first": self.first.isoformat(), "last": self.last.isoformat(), **written}
 
 
+_MAY_BE_NONE = ("step", "others", "format")  # shown where it is said
+_UNSAID = (".", "", None)
 _KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Boolean, Date)}
 
 
@@ -319,7 +417,7 @@ def column_from_dict(declared: Any, name: str) -> Column:
         refused = " Free text is refused: nothing public bounds it." if kind == "text" else ""
         raise ValueError(f"Column {name!r} of a Schema needs a 'kind' among {sorted(_KINDS)}. Got {kind!r}.{refused}")
     parameters = {key: value for key, value in declared.items() if key != "kind"}
-    unfilled = sorted(key for key, value in parameters.items() if value is None and key != "step")
+    unfilled = sorted(key for key, value in parameters.items() if value is None and key not in _MAY_BE_NONE)
     if unfilled:
         raise ValueError(
             f"Column {name!r} of a Schema is not filled in yet: {', '.join(unfilled)}. Write what you know without "
@@ -346,7 +444,7 @@ def known_from_dict(declared: Any, name: str) -> "Column | str":
     Column or str
     """
     if isinstance(declared, dict) and declared.get("kind") in _KINDS:
-        unknown = [key for key, value in declared.items() if value is None and key not in ("kind", "step")]
+        unknown = [key for key, value in declared.items() if value is None and key not in ("kind", *_MAY_BE_NONE)]
         if unknown:
             return str(declared["kind"])
     return column_from_dict(declared, name)
@@ -359,22 +457,42 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _within(numbers: NDArray[np.float64], low: float, high: float, missing: bool) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        return ((low <= numbers) & (numbers <= high)) | (np.isnan(numbers) & missing)
+def _are_missing(values: Any) -> NDArray[np.bool_]:
+    """Which cells hold nothing, or a word for it."""
+    cells = cells_of(values)
+    if cells.dtype != object and not isinstance(cells.dtype, pd.CategoricalDtype | pd.StringDtype):
+        return np.asarray(cells.isna().to_numpy(dtype=bool))
+    known = remembered(lambda text: text.strip() in NOTHING)
+    return np.array([known(cell) if type(cell) is str else _is_missing(cell) for cell in cells], dtype=bool)
 
 
-def _as_numbers(values: Any) -> NDArray[np.float64]:
-    """Every cell as a number, NaN for what is none. What one cell is must not follow from another, so no parser of
-    whole columns is asked: those of pandas change their mind about all cells where they meet one of another type."""
+def _is_missing(cell: Any) -> bool:
+    try:
+        if cell is None or cell is pd.NA or cell is pd.NaT:
+            return True
+        if isinstance(cell, str):
+            return cell.strip() in NOTHING
+        return isinstance(cell, float | np.number | Decimal | np.datetime64) and bool(cell != cell)
+    except Exception:  # a signalling NaN of decimal
+        return isinstance(cell, Decimal)
+
+
+def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str = "") -> NDArray[np.float64]:
+    """Every cell as a number, NaN for what is none: no infinity either. What one cell is must not follow from another,
+    so no parser of whole columns is asked: those of pandas change their mind about all cells where they meet one of
+    another type."""
     cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        by_code: NDArray[np.float64] = np.append(_as_numbers(cells.cat.categories.to_series()), np.nan)
+        own = _as_numbers(cells.cat.categories.to_series(), decimal, thousands, unit)
+        by_code: NDArray[np.float64] = np.append(own, np.nan)
         return np.asarray(by_code[cells.cat.codes.to_numpy()])
     if pd.api.types.is_numeric_dtype(cells.dtype):
-        return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
-    known = remembered(_number_of)
-    return np.array([known(cell) if type(cell) is str else _number_of(cell) for cell in cells], dtype=np.float64)
+        numbers = np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    else:
+        plain = (decimal, thousands, unit) == (".", "", "")
+        known = remembered(_number_of if plain else lambda text: _number_written(text, decimal, thousands, unit))
+        numbers = np.array([known(cell) if type(cell) is str else _number_of(cell) for cell in cells], dtype=np.float64)
+    return np.where(np.abs(numbers) <= FARTHEST, numbers, np.nan)
 
 
 def _number_of(cell: Any) -> float:
@@ -385,6 +503,22 @@ def _number_of(cell: Any) -> float:
         return float(cell) if isinstance(cell, _NUMBERS) else math.nan
     except Exception:
         return math.nan
+
+
+def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float:
+    """A number as people of a country write it."""
+    text = text.replace("\u00a0", " ").replace("\u202f", " ").replace("\u2212", "-").strip()
+    sign, text = (text[:1], text[1:].strip()) if text[:1] in ("+", "-") else ("", text)
+    if unit:
+        text = text.removeprefix(unit) if text.startswith(unit) else text.removesuffix(unit)
+        text = text.strip()
+    if thousands and re.fullmatch(rf"[1-9]\d{{0,2}}({re.escape(thousands)}\d{{3}})+({re.escape(decimal)}\d*)?", text):
+        text = text.replace(thousands, "")
+    if decimal != ".":
+        if "." in text:
+            return math.nan
+        text = text.replace(decimal, ".")
+    return math.nan if text[:1] in ("+", "-") and sign else _number_of(sign + text)
 
 
 def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -409,21 +543,26 @@ def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return known
 
 
-def _as_days(values: Any) -> NDArray[np.float64]:
-    """Every cell as days since 1970, NaN for what is no day. A number counts as days."""
+def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
+    """Every cell as days since 1970, NaN for what is no day of the calendar. A number counts as days."""
     cells = cells_of(values)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
-        return np.floor(_as_numbers(cells))
-    return np.array([_day_of(cell) for cell in cells], dtype=np.float64)
+        days = np.floor(_as_numbers(cells))
+    else:
+        known = remembered(lambda text: _day_of(text, format))
+        days = np.array([known(cell) if type(cell) is str else _day_of(cell, format) for cell in cells], np.float64)
+    return np.where((days >= _FIRST_DAY) & (days <= _LAST_DAY), days, np.nan)
 
 
-def _day_of(cell: Any) -> float:
+def _day_of(cell: Any, format: str | None = None) -> float:
     try:
         cell = real_number(cell)
         if _is_number(cell):
             return float(np.floor(float(cell)))
         if isinstance(cell, str):
-            return float((date.fromisoformat(cell.strip()[:10]) - _EPOCH).days)
+            text = cell.strip()
+            day = date.fromisoformat(text[:10]) if format is None else datetime.strptime(text, format).date()
+            return float((day - _EPOCH).days)
         if isinstance(cell, np.datetime64):
             return math.nan if np.isnat(cell) else float(cell.astype("datetime64[D]").astype(np.int64))
         return float((date(cell.year, cell.month, cell.day) - _EPOCH).days)
@@ -450,6 +589,8 @@ def _spellings(value: Any) -> list[Any]:
     if isinstance(value, bool):
         return [str(value), str(value).lower(), str(value).upper()]
     if isinstance(value, str):
+        if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+            return [value.lower() == "true", *(f(value) for f in (str.lower, str.upper, str.capitalize))]
         return [float(value)] if spells_number(value) else []
     whole = [str(int(value))] if float(value).is_integer() else []
     return [str(value), *whole]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,7 @@ def _loader(yaml: Any) -> Any:
 
 
 def _once(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
-    names = [name for name, _ in pairs]
-    twice = [name for j, name in enumerate(names) if name in names[:j]]
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
     if twice:
         raise ValueError(f"it says {twice[0]!r} twice")
     return dict(pairs)

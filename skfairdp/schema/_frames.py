@@ -1,5 +1,6 @@
 """Tables of any dataframe library, as pandas has them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,15 @@ import pandas as pd
 
 from skfairdp.utils import as_series
 
-__all__ = ["as_columns", "as_dataframe", "column_names"]
+__all__ = ["SameNameError", "as_columns", "as_dataframe", "column_names"]
 
 
-def column_names(table: Any) -> list[Any]:
-    """Names of the columns, which are public.
+class SameNameError(ValueError):
+    """Two columns of a table have one name."""
+
+
+def column_names(table: Any) -> list[str]:
+    """Names of the columns as texts, which are public; ``header=None`` numbers them.
 
     Parameters
     ----------
@@ -26,11 +31,18 @@ def column_names(table: Any) -> list[Any]:
     Raises
     ------
     ValueError
-        It is no table with named columns.
+        It is no table with named columns, or two have the same name.
     """
-    if isinstance(table, pd.DataFrame):
-        return list(table.columns)
-    return list(_opened(table).columns)
+    if not isinstance(table, pd.DataFrame) and hasattr(table, "column_names"):  # pyarrow, which narwhals asks for more
+        names = list(map(str, table.column_names))
+    else:
+        names = list(map(str, table.columns if isinstance(table, pd.DataFrame) else _opened(table).columns))
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise SameNameError(
+            f"The table has more than one column {', '.join(map(repr, twice[:5]))}. Rename or drop all but one."
+        )
+    return names
 
 
 def as_columns(values: Any) -> list[Any]:
@@ -76,7 +88,8 @@ def as_dataframe(table: Any, names: Sequence[Any]) -> pd.DataFrame:
     DataFrame of shape (n_rows, n_names)
     """
     if isinstance(table, pd.DataFrame):
-        return table.loc[:, list(names)]
+        place = {name: j for j, name in enumerate(column_names(table))}
+        return table.iloc[:, [place[name] for name in names]].set_axis(list(names), axis=1)
     opened = _opened(table)
     return pd.DataFrame({name: _as_series(opened[name]) for name in names})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,22 +10,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp._rows import Chunk, RowSource
 from skfairdp.schema._columns import Category, spells_number
 from skfairdp.schema._encoder import encoded_features
-from skfairdp.schema._frames import as_columns, as_dataframe, column_names
+from skfairdp.schema._frames import SameNameError, as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, values_of
-from skfairdp.utils import given_domain
+from skfairdp.utils import given_domain, private_error
 from skfairdp.utils._sklearn import Having
 
-__all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "schema_of"]
+__all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "check_roles", "made_up", "schema_of"]
 
 #: What ``schema=`` may be.
 A_SCHEMA = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
 #: What a schema says, so that no parameter may say it once more.
 SAID_BY_SCHEMA = ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns")
-#: What to do where a label or a group that is public is missing: neither may be, and a schema cannot allow it.
+#: What to do where a label or a group that is public is missing.
 _MISSING_ROLE = (
-    " A label or group that is missing is such a value: drop its row, or fillna('unknown') and list 'unknown'."
+    " A label or group that is missing is such a value: drop its row, or fillna('unknown') and list 'unknown', or let "
+    "missing groups be one of their own: Category([...], missing=True)."
 )
 
 
@@ -66,8 +69,8 @@ def schema_of(estimator: Any) -> Schema | None:
 class RawTable:
     """A table whose columns have been read by a schema.
 
-    Reading is total: what the schema does not foresee counts as a bound, as missing, or as the first class or group.
-    Rows that are public are checked instead.
+    Reading of features is total: what the schema does not foresee counts as a bound, or as missing. A label or a group
+    that it does not list is refused, in constant words. Rows that are public are checked instead.
 
     Parameters
     ----------
@@ -108,6 +111,8 @@ class RawTable:
         """
         try:
             column_names(table)
+        except SameNameError:
+            raise
         except ValueError:
             no_table = True
         else:
@@ -190,7 +195,7 @@ class RawTable:
         raise ValueError(f"The label of the schema of {self.owner} mixes texts and numbers. Use one kind.")
 
     def labels(
-        self, y: Any = None, *, public: bool = False, unknown: int = 0, numbered: bool = False
+        self, y: Any = None, *, public: bool = False, unknown: int | None = None, numbered: bool = False
     ) -> NDArray[np.int64]:
         """Read one label per row, as its position in ``classes``.
 
@@ -202,8 +207,8 @@ class RawTable:
         {labels_or_own}
         public : bool, default=False
             Whether a label that is none of the classes is an error.
-        unknown : int, default=0
-            Stands for a label that is none of the classes.
+        unknown : int, default=None
+            Stands for a label that is none of the classes. None refuses it.
         numbered : bool, default=False
             Whether y holds such positions, whatever the classes are.
 
@@ -229,7 +234,9 @@ class RawTable:
                 f"y of {self.owner} holds labels that are none of the classes of its schema, {classes.tolist()}. They "
                 "are public here, so nothing is guessed: correct them, or let the schema allow more."
             )
-        return np.where(np.isnan(codes), unknown, codes).astype(np.int64)
+        if unknown is None and np.isnan(codes).any():
+            raise private_error("unlisted", owner=self.owner, name="y")
+        return np.where(np.isnan(codes), 0 if unknown is None else unknown, codes).astype(np.int64)
 
     def label_cells(self, y: Any = None) -> NDArray[np.object_]:
         """The labels as they were given, one cell a row, to be handed on and read later.
@@ -288,7 +295,7 @@ class RawTable:
         name : str, default="sensitive_features"
             Argument name for error messages.
         public : bool, default=False
-            Whether a value that is not listed is an error; else it counts as the first one of its column.
+            Whether the error for a value that is not listed may say more.
 
         Returns
         -------
@@ -304,14 +311,15 @@ class RawTable:
             raise ValueError(
                 f"{self.owner} needs groups: X lacks {list(columns)}, the group of its schema, and there is no {name}."
             )
-        sizes = [len(values_of(self.schema.columns[column])) for column in columns]
-        codes = np.ravel_multi_index([np.nan_to_num(numbers).astype(np.int64) for numbers in read], sizes)
         if public and np.isnan(read).any():
             raise ValueError(
                 f"{name} of {self.owner} holds values that its schema does not list for {list(columns)}. They are "
                 f"public, so nothing is guessed: correct them, or let the schema list more.{_MISSING_ROLE}"
             )
-        return np.asarray(codes, dtype=np.int64)
+        if np.isnan(read).any():
+            raise private_error("unlisted", owner=self.owner, name=name)
+        sizes = [len(values_of(self.schema.columns[column])) for column in columns]
+        return np.asarray(np.ravel_multi_index([numbers.astype(np.int64) for numbers in read], sizes), dtype=np.int64)
 
     def _given_groups(self, given: Any, name: str) -> "list[pd.Series[Any]]":
         """One column for each column of the group, by name where all of them have that name, else in their order."""
@@ -330,6 +338,52 @@ class RawTable:
         if len(columns[0]) != self.n_rows:
             raise ValueError(f"{name} of {self.owner} has inconsistent length: it must have one entry per row of X.")
         return columns
+
+
+def made_up(schema: Schema, source: RowSource) -> pd.DataFrame:
+    """One row in the columns that a source has, from which all that is public follows as from any other.
+
+    Parameters
+    ----------
+    schema : Schema
+    source : RowSource
+
+    Returns
+    -------
+    DataFrame of shape (1, n_columns)
+    """
+    roles = {name: values_of(schema.columns[name])[0] for name in (schema.label, *schema.groups) if name is not None}
+    return pd.DataFrame({name: pd.Series([roles.get(name)], dtype=object) for name in source.columns})
+
+
+def check_roles(source: RowSource, schema: Schema, *, owner: str, groups: bool) -> None:
+    """Refuse labels and groups of a source that a schema does not list, in a pass of its own, before a budget is spent.
+
+    Parameters
+    ----------
+    source : RowSource
+    schema : Schema
+    owner : str
+        Class name for error messages.
+    groups : bool
+        Whether they are read.
+
+    Raises
+    ------
+    ValueError
+        One of the constant texts of ``PRIVATE_ERRORS``.
+    """
+    asked = {"y": (schema.label,), "sensitive_features": schema.groups if groups else ()}
+    columns = {name: schema.columns[name] for names in asked.values() for name in names if name is not None}
+    unlisted = source.map_reduce(partial(_unlisted, schema, owner, list(columns)), np.add) if columns else None
+    for name, names in asked.items():
+        if unlisted is not None and any(unlisted[j] for j, column in enumerate(columns) if column in names):
+            raise private_error("unlisted", owner=owner, name=name)
+
+
+def _unlisted(schema: Schema, owner: str, names: list[str], chunk: Chunk) -> NDArray[np.int64]:
+    numbers = RawTable.roles(schema, chunk.table, owner=owner).numbers
+    return np.array([np.isnan(numbers.get(name, np.zeros(0))).sum() for name in names], dtype=np.int64)
 
 
 def one_column(values: Any, n_rows: int, *, owner: str, name: str) -> "pd.Series[Any]":

@@ -19,6 +19,7 @@ from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns
+from skfairdp.utils import private_error
 
 __all__ = ["Schema", "SchemaRows", "values_of"]
 
@@ -46,8 +47,10 @@ class Schema:
 
     A schema is written without looking at the private rows: from a code book, a form, public rows. Tables are then read
     *by the schema*: the columns, their order, their types and all values that come out follow from it alone. A private
-    value that it does not foresee counts as a bound, as missing, or (a label, a group) as the first value; no error,
-    warning, type or width tells that it was there.
+    value of a feature that it does not foresee counts as a bound or as missing; no error, warning, type or width tells
+    that it was there. A label or a group that is not listed is refused, in the same words for every such table, unless
+    the column says what it counts as: ``Category([...], others=...)``. A column of groups with ``missing=True`` has a
+    group of its own for such rows, "missing".
 
     Parameters
     ----------
@@ -84,7 +87,7 @@ class Schema:
     >>> schema = Schema(
     ...     {"age": Number(17, 90, step=1), "sex": Category(["Female", "Male"]), "income": Category(["<=50K", ">50K"])},
     ...     label="income", groups="sex")
-    >>> rows = schema.read(pd.DataFrame({"age": [39, 200], "sex": ["Male", "?"], "income": [">50K", "<=50K"]}))
+    >>> rows = schema.read(pd.DataFrame({"age": [39, 200], "sex": ["Male", "Female"], "income": [">50K", "<=50K"]}))
     >>> rows.X["age"].tolist(), rows.y.tolist(), rows.sensitive_features["sex"].tolist()
     ([39, 90], ['>50K', '<=50K'], ['Male', 'Female'])
     """
@@ -97,9 +100,11 @@ class Schema:
         groups: str | Sequence[str] = (),
         n_rows: int | None = None,
     ) -> None:
-        self.columns: Mapping[str, Column] = MappingProxyType(dict(columns))
-        self.label = label
-        self.groups: tuple[str, ...] = (groups,) if isinstance(groups, str) else tuple(groups)
+        self.label = None if label is None else str(label)
+        self.groups = _names(groups)
+        named = {str(name) if isinstance(name, int) else name: column for name, column in columns.items()}
+        alone = {name: _with_own_group(column) if name in self.groups else column for name, column in named.items()}
+        self.columns: Mapping[str, Column] = MappingProxyType(alone)
         self.n_rows = n_rows
         self.privacy_: PrivacySpent | None = None
         self._check()
@@ -145,6 +150,14 @@ class Schema:
         values = [values_of(self.columns[name]) for name in self.groups]
         return None if not values else values[0] if len(values) == 1 else tuple(product(*values))
 
+    @property
+    def groups_of_the_rest(self) -> tuple[Any, ...]:
+        """Those of the groups that hold rows without a listed value in some column; they may have no row at all."""
+        rest = [getattr(self.columns[name], "others", None) for name in self.groups]
+        several = [(group,) if len(rest) == 1 else group for group in self.group_values or ()]
+        found = [any(own is not None and one == own for one, own in zip(group, rest, strict=True)) for group in several]
+        return tuple(group for group, is_rest in zip(self.group_values or (), found, strict=True) if is_rest)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.to_dict() == other.to_dict()
 
@@ -180,15 +193,15 @@ class Schema:
         Raises
         ------
         ValueError
-            It is no table, or lacks columns. Only names are told.
+            It is no table, lacks columns, or has a label or a group that is not listed. Only names are told.
         """
         numbers = self.numbers(table)
         X = self.restore({name: numbers[name] for name in self.features})
         label = self.label
-        y = None if label is None or label not in numbers else self._first_where_unknown(label, numbers[label])
+        y = None if label is None or label not in numbers else self._listed(label, numbers[label])
         groups = None
         if self.groups and all(name in numbers for name in self.groups):
-            groups = pd.DataFrame({name: self._first_where_unknown(name, numbers[name]) for name in self.groups})
+            groups = pd.DataFrame({name: self._listed(name, numbers[name]) for name in self.groups})
         if isinstance(table, pd.DataFrame):
             X.index = table.index
             if groups is not None:
@@ -236,7 +249,8 @@ class Schema:
         Returns
         -------
         Series of int
-            By column, in the order of the schema.
+            By column, in the order of the schema: cells that cannot be read, values that are out of bounds or not
+            listed, and missing ones where none may be missing.
 
         Examples
         --------
@@ -249,25 +263,53 @@ class Schema:
         cells = self._cells(table)
         return pd.Series({name: int((~self.columns[name].fits(cells[name])).sum()) for name in cells}, dtype=np.int64)
 
+    def misfits_by_kind(self, table: Any) -> pd.DataFrame:
+        """Count what is missing, what cannot be read and what is beyond bounds or lists, for your own eyes.
+
+        **No guarantee.** The counts are exact, as those of :meth:`misfits`. Cells that are missing are counted whether
+        or not they may be.
+
+        Parameters
+        ----------
+        {table_as_read}
+
+        Returns
+        -------
+        DataFrame of int
+            One row for each column of the schema; "missing", "unreadable" and "beyond", as :meth:`Column.misfits` tells
+            them apart.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skfairdp.schema import Number, Schema
+        >>> schema = Schema({"pay": Number(0, 100, missing=True)})
+        >>> schema.misfits_by_kind(pd.DataFrame({"pay": ["$5", None, "7", "700"]})).loc["pay"].to_dict()
+        {'missing': 1, 'unreadable': 1, 'beyond': 1}
+        """
+        found = {name: self.columns[name].misfits(cells) for name, cells in self._cells(table).items()}
+        counts = {name: {what: int(own.sum()) for what, own in kinds.items()} for name, kinds in found.items()}
+        return pd.DataFrame.from_dict(counts, orient="index", dtype=np.int64)
+
     def _cells(self, table: Any) -> "dict[str, pd.Series[Any]]":
         """The columns of a table that the schema knows."""
         given = column_names(table)
-        absent = [name for name in self.features if name not in given]
+        known = set(given)
+        absent = [name for name in self.features if name not in known]
         if absent:
             raise ValueError(
                 f"The table lacks {len(absent)} column(s) of the Schema: {absent[:5]}. It has {given[:20]}. Rename its "
                 "columns, or leave those out of the Schema."
             )
-        twice = [name for name in self.columns if given.count(name) > 1]
-        if twice:
-            raise ValueError(f"The table has more than one column {twice[0]!r}. Rename or drop all but one.")
-        frame = as_dataframe(table, [name for name in self.columns if name in given])
-        return {name: frame[name] for name in frame.columns}
+        frame = as_dataframe(table, [name for name in self.columns if name in known])
+        return {name: frame.iloc[:, j] for j, name in enumerate(frame.columns)}
 
-    def _first_where_unknown(self, name: str, positions: NDArray[np.float64]) -> NDArray[Any]:
+    def _listed(self, name: str, positions: NDArray[np.float64]) -> NDArray[Any]:
+        if np.isnan(positions).any():
+            raise private_error("unlisted", owner="Schema.read", name=repr(name))
         values = values_of(self.columns[name])
         column = np.asarray(values, dtype=None if len({type(value) for value in values}) == 1 else object)
-        return column[np.nan_to_num(positions).astype(np.int64)]
+        return column[positions.astype(np.int64)]
 
     # ------------------------------------------------------------------ from and to elsewhere
 
@@ -374,11 +416,8 @@ class Schema:
         Schema
             The description.
         """
-        frame = as_dataframe(table, column_names(table))
-        roles = {label, *((groups,) if isinstance(groups, str) else groups)}
-        columns = {
-            str(name): _described(frame[name], str(name), name in roles, max_categories) for name in frame.columns
-        }
+        frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
+        columns = {name: _described(frame[name], name, name in roles, max_categories) for name in frame.columns}
         return cls(columns, label=label, groups=groups)
 
     @classmethod
@@ -547,11 +586,11 @@ class Schema:
         >>> Schema.template(pd.DataFrame({"age": [39], "job": ["clerk"]}))["columns"]["age"]
         {'kind': 'number', 'low': None, 'high': None, 'step': None, 'missing': True}
         """
-        names = column_names(table)
+        names, roles = column_names(table), _roles(label, groups)
         frame = as_dataframe(table, names)
-        roles = {label, *((groups,) if isinstance(groups, str) else groups)}
-        columns = {str(name): _skeleton(frame[name].dtype, name in roles) for name in names}
-        return {"columns": columns, "label": label, "groups": [groups] if isinstance(groups, str) else list(groups)}
+        columns = {name: _skeleton(frame[name].dtype, name in roles) for name in names}
+        named = roles[: 0 if label is None else 1]
+        return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :])}
 
 
 def _declared(content: Any) -> Mapping[str, Any]:
@@ -563,8 +602,23 @@ def _declared(content: Any) -> Mapping[str, Any]:
     return columns
 
 
-def _roles(label: str | None, groups: str | Sequence[str]) -> tuple[str, ...]:
-    return (*(() if label is None else (label,)), *((groups,) if isinstance(groups, str) else groups))
+def _names(said: Any) -> tuple[str, ...]:
+    """One name or several, as texts: a file without a first line has numbers for names."""
+    several = isinstance(said, Sequence | np.ndarray | pd.Index | set) and not isinstance(said, str)
+    return tuple(map(str, said)) if several else () if said is None else (str(said),)
+
+
+def _roles(label: Any, groups: Any) -> tuple[str, ...]:
+    return (*(() if label is None else (str(label),)), *_names(groups))
+
+
+def _with_own_group(column: Column) -> Column:
+    """A group that may be missing has one value more, for rows without any that is listed."""
+    if not isinstance(column, Category | Boolean) or not column.missing:
+        return column
+    values = values_of(column)
+    name = "missing" if isinstance(column, Boolean) or "missing" not in values else "no value"
+    return Category((*values, name), others=name)
 
 
 def values_of(column: Column) -> tuple[Any, ...]:

@@ -39,6 +39,13 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "{name} of {owner} holds a value that is not in '{parameter}'. Add it to '{parameter}', or drop those rows.",
         "A value outside the public domain has no code. Any other value in its place would be made up.",
     ),
+    "unlisted": PrivateError(
+        "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. Compare "
+        "their spelling with the schema; Schema.misfits(table) counts such cells for your own eyes. List them, drop "
+        "those rows, or say what such a value counts as: Category([...], others=...). A column of groups with "
+        "missing=True has a group of its own for them.",
+        "A label or group outside the public list has no code. Any listed one in its place would be made up.",
+    ),
     "missing value": PrivateError(
         "{name} of {owner} contains missing values (None, NaN, infinity or masked). Give them a value of their own, "
         "for example fillna('unknown'), or drop those rows.",

@@ -81,12 +81,13 @@ def test_private_thresholds_ask_for_the_schema_that_their_classifier_has():
 
 
 @pytest.mark.parametrize("given", [{}, SCHEMA], ids=["schema of the model", "schema given twice"])
-def test_a_private_group_that_no_schema_lists_is_no_error_where_the_model_is_fitted_here(given):
+def test_a_private_group_that_no_schema_lists_is_refused_where_the_model_is_fitted_here(given):
     table = TABLE.assign(sex=np.where(np.arange(len(TABLE)) == 3, "spy", TABLE["sex"]))
     plainly = private().set_params(public_data=None)
     for processor, public in ((IDP3(private(), **given), {}),
                               (FairnessCalibrator(plainly, **given), {"X_public": PublicData(PUBLIC)})):  # fmt: skip
-        assert processor.fit(table, **public).groups_.tolist() == ["Female", "Male"]
+        with pytest.raises(ValueError, match="holds a label or a group that is missing or not among those"):
+            processor.fit(table, **public)
 
 
 def test_groups_of_ones_own_come_before_those_of_the_estimators_schema():

@@ -21,23 +21,35 @@ from skfairdp import (
 )
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.pate import VoteGate
+from skfairdp.schema import Category, Schema
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
 from tests.schema.test_schema import Hostile
 
 TABLE = raw_rows(120, seed=0)
 TEST = raw_rows(20, seed=2)
-PUBLIC = PublicData(raw_rows(60, seed=1))
-GIVEN = {"schema": RAW_SCHEMA, "random_state": 0}
+#: By which no label and no group is refused: a group of its own, and a label that stands for others.
+OPEN = Schema(
+    {
+        **RAW_SCHEMA.columns,
+        "sex": Category(["Female", "Male"], missing=True),
+        "income": Category(["<=50K", ">50K"], others="<=50K"),
+    },
+    label="income",
+    groups="sex",
+)
+PUBLIC = raw_rows(60, seed=1)
+PUBLIC = PublicData(PUBLIC.assign(sex=PUBLIC["sex"].astype(object).where(np.arange(60) % 3 > 0, None)))
+GIVEN = {"schema": OPEN, "random_state": 0}
 QUICK = mlp((), max_epochs=2, batch_size=40)
 
 #: Cells that no schema foresees, and some that change the type of whole columns.
 CELLS = [
     "spy", None, 10**400, np.nan, [1], -1e308, pd.NA, True, "2020-02-30", b"7", pd.NaT, complex(1, 2), Hostile(),
     " 40 ", "", np.float32(3), {"a": 1}, 5e-324, np.datetime64("NaT"), "Male ",
-    pd.Timestamp("2200-01-01"), -0.0, "<NA>",
+    pd.Timestamp("2200-01-01"), -0.0, "<NA>", np.inf, -np.inf, 1e308, "$5", "1,200", "25/04/2001", "female",
 ]  # fmt: skip
-ROWS = range(5)
+ROWS = range(6)
 
 #: What is fitted, and how many sensitivities a replaced record may move its true values: two through a null record.
 RECORD = {

@@ -31,6 +31,8 @@ COLUMNS = {
     "income": Category(["<=50K", ">50K"]),
 }
 SCHEMA = Schema(COLUMNS, label="income", groups="sex", n_rows=4)
+OPEN = {"sex": Category(["Female", "Male"], missing=True), "income": Category(["<=50K", ">50K"], others=">50K")}
+TOTAL = Schema({**COLUMNS, **OPEN}, label="income", groups="sex")
 TABLE = pd.DataFrame(
     {
         "age": [39, 17, 64, 90],
@@ -81,12 +83,14 @@ def test_no_private_cell_makes_reading_fail_or_warn_or_changes_a_type(cells):
     table = pd.DataFrame({name: pd.Series([row[name] for row in cells], dtype=object) for name in COLUMNS})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rows = SCHEMA.read(table)
-        encoded = SchemaEncoder(SCHEMA).transform(table)
-    assert forms(rows) == forms(SCHEMA.read(TABLE))
+        rows = TOTAL.read(table)
+        encoded = SchemaEncoder(TOTAL).transform(table)
+        found = TOTAL.misfits_by_kind(table)
+    assert forms(rows) == forms(TOTAL.read(TABLE))
+    assert (found.sum(axis=1) <= len(cells)).all() and (TOTAL.misfits(table) <= found.sum(axis=1)).all()
     assert encoded.shape == (len(cells), len(SchemaEncoder(SCHEMA).get_feature_names_out()))
     assert np.isfinite(encoded).all() and np.abs(encoded).max() <= 1
-    assert set(rows.y) <= {"<=50K", ">50K"} and set(rows.sensitive_features["sex"]) <= {"Female", "Male"}
+    assert set(rows.y) <= {"<=50K", ">50K"} and set(rows.sensitive_features["sex"]) <= {"Female", "Male", "missing"}
     assert rows.X["age"].between(17, 90).all() and not rows.X["age"].isna().any()
 
 
@@ -107,7 +111,10 @@ def test_values_that_the_schema_foresees_come_back_as_they_were():
     ("column", "cell", "read"),
     [
         (Number(0, 10), 99, 10),
-        (Number(0, 10), -np.inf, 0),
+        (Number(0, 10), -np.inf, 5),
+        (Number(0, 10, missing=True), 1e308, np.nan),
+        (Number(0, 10, missing=True), "inf", np.nan),
+        (Date("2020-01-01", "2020-12-31", missing=True), np.inf, np.nan),
         (Number(0, 10), None, 5),
         (Number(0, 10, missing=True), "?", np.nan),
         (Number(0, 10, step=4), 6.5, 8),
