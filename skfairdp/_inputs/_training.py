@@ -104,8 +104,7 @@ def read_training(
     groups_given = not (sensitive_features is sensitive_features_public is None)
     if groups_given and parameter_of(estimator, "sensitive_columns") is not None:
         raise groups_twice(owner)
-    needed = groups in ("public", "both")
-    features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, needed=needed)
+    features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, groups)
     refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, names, reads, groups)
     private = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
@@ -229,7 +228,7 @@ def _groups_of_own_rows(estimator: BaseEstimator, groups: Groups, sensitive_feat
 
 
 def _given_rows(
-    estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, *, needed: bool
+    estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, whose: Groups
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     owner = type(estimator).__name__
     if getattr(estimator, "schema", None) is None:
@@ -240,7 +239,7 @@ def _given_rows(
         groups = _raw_public_groups(table.raw, sensitive_features_public)
     elif sensitive_features_public is not None:
         groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
-    if needed and groups is None:
+    if whose in ("public", "both") and groups is None:
         raise ValueError(
             f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
             "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
@@ -275,9 +274,9 @@ def _public_rows(
             )
         reads.note("names of the groups", "read", domain, "from the public rows")
     else:
-        schema, seen = schema_of(estimator), set(groups.tolist())
-        absent = [] if schema is None or whose == "both" else [one for one in schema.groups_of_the_rest if one not in seen]
-        given = [group for group in given if group not in absent]
+        schema = schema_of(estimator)
+        rest = set() if schema is None or whose == "both" else {*schema.groups_of_the_rest} - {*groups.tolist()}
+        given = [group for group in given if group not in rest]
         domain = given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain)
     codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")

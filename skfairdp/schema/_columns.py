@@ -468,6 +468,7 @@ def _are_missing(values: Any) -> NDArray[np.bool_]:
 
 def _is_missing(cell: Any) -> bool:
     try:
+        cell = real_number(cell)
         if cell is None or cell is pd.NA or cell is pd.NaT:
             return True
         if isinstance(cell, str):

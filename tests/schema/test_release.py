@@ -174,8 +174,8 @@ def test_without_noise_the_bounds_hold_all_but_the_tails():
 
 @pytest.mark.parametrize(
     "cells",
-    [[0.0] * 50, [5] * 50, [-3.5] * 50, [1e300, -1e300] * 25, [1e-300] * 50, [math.inf] * 50, [2**61] * 50, [-1] * 50],
-    ids=["zeros", "one value", "a negative fraction", "huge", "tiny", "infinite", "a large power", "minus one"],
+    [[0.0] * 50, [5] * 50, [-3.5] * 50, [1e300, -1e300] * 25, [1e-300] * 50, [2**61] * 50, [-1] * 50],
+    ids=["zeros", "one value", "a negative fraction", "huge", "tiny", "a large power", "minus one"],
 )
 def test_odd_numbers_have_finite_bounds(cells):
     rows = pd.DataFrame({"x": cells})
@@ -317,8 +317,7 @@ def test_seeded_noise_has_no_guarantee_and_no_ledger():
         ),
         ({"rows": [1, 2]}, "reads a DataFrame"),
         ({"rows": TABLE.iloc[:0]}, "needs rows"),
-        ({"rows": TABLE.rename(columns={"age": 3})}, "different names, all of them texts"),
-        ({"rows": pd.concat([TABLE, TABLE], axis=1)}, "different names, all of them texts"),
+        ({"rows": pd.concat([TABLE, TABLE], axis=1)}, "more than one column 'age', 'wage'"),
     ],
     ids=str,
 )
