@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.utils import private_error
+from skfairdp.utils import as_pandas, private_error
 
 __all__ = ["Table", "as_container", "as_entries", "as_numbers", "codes_of_entries", "read_table"]
 
@@ -73,6 +73,7 @@ class Table:
 
 def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
     """X as a DataFrame or an array. Lists become arrays of objects, whose entries are as they were."""
+    X = as_pandas(X)
     if isinstance(X, pd.DataFrame):
         return X
     if hasattr(X, "__array__"):

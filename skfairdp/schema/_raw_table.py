@@ -374,8 +374,9 @@ def check_roles(source: RowSource, schema: Schema, *, owner: str, groups: bool) 
         One of the constant texts of ``PRIVATE_ERRORS``.
     """
     asked = {"y": (schema.label,), "sensitive_features": schema.groups if groups else ()}
-    columns = {name: schema.columns[name] for names in asked.values() for name in names if name is not None}
-    unlisted = source.map_reduce(partial(_unlisted, schema, owner, list(columns)), np.add) if columns else None
+    named = [name for names in asked.values() for name in names if name is not None]
+    columns = [name for name in named if getattr(schema.columns[name], "others", None) is None]
+    unlisted = source.map_reduce(partial(_unlisted, schema, owner, columns), np.add) if columns else None
     for name, names in asked.items():
         if unlisted is not None and any(unlisted[j] for j, column in enumerate(columns) if column in names):
             raise private_error("unlisted", owner=owner, name=name)

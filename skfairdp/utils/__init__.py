@@ -2,6 +2,7 @@
 
 from skfairdp.utils._containers import (
     as_dense,
+    as_pandas,
     check_same_index,
     column_names,
     label_array,
@@ -52,6 +53,7 @@ __all__ = [
     "as_dense",
     "as_groups",
     "as_labels",
+    "as_pandas",
     "as_series",
     "check_same_index",
     "child_seeds",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.utils._containers import label_array, refuse_masked
+from skfairdp.utils._containers import as_pandas, label_array, refuse_masked
 from skfairdp.utils._messages import warn_caller
 from skfairdp.utils._private_errors import PrivateRowsError, private_error, without_values
 
@@ -409,6 +409,7 @@ def split_sensitive_columns(
     features : X without those columns, in X's container
     groups : ndarray of shape (n_rows,), dtype object, or None
     """
+    X = as_pandas(X)
     wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
     if not wanted:
         raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")

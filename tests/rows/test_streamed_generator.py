@@ -21,8 +21,8 @@ SCHEMA = Schema(
         "job": Category(["clerk", "nurse", "other"], missing=True),
         "since": Date("2020-01-01", "2024-12-31"),
         "member": Boolean(),
-        "group": Category(["a", "b", "c"]),
-        "label": Category(["no", "yes"]),
+        "group": Category(["a", "b", "c"], others="a"),
+        "label": Category(["no", "yes"], others="no"),
     },
     label="label",
     groups="group",
@@ -153,6 +153,18 @@ def test_a_tree_of_few_codes_takes_two_passes():
     source = Counted(table(), 500)
     generator().fit(source)
     assert source.passes == 2
+
+
+@pytest.mark.parametrize("role", ["group", "label"])
+def test_labels_and_groups_that_are_not_listed_are_refused_before_anything_is_spent(role):
+    listed = {name: Category(SCHEMA.columns[name].values) for name in ("group", "label")}
+    schema = Schema({**SCHEMA.columns, **listed}, label="label", groups="group")
+    rows = table()
+    rows.loc[len(rows) - 1, role] = "d"
+    ledger = PrivacyLedger(epsilon=10.0)
+    with pytest.raises(ValueError, match="holds a label or a group that is missing or not among those"):
+        generator().set_params(schema=schema, ledger=ledger, noise_seed=None).fit(Counted(rows, 500))
+    assert not ledger.entries
 
 
 class Weighed(FrameRows):

@@ -24,7 +24,7 @@ from skfairdp.gradient import mlp
 from skfairdp.pate import VoteGate
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
-from tests.schema.test_raw_replay import ROWS, nasty
+from tests.schema.test_raw_replay import OPEN, ROWS, nasty
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 
@@ -143,7 +143,7 @@ def recorded(name):
 
 
 def _of_seed(name, **given):
-    return search(name, **given)
+    return search(name, **given).set_params(estimator__schema=OPEN)
 
 
 def _seen(found):

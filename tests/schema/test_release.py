@@ -414,7 +414,8 @@ class Unordered(str):
 NASTY = {
     "half a surrogate pair": dict.fromkeys(TABLE, "\ud800"),
     "unordered": {name: Unordered("Ms Smith") for name in TABLE},
-    "extreme": dict.fromkeys(TABLE, 1e308),
+    "extreme": dict.fromkeys(TABLE, 1e300),
+    "infinite": dict.fromkeys(TABLE, math.inf),
     "negative": dict.fromkeys(TABLE, -math.inf),
     "missing": dict.fromkeys(TABLE),
     "texts": dict.fromkeys(TABLE, "nan"),

@@ -222,7 +222,8 @@ READING = {
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
     ),
     "utils/_private_errors.py": r"owner|name",
-    "utils/_containers.py": r"owner|names?|len\(X\)|together|LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
+    "utils/_containers.py": r"owner|names?|', '\.join\(map\(repr, twice\[:5\]\)\)|len\(X\)|together|"
+    r"LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
     "utils/_labels.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
     "_teachers/_partition.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least|lowest|"

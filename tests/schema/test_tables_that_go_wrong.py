@@ -1,0 +1,161 @@
+"""Ordinary tables that go wrong: what is read of each, or what is said."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.model_selection import permutation_test_score
+
+from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
+from skfairdp.gradient import mlp
+from skfairdp.schema import Boolean, Category, Date, Number, Schema
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+]
+
+nan, inf = np.nan, np.inf
+SOME = Number(0, 5000, missing=True)
+DAYS = Date("1990-01-01", "2030-01-01", missing=True)
+
+#: What a column is declared to be; its cells; what they are read as; how many are missing, unreadable, beyond.
+CELLS = {
+    "infinity": (SOME, [1.0, inf, -inf], [1, nan, nan], (0, 2, 0)),
+    "the largest float": (SOME, [1.0, 1e308, -1e308], [1, nan, nan], (0, 2, 0)),
+    "infinity as a text": (SOME, ["1", "inf", "-Infinity"], [1, nan, nan], (0, 2, 0)),
+    "infinity where none may be missing": (Number(0, 10), [1.0, inf], [1, 5], (0, 1, 0)),
+    "far beyond": (SOME, [1.0, 1e18, -1e39], [1, 5000, 0], (0, 0, 2)),
+    "money": (SOME, ["$5", "5", None], [nan, 5, nan], (1, 1, 0)),
+    "money with its unit": (Number(0, 5000, unit="$"), ["$5", "-$5", "$ 7", "9"], [5, 0, 7, 9], (0, 0, 1)),
+    "thousands": (SOME, ["1,200", "1200"], [nan, 1200], (0, 1, 0)),
+    "thousands that are said": (Number(0, 5000, thousands=","), ["1,200", "1200.5"], [1200, 1200.5], (0, 0, 0)),
+    "a decimal comma read as thousands": (
+        Number(0, 5000, thousands=",", missing=True), ["0,173", "1,20"], [nan, nan], (0, 2, 0)
+    ),
+    "a decimal comma": (SOME, ["0,173", "0.173"], [nan, 0.173], (0, 1, 0)),
+    "a decimal comma that is said": (
+        Number(0, 5000, decimal=",", thousands=".", missing=True), ["0,173", "1.200,5", "1.20"], [0.173, 1200.5, nan],
+        (0, 1, 0),
+    ),
+    "per cent": (SOME, ["5 %", "5"], [nan, 5], (0, 1, 0)),
+    "per cent that is said": (Number(0, 100, unit="%"), ["5 %", "5%", "5"], [5, 5, 5], (0, 0, 0)),
+    "dates with slashes": (DAYS, ["25/04/2001", "2001-04-25"], [nan, 11437], (0, 1, 0)),
+    "dates with slashes, said": (
+        Date("1990-01-01", "2030-01-01", format="%d/%m/%Y"), ["25/04/2001"], [11437], (0, 0, 0)
+    ),
+    "dates with points": (DAYS, ["04.03.2019"], [nan], (0, 1, 0)),
+    "date objects": (DAYS, [datetime.date(2001, 4, 25), pd.NaT, None], [11437, nan, nan], (2, 0, 0)),
+    "an infinite day": (DAYS, [inf, 11437.0], [nan, 11437], (0, 1, 0)),
+    "Decimals": (SOME, [decimal.Decimal("1.5"), decimal.Decimal("NaN"), decimal.Decimal("sNaN")], [1.5, nan, nan],
+                 (2, 0, 0)),
+    "lists": (SOME, [[1], 1, {"a": 1}], [nan, 1, nan], (0, 2, 0)),
+    "intervals": (SOME, [pd.Interval(0, 1), 1], [nan, 1], (0, 1, 0)),
+    "durations": (SOME, [pd.Timedelta(1, "D"), 1], [nan, 1], (0, 1, 0)),
+    "bytes": (SOME, [b"7", 7], [nan, 7], (0, 1, 0)),
+    "words for nothing": (SOME, ["NA", "?", "", "nan", 3], [nan, nan, nan, nan, 3], (4, 0, 0)),
+    "two kinds of nothing": (SOME, [None, nan, pd.NA, 3], [nan, nan, nan, 3], (3, 0, 0)),
+    "yes in another language": (Boolean(missing=True), ["yes", "no", "ja"], [1, 0, nan], (0, 1, 0)),
+    "truths and texts": (Category(["true", "false"], missing=True), [True, "True", "FALSE", 2], [0, 0, 1, nan],
+                         (0, 0, 1)),
+    "another case": (Category(["LO", "HI"], missing=True), ["lo", "LO", None], [nan, 0, nan], (1, 0, 1)),
+    "a listed question mark": (Category(["?", "a"]), ["?", "a", None], [0, 1, nan], (1, 0, 0)),
+    "others": (Category(["a", "other"], others="other"), ["b", None, "a"], [1, 1, 0], (1, 0, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("situation", CELLS)
+def test_what_is_read_and_what_is_counted(situation):
+    column, cells, read, counts = CELLS[situation]
+    plain = all(isinstance(cell, float) for cell in cells)
+    table = pd.DataFrame({"x": pd.Series(cells, dtype=float if plain else object)})
+    schema = Schema({"x": column})
+    np.testing.assert_array_equal(schema.numbers(table)["x"], read)
+    assert tuple(schema.misfits_by_kind(table).loc["x"]) == counts
+    missing, unreadable, beyond = counts
+    total = 0 if getattr(column, "others", None) else unreadable + beyond + (0 if column.missing else missing)
+    assert schema.misfits(table)["x"] == total
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+# ---- groups and labels ---------------------------------------------------------------------------------------------
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame({
+    "a": RNG.normal(size=200), "region": RNG.choice(["North", "South"], 200), "y": RNG.choice(["no", "yes"], 200)
+})  # fmt: skip
+ROLES = {"label": "y", "groups": "region"}
+
+
+def regional(**region):
+    columns = {"a": Number(-3, 3), "region": Category(["North", "South"], **region), "y": Category(["no", "yes"])}
+    return Schema(columns, **ROLES)
+
+
+@pytest.mark.parametrize("cell", [None, "north", "East", pd.NA])
+def test_a_group_that_is_not_listed_is_never_another_group(cell):
+    table = TABLE.assign(region=TABLE["region"].astype(object).where(np.arange(200) > 28, cell))
+    with pytest.raises(ValueError, match=r"'region' of Schema\.read holds a label or a group that is missing or not"):
+        regional().read(table)
+    schema = regional(missing=True)
+    assert schema.group_values == ("North", "South", "missing")
+    found = schema.read(table).sensitive_features["region"].value_counts()
+    assert found["missing"] == 29 and found["North"] == (table["region"] == "North").sum()
+
+
+def test_a_misspelt_label_is_said_to_be_one():
+    with pytest.raises(ValueError, match=r"'y' of Schema\.read holds a label or a group"):
+        regional().read(TABLE.assign(y=TABLE["y"].str.upper()))
+    named = Schema({"a": Number(0, 1), "y": Category(["False", "True"])}, label="y")
+    assert named.read(pd.DataFrame({"a": [0, 1], "y": [False, True]})).y.tolist() == ["False", "True"]
+
+
+# ---- names and containers ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "call",
+    [Schema.from_public, Schema.template, lambda table: Schema({"a": Number(0, 1)}).misfits(table),
+     lambda table: Schema({"a": Number(0, 1)}).read(table), lambda table: Schema.release(table, epsilon=1.0),
+     lambda table: FairDPSGDClassifier(classes=[0, 1]).fit(table, [0, 1] * 10),
+     lambda table: FairDPSGDClassifier(schema=Schema({"a": Number(0, 1), "y": Boolean()}, label="y")).fit(table),
+     lambda table: PFGuardGenerator(bounds=(0, 1)).fit(table)],
+)  # fmt: skip
+def test_two_columns_of_one_name_are_named(call):
+    table = pd.DataFrame(np.zeros((20, 3)), columns=["a", "a", "b"])
+    with pytest.raises(ValueError, match="more than one column 'a'"):
+        call(table)
+
+
+def test_columns_may_have_numbers_for_names():
+    table = pd.DataFrame({0: np.arange(3000) % 7, 1: RNG.choice(["f", "m"], 3000), 2: RNG.choice(["no", "yes"], 3000)})
+    found = Schema.release(table, label=2, groups=[1], epsilon=5.0, known={"0": Number(0, 6)}, noise_seed=0)
+    assert (found.label, found.groups, found.features) == ("2", ("1",), ("0",))
+    assert found.misfits(table).sum() == 0 and Schema.template(table, label=2)["label"] == "2"
+    assert Schema.from_public(table, label=2).read(table).y[:3].tolist() == table[2][:3].tolist()
+
+
+@pytest.mark.parametrize("library", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
+def test_sensitive_columns_are_those_of_any_library(library):
+    table, y = TABLE[["a", "region"]], (TABLE["y"] == "yes").to_numpy().astype(int)
+    for cls in (RandomizedResponseClassifier, PFGuardGenerator):
+        model = cls(classes=[0, 1], groups=["North", "South"], sensitive_columns="region", noise_seed=0, random_state=0)
+        if cls is PFGuardGenerator:
+            model.set_params(bounds={"a": (-3, 3)})
+            found, expected = (
+                rows.sample(20, random_state=0) for rows in (model.fit(library(table), y), model.fit(table, y))
+            )
+            pd.testing.assert_frame_equal(found, expected)
+        else:
+            expected = model.fit(table, y).predict(table)
+            np.testing.assert_array_equal(model.fit(library(table), y).predict(library(table)), expected)
+
+
+def test_a_permutation_test_may_mix_labels_that_have_an_index():
+    model = FairDPSGDClassifier(net=mlp((), max_epochs=1), lam=0, classes=["no", "yes"], noise_seed=0)
+    found, expected = (
+        permutation_test_score(model, TABLE[["a"]], y, n_permutations=3, cv=2, random_state=0)
+        for y in (TABLE["y"], TABLE["y"].to_numpy())
+    )
+    np.testing.assert_array_equal(found[1], expected[1])
