@@ -137,7 +137,8 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     if getattr(estimator, "schema", None) is not None:
         return _raw_table(estimator, X, reset=reset, with_groups=with_groups, name=name)
     columns, owner = parameter_of(estimator, "sensitive_columns"), type(estimator).__name__
-    X = as_pandas(as_dense(X, owner=owner, name=name))
+    X = as_dense(X, owner=owner, name=name)
+    X = X if isinstance(X, np.ndarray) else as_pandas(X)
     features, groups, problem = X, None, None
     if columns is not None:
         features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)

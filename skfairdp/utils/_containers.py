@@ -120,7 +120,8 @@ def as_dense(X: Any, *, owner: str, name: str = "X") -> Any:
         )
         raise ValueError(f"{name} of {owner} must be one table; got a tuple of {len(X)}. Pass {together}.")
     refuse_masked(X, owner=owner, name=name, kind="not finite")
-    refuse_same_names(X, owner=owner, name=name)
+    if not isinstance(X, np.ndarray):
+        refuse_same_names(X, owner=owner, name=name)
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return X
     if X.dtype.kind == "c":
