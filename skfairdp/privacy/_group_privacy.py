@@ -1,6 +1,7 @@
 """Group privacy: what a guarantee for one record says about several."""
 
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Real
 
@@ -61,17 +62,17 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
         return total, 0.0
     if epsilon == 0:
         return total, min(1.0, _times(delta, size))
-    # log of δ (e^{Kε} - 1) / (e^ε - 1), with no power that could overflow
-    log_delta = math.log(delta) + total - epsilon + _log_one_less(total) - _log_one_less(epsilon)
-    if math.isnan(log_delta) or log_delta >= 0:
+    if total > 1600:  # the largest term of the sum is at least e^800, above one over the smallest float
         return total, 1.0
-    rounding = 2.0**-50 * (1 + total + abs(math.log(delta)))  # of the terms above, which exp makes relative
-    return total, min(1.0, math.exp(log_delta) * (1 + rounding))
+    with localcontext(Context(prec=60 - min(Decimal(epsilon).adjusted(), 0))):  # of e^ε - 1 sixty digits are left
+        one, several = Decimal(epsilon).exp() - 1, (Decimal(epsilon) * size).exp() - 1
+        return total, _rounded_up(Decimal(delta) * several / one * (1 + Decimal("1e-50")))
 
 
-def _log_one_less(x: float) -> float:
-    """log(1 - e^-x) for x > 0."""
-    return math.log(-math.expm1(-x))
+def _rounded_up(value: Decimal) -> float:
+    """The next float that is no smaller, up to 1."""
+    nearest = float(value)
+    return min(1.0, nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf))
 
 
 def _times(value: float, size: int) -> float:

@@ -283,3 +283,11 @@ def ledger_written_after_the_release(patch):
 
     patch.setattr(Spending, "_guard", postponed)
     patch.setattr(Spending, "__exit__", charged_at_the_end)
+
+
+@mutant
+def group_delta_to_the_nearest_float(patch):
+    """Found in this package: δ of a group by logarithms of floats, short by up to 5e-14 of it. Right: rounded up."""
+    from skfairdp.privacy import _group_privacy
+
+    patch.setattr(_group_privacy, "_rounded_up", lambda value: min(1.0, float(value)))
