@@ -1,8 +1,9 @@
 """IDP3: refuse the predictions that would break a constraint on rates at inference time."""
 
+import contextlib
 import os
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -26,6 +27,7 @@ from skfairdp.fairness import (
     read_rate_constraints,
     tally,
 )
+from skfairdp.postprocessing._answer_store import AnswerStore
 from skfairdp.postprocessing._gated import admitted, admitted_by_rates, asked_of_labels, parity_of, warn_of_noise
 from skfairdp.postprocessing._inputs import (
     declared_groups,
@@ -93,8 +95,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
     group has ``min_count`` answers and E = 0, every Γ(z, k) stays at most γ for the rest of the stream. **A cold start
     alone can leave a gap far above γ**, and a call with fewer than ``n_groups * min_count`` rows from zero counts may
     be nothing but cold start: predictions with true rates .1 and .6 keep their gap of .5 when asked row by row from
-    zero counts, and get one of at most .05 in one call. A service must carry its counts with :meth:`update`. Of ratios
-    and bounds in ``constraints``, E is what all inequalities are broken by, and the same holds of every inequality.
+    zero counts, and get one of at most .05 in one call. A service asks :meth:`answer`, which decides and counts in one
+    step. Of ratios and bounds in ``constraints``, E is what all inequalities are broken by, and the same holds of every
+    inequality.
 
     *Fairness where labels come later.* With ``constraints`` that look at true labels every rate is that of the answered
     rows whose label has come back. A constraint is in force once ``min_count`` labels are behind each of its rates.
@@ -102,8 +105,10 @@ class IDP3(ClassifierMixin, NamedEstimator):
     in what order**: what holds in that sense, as :meth:`worst_case` says, holds for the rest of the stream. A
     constraint that could be broken when it came into force is never broken by more than it could be then.
 
-    ``predict``, ``transform``, ``reject_mask`` and ``score`` are pure: they start from ``counts_``, process the rows in
-    order and change nothing. Which rows are refused depends on the rows before them in the same call.
+    ``answer`` decides and counts at once, so that requests at the same time, from threads or (with a ``store``) from
+    processes, cannot each take the same room. ``predict``, ``transform``, ``reject_mask`` and ``score`` are pure: they
+    start from the counts, process the rows in order and change nothing. Whoever calls :meth:`update` after one of them
+    has to keep other requests out in between. Which rows are refused depends on the rows before them.
 
     Parameters
     ----------
@@ -144,6 +149,10 @@ class IDP3(ClassifierMixin, NamedEstimator):
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
         is and reads it by a schema of its own, which is taken for this one where that is None, or by a SchemaEncoder.
         No ``groups`` or ``sensitive_columns`` beside it.
+    store : str, PathLike or None, default=None
+        A file in which all processes that answer one stream keep its counts: each call reads it, and what changes
+        counts writes it, under a lock. ``fit`` goes on from what it holds. It is as private as the rows that were asked
+        about (counts of answers, tickets of outstanding labels); only its owner can read it.
 
     Attributes
     ----------
@@ -154,7 +163,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups in the order of the rows of ``counts_``.
     counts_ : ndarray of shape (n_groups, n_classes), int64
-        Committed answers. Zero after ``fit``, whose rows are never counted; changed by ``update`` only.
+        Committed answers. Zero after ``fit``, whose rows are never counted; changed by ``answer`` and ``update``.
     rejected_counts_ : ndarray of shape (n_groups,), int64
         Committed refusals.
     reject_label_ : label
@@ -164,9 +173,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
     outstanding_counts_ : ndarray of shape (n_groups, n_classes), int64
         Committed answers whose label may still come back; with constraints on labels only.
     coverage_ : float
-        Share of the committed rows that were answered; set by ``update``.
+        Share of the committed rows that were answered; set with the counts.
     rejection_rate_by_group_ : dict
-        Group to the share of its committed rows that were refused (NaN without rows); set by ``update``.
+        Group to the share of its committed rows that were refused (NaN without rows); set with the counts.
     {n_features_in_, feature_names_in_}
 
     References
@@ -182,8 +191,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
     >>> group = rng.choice(["f", "m"], size=2000)
     >>> predicted = (rng.random(2000) < np.where(group == "f", 0.2, 0.4)).astype(int)
     >>> idp = IDP3(gamma=0.05).fit(None, predicted, sensitive_features=group)
-    >>> answered = idp.transform(predicted, sensitive_features=group)
-    >>> idp.update(answered, sensitive_features=group).coverage_
+    >>> answered = idp.answer(predicted, sensitive_features=group)
+    >>> idp.coverage_
     0.8445
 
     The same language as elsewhere, with the bound in it:
@@ -205,8 +214,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     >>> idp = idp.update(predicted[past], sensitive_features=group[past], tickets=past)
     >>> idp = idp.update_labels(truth[past], tickets=past)
     >>> for day in days:
-    ...     answered = idp.transform(predicted[day], sensitive_features=group[day])
-    ...     idp = idp.update(answered, sensitive_features=group[day], tickets=day)
+    ...     answered = idp.answer(predicted[day], sensitive_features=group[day], tickets=day)
     ...     possible = max(idp.worst_case().values())  # in the evening, whatever the labels will be
     ...     told = day[answered != idp.reject_label_]
     ...     idp = idp.update_labels(truth[told], tickets=told)
@@ -236,6 +244,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
         "schema": [A_SCHEMA, None],
+        "store": [str, os.PathLike, None],
     }
 
     def __init__(
@@ -251,6 +260,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         groups: Sequence[Hashable] | None = None,
         sensitive_columns: Sequence[str | int] | str | int | None = None,
         schema: Schema | None = None,
+        store: str | os.PathLike[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.gamma = gamma
@@ -262,6 +272,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         self.groups = groups
         self.sensitive_columns = sensitive_columns
         self.schema = schema
+        self.store = store
 
     def fit(
         self,
@@ -320,7 +331,10 @@ class IDP3(ClassifierMixin, NamedEstimator):
         self.reject_label_ = reject_label(self.reject_label, classes)
         self.classes_, self.groups_ = classes, domain
         warn_of_noise(self.constraints, self.min_count)
-        return self.reset()
+        self._forget()
+        with self._moment():  # what the store holds, and checks of the parameters before anything is predicted
+            self._gate()
+        return self
 
     def reset(self) -> Self:
         """Forget all that was committed: counts, labels and tickets. The estimator stays as it is.
@@ -330,16 +344,132 @@ class IDP3(ClassifierMixin, NamedEstimator):
         {returns_self}
         """
         check_is_fitted(self, "classes_")
-        shape = len(self.groups_), len(self.classes_)
-        with _COMMITS:
-            self.counts_ = np.zeros(shape, dtype=np.int64)
-            self.rejected_counts_ = np.zeros(shape[0], dtype=np.int64)
-            self._later = LaterLabels(*shape) if asked_of_labels(self.constraints) else None
-            for name in ("coverage_", "rejection_rate_by_group_"):
-                if hasattr(self, name):
-                    delattr(self, name)
-        self._gate()  # its checks of the parameters, before anything is predicted
+        with _COMMITS, self._store_locked() as store:
+            self._forget()
+            if store is not None:
+                store.write(self.counts_, self.rejected_counts_, self._later)
+        self._gate()
         return self
+
+    def _forget(self) -> None:
+        shape = len(self.groups_), len(self.classes_)
+        self.counts_ = np.zeros(shape, dtype=np.int64)
+        self.rejected_counts_ = np.zeros(shape[0], dtype=np.int64)
+        self._later = LaterLabels(*shape) if asked_of_labels(self.constraints) else None
+        for name in ("coverage_", "rejection_rate_by_group_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    @contextlib.contextmanager
+    def _store_locked(self) -> Iterator[AnswerStore | None]:
+        """The store, which no other process has meanwhile; None where there is none."""
+        if self.store is None:
+            yield None
+            return
+        store = AnswerStore(self.store, self.groups_.tolist(), self.classes_.tolist())
+        with store.locked():
+            yield store
+
+    @contextlib.contextmanager
+    def _moment(self, *, commits: bool = False) -> Iterator[None]:
+        """Counts of one moment: no other thread changes them meanwhile, and with a store no other process.
+
+        What is committed is on the disk at the end. An error leaves everything as it was.
+        """
+        with _COMMITS, self._store_locked() as store:
+            if store is not None:
+                self._load(store)
+            before = self.counts_, self.rejected_counts_, None if self._later is None else self._later.copy()
+            try:
+                yield
+                if commits and store is not None:
+                    store.write(self.counts_, self.rejected_counts_, self._later)
+            except BaseException:
+                self._count(*before)
+                raise
+
+    def _load(self, store: AnswerStore) -> None:
+        found = store.read(self._waits() is not None)
+        if found is not None:
+            self._count(*found)
+        elif self.counts_.any() or self.rejected_counts_.any():
+            raise ValueError(
+                f"The file {store.path} of IDP3's 'store' is gone, and with it the answers of other processes. Restore "
+                "it, or call reset() to begin anew."
+            )
+
+    def _count(self, answered: NDArray[np.int64], refused: NDArray[np.int64], later: LaterLabels | None) -> None:
+        self.counts_, self.rejected_counts_, self._later = answered, refused, later
+        rows = answered.sum(axis=1) + refused
+        if not rows.any():
+            return
+        self.coverage_ = float(answered.sum() / rows.sum())
+        self.rejection_rate_by_group_ = {
+            group: float(some / n) if n else float("nan")
+            for group, some, n in zip(self.groups_.tolist(), refused, rows, strict=True)
+        }
+
+    def _commit(self, labels: NDArray[np.int64], groups: NDArray[np.int64], names: list[Any]) -> None:
+        """Count answers and refusals, inside a moment."""
+        answers = tally(groups, labels, (len(self.groups_), len(self.classes_) + 1))  # the last column is refusals
+        if self._later is not None:
+            self._later.answered(names, groups, labels)
+        self._count(self.counts_ + answers[:, :-1], self.rejected_counts_ + answers[:, -1], self._later)
+
+    def _names(self, tickets: Any, n_rows: int, method: str) -> list[Any]:
+        waits = self._waits() is not None
+        if tickets is not None and not waits:
+            raise ValueError(f"IDP3.{method} takes 'tickets' where 'constraints' look at true labels. Leave them out.")
+        return tickets_of(tickets, n_rows, method) if waits else []
+
+    def answer(self, X: Any, *, sensitive_features: Any = None, tickets: Any = None) -> NDArray[Any]:
+        """Decide which rows are answered, and commit the answers and refusals in the same step.
+
+        What a service calls. Requests that come at once are answered one after the other, each from the counts that
+        the one before has left: by threads, and with a ``store`` by processes too. Nothing is committed where an error
+        is raised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features; with ``estimator=None`` predicted labels of shape (n_rows,), as for :meth:`transform`.
+        sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
+            Group of each row, unless ``sensitive_columns`` names them.
+        tickets : array-like of shape (n_rows,), default=None
+            With constraints on labels: a name of each row, as for :meth:`update`.
+
+        {returns_gated}
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`predict` and :meth:`update`; a ``store`` of other groups, classes or constraints.
+
+        Examples
+        --------
+        >>> from skfairdp import IDP3
+        >>> idp = IDP3(gamma=0.05, groups=["f", "m"], min_count=50).fit(None, [0, 1])
+        >>> told = idp.answer([0] * 100 + [1] * 100, sensitive_features=["f", "m"] * 100)
+        >>> idp.answer([1, 1, 1, 0], sensitive_features=["m", "m", "m", "m"]).tolist(), int(idp.counts_.sum())
+        ([1, 1, 1, 0], 204)
+        """
+        check_is_fitted(self, "counts_")
+        labels, groups = self._proposed(X, sensitive_features)
+        names = self._names(tickets, len(labels), "answer")
+        with self._moment(commits=True):
+            labels = np.where(self._admitted(groups, labels), labels, len(self.classes_))
+            self._commit(labels, groups, names)
+        return self._codebook()[labels]
+
+    def _proposed(self, X: Any, sensitive_features: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What is predicted of rows, and their groups, as codes."""
+        if self.estimator is None:
+            return self._codes(X, sensitive_features, "y_pred")
+        features, groups = split_rows(self, X, sensitive_features, reset=False)
+        codes = group_codes(groups, self.groups_, shape_of(X)[0])
+        features = X if reads_whole(self.estimator_, X) else features
+        predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
+        return label_codes(predicted, self._codebook(), "y_pred"), codes
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict labels, with the reject label where an answer would widen the gap. Changes nothing.
@@ -366,11 +496,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         check_is_fitted(self, "counts_")
         if self.estimator is None:
             raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
-        features, groups = split_rows(self, X, sensitive_features, reset=False)
-        codes = group_codes(groups, self.groups_, shape_of(X)[0])
-        features = X if reads_whole(self.estimator_, X) else features
-        predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
-        return self._answer(label_codes(predicted, self._codebook(), "y_pred"), codes)
+        return self._answer(*self._proposed(X, sensitive_features))
 
     @available_if(lambda self: self.estimator is None)
     def transform(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -412,10 +538,11 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "counts_")
         labels, groups = self._codes(y_pred, sensitive_features, "y_pred")
-        return ~self._admitted(groups, labels)
+        with self._moment():
+            return ~self._admitted(groups, labels)
 
     def update(self, y_answered: ArrayLike, *, sensitive_features: Any = None, tickets: Any = None) -> Self:
-        """Commit what was answered, and what was refused, so that later calls go on from there.
+        """Commit what was told elsewhere, such as decisions of people. What :meth:`answer` says is committed already.
 
         Parameters
         ----------
@@ -439,22 +566,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "counts_")
         labels, groups = self._codes(y_answered, sensitive_features, "y_answered")
-        waits = self._waits() is not None
-        if tickets is not None and not waits:
-            raise ValueError("IDP3.update takes 'tickets' where 'constraints' look at true labels. Leave them out.")
-        names = tickets_of(tickets, len(labels), "update") if waits else []
-        answers = tally(groups, labels, (len(self.groups_), len(self.classes_) + 1))  # the last column is refusals
-        with _COMMITS:
-            if self._later is not None:
-                self._later.answered(names, groups, labels)
-            self.counts_ = self.counts_ + answers[:, :-1]
-            self.rejected_counts_ = self.rejected_counts_ + answers[:, -1]
-            rows = self.counts_.sum(axis=1) + self.rejected_counts_
-            self.coverage_ = float(self.counts_.sum() / rows.sum())
-            self.rejection_rate_by_group_ = {
-                group: float(refused / n) if n else float("nan")
-                for group, refused, n in zip(self.groups_.tolist(), self.rejected_counts_, rows, strict=True)
-            }
+        names = self._names(tickets, len(labels), "update")
+        with self._moment(commits=True):
+            self._commit(labels, groups, names)
         return self
 
     def update_labels(self, y_true: ArrayLike, *, tickets: Any) -> Self:
@@ -486,7 +600,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             )
         labels = label_or_none(y_true, self.classes_)
         names = tickets_of(tickets, len(labels), "update_labels")
-        with _COMMITS:
+        with self._moment(commits=True):
             assert self._later is not None
             self._later.labelled(names, labels)
         return self
@@ -501,7 +615,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
             labels come back, NaN where it is not in force yet.
         """
         check_is_fitted(self, "counts_")
-        gate = self._gate()
+        with self._moment():
+            gate = self._gate()
         if not isinstance(gate, RateGate):
             raise ValueError(
                 "IDP3.worst_case needs 'constraints' that look at true labels; without labels to wait for, 'counts_' "
@@ -708,7 +823,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         return labels, group_codes(groups, self.groups_, len(labels))
 
     def _answer(self, labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
-        return self._codebook()[np.where(self._admitted(groups, labels), labels, len(self.classes_))]
+        with self._moment():
+            given = self._admitted(groups, labels)
+        return self._codebook()[np.where(given, labels, len(self.classes_))]
 
     def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         gate = self._gate()

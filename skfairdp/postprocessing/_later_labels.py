@@ -40,16 +40,27 @@ class LaterLabels:
         found.counts, found._waiting = self.counts, dict(self._waiting)
         return found
 
+    def waiting(self) -> list[tuple[Any, int]]:
+        """The tickets of outstanding labels, and the cell of each."""
+        return list(self._waiting.items())
+
+    def restore(self, labelled: Counts, waiting: list[tuple[Any, int]]) -> None:
+        """Go on from what another process has counted."""
+        self._waiting = dict(waiting)
+        cells = np.fromiter(self._waiting.values(), dtype=np.int64, count=len(self._waiting))
+        shape = self.n_groups, self.n_classes
+        self.counts = labelled, np.bincount(cells, minlength=shape[0] * shape[1]).astype(np.int64).reshape(shape)
+
     def answered(self, tickets: list[Any], groups: Counts, answers: Counts) -> None:
         """Remember answers; refusals, of code ``n_classes``, have no label to wait for."""
         given = answers < self.n_classes
         cells = (groups * self.n_classes + answers)[given].tolist()
         new = dict(zip((tickets[i] for i in np.flatnonzero(given)), cells, strict=True))
         if len(new) < len(cells):
-            raise ValueError("The 'tickets' of IDP3.update name two rows alike. Give every row a name of its own.")
+            raise ValueError("The 'tickets' of IDP3 name two rows alike. Give every row a name of its own.")
         if any(ticket in self._waiting for ticket in new):
             raise ValueError(
-                "The 'tickets' of IDP3.update name a row that was answered before and still waits for its label. Give "
+                "The 'tickets' of IDP3 name a row that was answered before and still waits for its label. Give "
                 "every row a name of its own, and commit every answer once."
             )
         self._waiting.update(new)

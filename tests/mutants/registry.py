@@ -39,6 +39,7 @@ SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
 IDP3_TESTS = tests_in("postprocessing.test_idp3")
+IDP3_REQUESTS = tests_in("postprocessing.test_idp3_requests")
 IDP3_LABELS = tests_in("postprocessing.test_idp3_labels")
 RATE_GATE = tests_in("fairness.test_rate_gate")
 CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
@@ -1341,6 +1342,9 @@ NOTICED: dict[str, Noticed] = {
         CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2),
     ),
     # ---- thresholding.py ----------------------------------------------------------------------------------------
+    "thresholding.requests_that_share_their_room": also(
+        IDP3_REQUESTS("test_the_gap_holds_after_every_answer_of_eight_threads"),
+    ),
     "thresholding.bins_for_nothing": trap(
         5,
         PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),

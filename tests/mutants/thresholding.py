@@ -182,3 +182,18 @@ def a_label_that_leaves_its_answer_outstanding(patch):
         self.counts = self.counts[0], before
 
     patch.setattr(LaterLabels, "labelled", labelled)
+
+
+@mutant
+def requests_that_share_their_room(patch):
+    """Found in this package: requests at the same time decided from the same counts, and then counted their answers one
+    after the other. Right: each decides from the counts that the one before has left."""
+    import contextlib
+
+    from skfairdp import IDP3
+
+    @contextlib.contextmanager
+    def no_lock(self, *, commits=False):
+        yield
+
+    patch.setattr(IDP3, "_moment", no_lock)

@@ -49,7 +49,7 @@ def test_it_is_the_sum_rounded_up_and_capped_at_one(epsilon, delta, size):
 
 
 def test_no_figure_is_below_the_truth_in_very_many_settings():
-    """Of every size: close to 0, where e^ε - 1 cancels, close to 1, and where floats are denormal; and none is loose."""
+    """Of every size: close to 0, where e^ε - 1 cancels, close to 1, and where floats are denormal. None is loose."""
     rng = np.random.default_rng(0)
     with mpmath.workdps(420):
         for _ in range(4000):
