@@ -4,7 +4,15 @@ Everything in this room is private except the shapes: assignment, teachers, pred
 leave the fit that made them. Only a mechanism of ``skfairdp.privacy`` may release what is computed here.
 """
 
-from skfairdp._teachers._classifiers import ClassifierEnsemble, check_fair_learner, seeded_clone, total_fit
+from skfairdp._teachers._classifiers import (
+    ClassifierEnsemble,
+    check_fair_learner,
+    made_up_cells,
+    rehearse_learner,
+    seeded_clone,
+    takes_groups,
+    total_fit,
+)
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
@@ -29,13 +37,16 @@ __all__ = [
     "engine_of",
     "fit_stacks",
     "fit_teachers",
+    "made_up_cells",
     "position_partition",
     "rehearse_engine",
+    "rehearse_learner",
     "run_tasks",
     "seeded_clone",
     "streamed_class_counts",
     "streamed_counts",
     "streamed_votes",
+    "takes_groups",
     "total_fit",
     "vote_histogram",
 ]

@@ -1,6 +1,7 @@
 """Teachers from any scikit-learn classifier, one clone per part: each has one vote, whatever its part does to it."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,24 @@ from skfairdp._teachers._partition import Parts, rounded_down, run_tasks
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import child_seeds, silence
 
-__all__ = ["FALLBACK", "ClassifierEnsemble", "check_fair_learner", "fit_classifiers", "seeded_clone", "total_fit"]
+__all__ = [
+    "FALLBACK",
+    "ClassifierEnsemble",
+    "check_fair_learner",
+    "fit_classifiers",
+    "made_up_cells",
+    "rehearse_learner",
+    "seeded_clone",
+    "takes_groups",
+    "total_fit",
+]
 
 #: The vote of a teacher that has no rows, or that its rows keep from being trained or from predicting. Public, and the
 #: same for all: a record that makes a teacher fail moves one vote, as any other record does.
 FALLBACK = 0
+
+#: Made-up rows of each class and group that a learner is tried on: two, and more for one that sets rows aside.
+_MADE_UP = (2, 50)
 
 #: What a part may do to its teacher. KeyboardInterrupt and the like come from outside, and end the fit.
 _FAILURES = (Exception, SystemExit)
@@ -189,3 +203,52 @@ def check_fair_learner(learner: Any, owner: str, *, parameter: str = "fair_estim
             f"The '{parameter}' of {owner} must predict without groups; {type(learner).__name__} needs them."
         )
     return "group_weights" in parameters
+
+
+def takes_groups(learner: Any) -> bool:
+    """Whether a learner's fit is to be given groups: it names them, or is one of fairlearn, which hides the name."""
+    parameters = inspect.signature(learner.fit).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    return "sensitive_features" in parameters or (open_ended and type(learner).__module__.startswith("fairlearn."))
+
+
+def made_up_cells(n_classes: int, n_groups: int, each: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Codes of labels and groups of made-up rows, so many of each pair."""
+    cells = np.arange(each * n_classes * n_groups) % (n_classes * n_groups)
+    return cells % n_classes, cells // n_classes
+
+
+def rehearse_learner(learner: Any, made_up: Callable[[int], tuple[Any, ...]], *, parameter: str, owner: str) -> None:
+    """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
+
+    Parameters
+    ----------
+    learner : classifier
+        A clone is tried.
+    made_up : callable of int
+        So many rows of each class and group: features, labels, and groups where the learner takes them. Public.
+    parameter, owner : str
+        For the error message.
+
+    Raises
+    ------
+    ValueError
+        It cannot be fitted on them, or does not predict one of the labels for each.
+    """
+    problem: Exception | None = None
+    for each in _MADE_UP:
+        try:
+            with silence():
+                X, y, *groups = made_up(each)
+                given = {"sensitive_features": groups[0]} if groups else {}
+                fitted = as_classifiers(clone(learner, safe=False), 0).fit(X, y, **given)
+                predicted = np.asarray(fitted.predict(X))
+            if predicted.shape != (len(y),):
+                raise ValueError("predict must return one label for every row.")
+            return
+        except Exception as error:
+            problem = problem or error
+    raise ValueError(
+        f"The '{parameter}' of {owner} fails on made-up rows, {_MADE_UP[0]} or {_MADE_UP[1]} of each class and group, "
+        f"so it is tried no further and nothing is spent. {type(problem).__name__}: {problem}"
+    ) from problem

@@ -369,9 +369,9 @@ class PFGuardGenerator(PrivateEstimator):
         small = int(np.count_nonzero(noisy.sum(axis=1) < least))
         if small:
             warn_caller(
-                f"{small} of the {len(noisy)} groups of {type(self).__name__} have a released count below "
-                f"{least:.0f}, four standard deviations of its noise: their synthetic rows are mostly those of the "
-                "other groups with the same label. Raise 'epsilon', or merge groups.",
+                f"{small} of the {len(noisy)} groups of {self._spends_as or type(self).__name__} have a released "
+                f"count below {least:.0f}, four standard deviations of its noise: their synthetic rows are mostly "
+                "those of the other groups with the same label. Raise 'epsilon', or merge groups.",
                 FairnessWarning,
             )
 

@@ -150,7 +150,7 @@ def read_generator_data(
 
     Parameters
     ----------
-    estimator : PFGuardGenerator
+    estimator : PFGuardGenerator or SyntheticDataClassifier
         Asked for its parameters and its name; gets ``n_features_in_`` and ``feature_names_in_``.
     X, y, sensitive_features, X_public
         The arguments of ``fit``.
@@ -283,7 +283,7 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
         warn_caller(
             f"{owner} read the types or categories of {len(read)} column(s) from the private rows, which reveals "
             f"them outside the guarantee: {shown}. Declare them with the 'categories', 'bounds' or 'dtypes' "
-            "parameter, or pass public rows as X_public.",
+            f"parameter{'' if estimator._for_learner else ', or pass public rows as X_public'}.",
             PrivacyLeakWarning,
         )
     for name in read:
@@ -428,8 +428,8 @@ def _read_groups(
         if estimator.balance is not None and features.public is None:
             raise ValueError(
                 f"{owner} needs the groups of the private rows to balance them: pass "
-                "sensitive_features to fit, name their columns with 'sensitive_columns', pass unbiased public rows "
-                "as X_public, or set balance=None."
+                "sensitive_features to fit, name their columns with 'sensitive_columns', "
+                f"{'' if estimator._for_learner else 'pass unbiased public rows as X_public, '}or set balance=None."
             )
         return np.zeros(n_rows, dtype=np.int64), None, None
     if features.groups is not None and sensitive_features is not None:

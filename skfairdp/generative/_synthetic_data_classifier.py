@@ -21,12 +21,13 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._row_wise import row_wise_predictions
 from skfairdp._tables import GeneratorBackend, MarginalsBackend
-from skfairdp._teachers import check_fair_learner
+from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import LeftOver
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._inputs import GeneratorData, read_container
+from skfairdp.generative._inputs import GeneratorData, read_container, read_generator_data
+from skfairdp.generative._schema_columns import raw_features
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import Plan, PrivacyLedger
@@ -230,8 +231,13 @@ class SyntheticDataClassifier(PrivateClassifier):
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         generator, problem = self._generator(), None
-        data = generator._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(generator, name, getattr(self, name))
+        answer_like(generator, self)
         learner = self._learner(data.layout.n_classes)
+        self._rehearse(*learner, data)
         plan, rng = generator._plan(data), public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.is_hopeless
@@ -249,7 +255,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         # Released values only from here on.
         self.privacy_ = generator.privacy_
         if problem is not None:
-            problem.add_note("The generator is released and paid for: train another learner on rows of generator_.")
+            problem.add_note("The generator is released and paid for: refit(estimator=...) trains another learner.")
             raise problem
         return self._give_way()
 
@@ -302,32 +308,29 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Keep a generator that is released, and what it knows of the columns."""
         assert generator.classes_ is not None
         self.generator_, self.classes_ = generator, generator.classes_
-        answer_like(self, generator)
-        self.n_features_in_ = generator.n_features_in_
-        if hasattr(generator, "feature_names_in_"):
-            self.feature_names_in_ = generator.feature_names_in_
         self._n_default = max(data.layout.n_rows, LEAST_SAMPLES)
 
-    def _learn(self, learner: Any, takes_groups: bool) -> "SyntheticDataClassifier":
+    def _learn(self, learner: Any, with_groups: bool) -> "SyntheticDataClassifier":
         """Train a learner on rows drawn from the generator."""
         generator, n_samples = self.generator_, self._n_default if self.n_samples is None else self.n_samples
         rng = public_generator(self.random_state)
-        rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=takes_groups, random_state=rng)
+        rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=with_groups, random_state=rng)
         table = self._features(rows)
         self.encoder_ = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=n_samples))
-        codes = np.searchsorted(self.classes_, np.asarray(labels))  # fairlearn's reductions read 0 and 1 only
+        labels = np.asarray(labels).reshape(-1)  # also of a table of one column
+        codes = np.searchsorted(self.classes_, labels)  # fairlearn's reductions read 0 and 1 only
         features = self.encoder_.transform(table)
         # A class of one row teaches nothing, and a learner that sets rows aside for itself may ask for two of each.
         taught = np.bincount(codes)[codes] > 1
         features, codes, groups = features[taught], codes[taught], [values[taught] for values in groups]
-        given = {"sensitive_features": groups[0]} if takes_groups else {}
+        given = {"sensitive_features": groups[0]} if with_groups else {}
         released, every = generator.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
         constant = DummyClassifier(strategy="prior").fit(every[:, None], every, sample_weight=released)
         if self._is_behind or len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
             learner, given = constant, {}
-        self.estimator_ = learner.fit(features, codes, **given)
+        self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
         self._constant, self._shown = constant, features[:_SHOWN]
-        self._left = self._left_over(features, codes, groups[0]) if takes_groups else None
+        self._left = self._left_over(features, codes, groups[0]) if with_groups else None
         return self
 
     def _left_over(self, features: NDArray[np.float64], codes: NDArray[np.int64], groups: Any) -> LeftOver | None:
@@ -407,9 +410,28 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     # ------------------------------------------------------------------ pieces
 
-    def _read(self, X: Any, y: Any = None, **groups: Any) -> Any:
+    _for_learner = True
+
+    def _read(self, X: Any, y: Any = None, **groups: Any) -> GeneratorData:
         self._validate_params()
-        return self._generator()._read(X, y, **groups)
+        return read_generator_data(self, X, y, **groups)
+
+    def _rehearse(self, learner: Any, with_groups: bool, data: GeneratorData) -> None:
+        """Try the learner on made-up rows that come by the way of the sampled ones, before anything is spent."""
+        n_classes, n_groups = data.layout.n_classes, data.layout.n_groups if with_groups else 1
+        if self.estimator is None or n_classes < 2:
+            return
+        encoder, rng = data.encoder, np.random.default_rng(0)
+
+        def made_up(each: int) -> tuple[Any, ...]:
+            labels, groups = made_up_cells(n_classes, n_groups, each)
+            rows = encoder.decode(encoder.made_up(len(labels), rng), rng, data.form.columns_of_groups(groups))
+            table = self._features(rows if self.schema is None else raw_features(self.schema, rows))
+            encoding = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=len(table)))
+            features = encoding.transform(table)
+            return (features, labels, data.form.groups_of(groups)) if with_groups else (features, labels)
+
+        rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__)
 
     def _plan(self, data: Any) -> Plan:
         return self._generator()._plan(data)
@@ -422,12 +444,10 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def _learner(self, n_classes: int) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
-        learner = HistGradientBoostingClassifier() if self.estimator is None else clone(self.estimator)
-        parameters = inspect.signature(learner.fit).parameters
-        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-        fairlearns = type(learner).__module__.startswith("fairlearn.")
-        takes_groups = "sensitive_features" in parameters or (open_ended and fairlearns)
-        if takes_groups:
+        seed = int(public_generator(self.random_state).integers(2**31 - 1))
+        learner = HistGradientBoostingClassifier(random_state=seed) if self.estimator is None else clone(self.estimator)
+        with_groups = takes_groups(learner)
+        if with_groups:
             check_fair_learner(learner, type(self).__name__, parameter="estimator")
         constraints = getattr(learner, "constraints", None)
         if n_classes > 2 and isinstance(constraints, ClassificationMoment):
@@ -435,7 +455,7 @@ class SyntheticDataClassifier(PrivateClassifier):
                 f"The 'estimator' of {type(self).__name__} is a reduction of fairlearn, which learns two classes. "
                 f"There are {n_classes}: take a learner of many classes, as LagrangianClassifier is."
             )
-        return learner, takes_groups
+        return learner, with_groups
 
     def _features(self, rows: Any) -> pd.DataFrame:
         """Rows as a table with names, without the columns of the group."""

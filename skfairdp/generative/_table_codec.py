@@ -175,6 +175,10 @@ class TableEncoder:
             pass
         return codes
 
+    def made_up(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Codes of made-up rows: of each column any that may be sampled."""
+        return np.column_stack([rng.choice(np.flatnonzero(column.sampled), n_rows) for column in self.columns])
+
     def decode(
         self,
         codes: NDArray[np.integer],

@@ -1,5 +1,6 @@
 """Images, and tables of plain numbers: one unit in [−1, 1] for each, between public bounds."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,10 @@ class UnitEncoder:
         numbers = np.nan_to_num(as_numbers(rows.reshape(-1)).reshape(len(rows), -1), nan=self.low)
         units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
         return units.astype(np.float32)
+
+    def made_up(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Units of made-up rows."""
+        return rng.uniform(-1, 1, (n_rows, math.prod(self.shape))).astype(np.float32)
 
     def decode(self, units: NDArray[np.floating], rng: np.random.Generator, further: Any = None) -> NDArray[Any]:
         """Rows of the shape and dtype given to fit."""

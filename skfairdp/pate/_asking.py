@@ -23,10 +23,11 @@ from skfairdp._teachers import (
 )
 from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale
 from skfairdp.pate._confident_voting import ConfidentVoting
-from skfairdp.pate._constrained_student import with_groups
+from skfairdp.pate._constrained_student import ConstrainedStudent, with_groups
 from skfairdp.pate._parity_look import ParityLook, share_of_look
-from skfairdp.pate._rehearsal import rehearse_teacher
-from skfairdp.pate._soft_label_student import Bends
+from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
+from skfairdp.pate._rehearsal import rehearse_student, rehearse_teacher
+from skfairdp.pate._soft_label_student import Bends, SoftLabelStudent
 from skfairdp.pate._tempered import rehearsed_votes, tempered
 from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import (
@@ -58,6 +59,8 @@ VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting,
 #: The share of a class among the rows is released with noise of this size, for no more than nearly all of the squared
 #: cost.
 COUNT_NOISE, ALL_BUT = 0.03, 0.95
+#: Those that learn from released shares; None is the first of them.
+OWN_STUDENTS = (type(None), SoftLabelStudent, ConstrainedStudent, ParityPenaltyStudent)
 TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a lone model would need
 
 
@@ -419,20 +422,22 @@ def check_student(student: Any) -> None:
 
 
 def check_learners(estimator: Any, data: TrainingData) -> None:
-    """Try the teacher given on public rows, so that what its parameters break shows before anything is spent.
+    """Try teacher and student on public rows, so that what their parameters break shows before anything is spent.
 
     Where there are none, on made-up ones of the same width. So does it show when the disk has no room for rows.
     """
     owner = type(estimator).__name__
     if data.source is not None and data.source.spills:
         check_free_disk(bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
-    if estimator.teacher is None:
-        return
-    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), len(data.classes), data.share_for_votes))
     if data.public is None:
         rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
     else:
         rows = data.public.X
+    if not isinstance(estimator.student, OWN_STUDENTS):
+        rehearse_student(estimator.student, rows, len(data.classes), data.domain, parameter="student", owner=owner)
+    if estimator.teacher is None:
+        return
+    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), len(data.classes), data.share_for_votes))
     if estimator._votes_by_group:
         n_groups = len(data.domain if data.domain is not None else ())
         rows = with_groups(rows, np.arange(len(rows)) % n_groups, n_groups)

@@ -172,15 +172,43 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         public = np.asarray(X if X_public is None else X_public, dtype=float)
         n_classes, n_groups = shares.shape[1], int(n_groups or groups.max() + 1)
         names = getattr(self, "_names", (range(n_groups), range(n_classes)))
-        self.n_features_in_, self.classes_ = public.shape[1], np.arange(n_classes)
-        self._fit_groups(public, groups, n_groups)
         self._by_group = groups_asked is not None
         rows, seen = np.asarray(X, dtype=float), public
         if groups_asked is not None:
             rows, seen = with_groups(rows, groups_asked, n_groups), with_groups(public, groups, n_groups)
         self._shares = SoftLabelStudent().fit(rows, shares, noise_std=noise_std, X_public=seen, bends=bends)
+        return self._hold(public, groups, n_groups, names, self._shares.predict_proba(seen))
+
+    @classmethod
+    def around(
+        cls, student: Any, constraints: Any, X: Array, groups: NDArray[np.int64], n_groups: int, n_classes: int
+    ) -> "ConstrainedStudent":
+        """Return a fitted classifier with probabilities, whose answers are moved as constraints on selection rates ask.
+
+        Parameters
+        ----------
+        student : classifier
+            Fitted on class codes.
+        constraints : object
+            As of the constructor.
+        X : ndarray of shape (n_public, n_features)
+            Rows on which the constraints are to hold.
+        groups : ndarray of int of shape (n_public,)
+        n_groups, n_classes : int
+        """
+        held = cls(constraints)
+        held._shares, held._by_group = student, False
+        labels = all_probabilities(student, X, n_classes)
+        return held._hold(X, groups, n_groups, (range(n_groups), range(n_classes)), labels)
+
+    def _hold(
+        self, public: Array, groups: NDArray[np.int64], n_groups: int, names: tuple[Any, Any], labels: Array
+    ) -> "ConstrainedStudent":
+        """Find what each answer costs, on public rows with so likely labels."""
+        self.n_features_in_, self.classes_ = public.shape[1], np.arange(labels.shape[1])
+        self._fit_groups(public, groups, n_groups)
         constraints = self.rates_of(*names)
-        rule, free = group_blind_rule(constraints, self._likely(public), groups, self._shares.predict_proba(seen))
+        rule, free = group_blind_rule(constraints, self._likely(public), groups, labels)
         self._rule, self.weights_ = rule, rule.weights
         self.violation_ = constraints.largest_violation(rule.counts)
         self.unconstrained_violation_ = constraints.largest_violation(free.counts)
@@ -210,7 +238,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         n_groups = self._of_groups.shape[1]
         of_groups = softmax(self._standardised(X) @ self._of_groups, axis=1)
         if not self._by_group:
-            return of_groups[:, :, None] * self._shares.predict_proba(X)[:, None]
+            return of_groups[:, :, None] * all_probabilities(self._shares, X, len(self.classes_))[:, None]
         labels = [self._shares.predict_proba(with_groups(X, np.full(len(X), a), n_groups)) for a in range(n_groups)]
         return of_groups[:, :, None] * np.stack(labels, axis=1)
 
@@ -228,6 +256,13 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         """
         scores = self._rule.scores(self._likely(X))
         return on_simplex(scores + (1 - scores.sum(axis=1, keepdims=True)) / scores.shape[1])
+
+
+def all_probabilities(student: Any, X: Array, n_classes: int) -> Array:
+    """Probabilities of all class codes, by a classifier that may not have seen all of them."""
+    found = np.zeros((len(X), n_classes))
+    found[:, np.asarray(student.classes_, dtype=np.int64)] = student.predict_proba(X)
+    return found
 
 
 def with_groups(X: Array, groups: NDArray[np.int64], n_groups: int) -> Array:

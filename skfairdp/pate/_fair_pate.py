@@ -28,6 +28,7 @@ from skfairdp.pate._learning import (
     Lessons,
     VoteGate,
     fit_student,
+    held_student,
     paid_votes,
     seeded,
     tell_answers,
@@ -57,8 +58,10 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     the private ones (:class:`SyntheticRows`), within the same ε, and protects groups as it protects features and
     labels. With public rows it does not read private groups, unless ``student`` is held to error rates.
 
-    **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and, with the
-    built-in student, of its predictions on the public rows (``student_gap_``). On other rows the gap is an estimate:
+    **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and of the
+    student's predictions on the public rows (``student_gap_``). The built-in student is trained to keep to it; around
+    one of yours that has probabilities and breaks it, ``student_`` is a rule over these that needs no group. Where
+    ``gamma`` is out of reach, a FairnessWarning says so. On other rows the gap is an estimate:
     measure it with ``skfairdp.metrics.demographic_disparity``, and enforce it at prediction with :class:`IDP3`.
 
     This is FairPATE (Yaghini et al. 2023, Algorithm 1). Its published accounting does not hold: a label that is
@@ -86,7 +89,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
         rows by ``gate="votes"``. A :class:`ParityPenaltyStudent` learns from shares as well, with the demographic
         disparity of its predictions in its loss, and a :class:`ConstrainedStudent` is held to equalized odds or any
-        constraint on rates instead of ``gamma``. Any other classifier, a skorch net too, is trained on the labels.
+        constraint on rates instead of ``gamma``. Any other classifier, a skorch net too, is trained on the labels, with
+        the public groups where its ``fit`` takes ``sensitive_features``, and then held to ``gamma`` as well.
     voting : {"soft", "gnmax", "confident"}, SoftVoting, GNMaxVoting or ConfidentVoting, default="soft"
         "soft" releases the noisy vote share of every query; gate, labels and students are post-processing, so
         :meth:`refit` sweeps ``gamma`` for free. "gnmax" releases the noisy winner of every query and gates it.
@@ -400,10 +404,14 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return lessons.teach(self.student.of_names(lessons.public.domain, self.classes_), labels)
         if self._penalised:
             return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
-        if self.student is not None:
-            return fit_student(self.student, lessons, labels, self.random_state)
-        if lessons.denoiser is None or answered_only:
-            student = lessons.teach(SoftLabelStudent(disparity=self.disparity), labels, answered_only=answered_only)
+        if self.student is not None and not isinstance(self.student, SoftLabelStudent):
+            student = fit_student(self.student, lessons, labels, self.random_state)
+            held = gate is not None and not answered_only
+            return held_student(student, lessons, self.gamma, self.disparity) if held else student
+        if lessons.denoiser is None or answered_only or self.student is not None:
+            alpha = None if self.student is None else self.student.alpha
+            soft = SoftLabelStudent(disparity=self.disparity, alpha=alpha)
+            student = lessons.teach(soft, labels, answered_only=answered_only)
         else:
             student = lessons.denoiser
         held = gate is not None and not answered_only and isinstance(student, SoftLabelStudent)

@@ -16,10 +16,11 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._forecast import CLEAR
 from skfairdp._inputs import PublicRows, read_features
-from skfairdp._teachers import as_classifiers
+from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
+from skfairdp.fairness import RateParity, largest_disparity, tally
 from skfairdp.pate._asking import Questions, check_student
-from skfairdp.pate._constrained_student import ConstrainedStudent
+from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities
 from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
@@ -34,12 +35,16 @@ __all__ = [
     "Lessons",
     "VoteGate",
     "fit_student",
+    "held_student",
     "paid_votes",
     "seeded",
     "tell_answers",
 ]
 
 Array = NDArray[np.float64]
+
+_MANY_GROUPS = 8
+_TIGHTER = (1.0, 0.9, 0.7, 0.4, 0.0)  # of γ: a rule over few distinct probabilities may miss its bound by a little
 
 
 # ---- where parity is held --------------------------------------------------------------------------------------
@@ -50,7 +55,8 @@ class VoteGate(BaseEstimator):
 
     :class:`ConfidentVoting` asks the gate before each vote, so that a refused label costs nothing. Elsewhere it goes
     through the released labels in their order, which costs nothing either. The built-in student is then held to
-    ``gamma`` on the public rows; a student of yours is trained on the labels that the gate let through.
+    ``gamma`` on the public rows. A student of yours is trained on the labels that the gate let through; where it breaks
+    ``gamma`` on the public rows all the same, and has probabilities, a rule over them is put around it that does not.
 
     Parameters
     ----------
@@ -260,7 +266,38 @@ def fit_student(student: Any, lessons: Lessons, labels: NDArray[np.int64], rando
     told = labels != UNANSWERED
     if len(np.unique(labels[told])) < 2:
         return ConstantStudent(lessons.n_classes, int(labels[told][0]) if told.any() else 0)
-    return seeded(as_classifiers(clone(student)), random_state).fit(lessons.X[told], labels[told])
+    given = {}
+    if lessons.groups is not None and takes_groups(student):
+        given["sensitive_features"] = lessons.groups[told]
+    return seeded(as_classifiers(clone(student)), random_state).fit(lessons.X[told], labels[told], **given)
+
+
+def held_student(student: Any, lessons: Lessons, gamma: float, disparity: str) -> Any:
+    """A student of the user's, moved on the public rows to where its demographic disparity is at most ``gamma``.
+
+    It stays as it is where it keeps to that by itself, is one class, or has no probabilities to be moved by.
+    """
+    public, n_classes = lessons.public, lessons.n_classes
+    groups = public.groups
+    assert groups is not None
+
+    def gap(of: Any) -> float:
+        counts = tally(groups, np.asarray(of.predict(public.X), dtype=np.int64), (public.n_groups, n_classes))
+        return largest_disparity(counts, disparity)
+
+    if isinstance(student, ConstantStudent) or gap(student) <= gamma or not hasattr(student, "predict_proba"):
+        return student
+    # What holds between every two groups, or by half between each and all, bounds every disparity; and pairs of many
+    # groups are too many for a linear program.
+    many = public.n_groups > _MANY_GROUPS
+    method = "to_overall" if many or (disparity == "overall" and n_classes == 2) else "between_groups"
+    held = []
+    for share in _TIGHTER:
+        parity = RateParity("selection_rate", share * gamma / (2 if many else 1), method=method)
+        held.append(ConstrainedStudent.around(student, parity, public.X, groups, public.n_groups, n_classes))
+        if gap(held[-1]) <= gamma:
+            return held[-1]
+    return min(held, key=gap)
 
 
 def seeded(student: Any, random_state: RandomStateLike) -> Any:
@@ -343,10 +380,7 @@ class LearnsFromVotes(BaseEstimator):
         {predicts_proba}
         """
         check_is_fitted(self, "student_")
-        features = self._read_rows(X)
-        probabilities = np.zeros((len(features), len(self.classes_)))
-        probabilities[:, np.asarray(self.student_.classes_, dtype=np.int64)] = self.student_.predict_proba(features)
-        return probabilities
+        return all_probabilities(self.student_, self._read_rows(X), len(self.classes_))
 
     def _read_rows(self, X: ArrayLike) -> Array:
         """Features of rows to predict, within the limits of what was asked about."""

@@ -204,6 +204,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         if self.student is None and lessons.denoiser is not None:
             return lessons.denoiser
         labels = lessons.labels(self._parts()["voting"])
+        if isinstance(self.student, SoftLabelStudent):
+            return lessons.teach(SoftLabelStudent(alpha=self.student.alpha), labels)
         if self.student is not None:
             return fit_student(self.student, lessons, labels, self.random_state)
         return lessons.teach(SoftLabelStudent(), labels)

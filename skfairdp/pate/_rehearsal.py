@@ -7,11 +7,18 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._teachers import engine_of, rehearse_engine, seeded_clone
+from skfairdp._teachers import (
+    engine_of,
+    made_up_cells,
+    rehearse_engine,
+    rehearse_learner,
+    seeded_clone,
+    takes_groups,
+)
 from skfairdp.pate._fair_teachers import fair_copy, seeded_predictions
 from skfairdp.utils import silence
 
-__all__ = ["rehearse_fair_teacher", "rehearse_teacher"]
+__all__ = ["rehearse_fair_teacher", "rehearse_student", "rehearse_teacher"]
 
 _PASSED: set[str] = set()  # by hash: a search plans the same fit many times
 _MOST_PASSED = 1024
@@ -92,6 +99,34 @@ def rehearse_fair_teacher(
 
     if n_groups > 1:
         _attempts(attempt, learner, X_public, n_rows, n_classes, "fair_estimator", owner)
+
+
+def rehearse_student(
+    student: Any, X: NDArray[np.float64], n_classes: int, domain: Any, *, parameter: str, owner: str
+) -> None:
+    """Fit a student of the user's on public rows with made-up labels and groups, before votes are paid for.
+
+    Parameters
+    ----------
+    student : classifier
+        Of class codes.
+    X : ndarray of shape (n_public, n_features)
+    n_classes : int
+    domain : sequence or None
+        The groups, where there are any: the student gets their codes, if it takes groups.
+    parameter, owner : str
+        For the error message.
+    """
+    if n_classes < 2 or not len(X):
+        return
+    with_groups = domain is not None and takes_groups(student)
+
+    def made_up(each: int) -> tuple[Any, ...]:
+        labels, groups = made_up_cells(n_classes, len(domain) if with_groups else 1, each)
+        rows = X[np.arange(len(labels)) % len(X)]
+        return (rows, labels, groups) if with_groups else (rows, labels)
+
+    rehearse_learner(student, made_up, parameter=parameter, owner=owner)
 
 
 def _attempts(

@@ -140,6 +140,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
     told that it does.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model.gamma
+    more = "Add public rows" if model._lessons.limits is None else "Raise 'epsilon'"  # sampled rows are paid for
     if is_stuck:
         warn_caller(
             f"The gate of {owner} ended where every further label would raise the disparity, so some "
@@ -147,31 +148,39 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
             "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
             FairnessWarning,
         )
-    if isinstance(model.student_, ConstrainedStudent):
-        _warn_of_rates(model.student_, owner)
+    if isinstance(model.student, ConstrainedStudent):
+        if isinstance(model.student_, ConstrainedStudent):
+            _warn_of_rates(model.student_, owner, more)
         return
     if gamma is None or model.student_gap_ <= gamma or len(np.unique(model.student_.predict(X))) == 1:
         return
-    if model._penalised or gate is None:
-        warn_caller(
-            f"The student of {owner} has a demographic disparity of {model.student_gap_:.3f} on the public rows, "
-            f"above gamma={gamma}, and no gate holds it there. Raise its 'penalty_weight' "
-            "(refit(student=ParityPenaltyStudent(penalty_weight=...)) is free), or use IDP3 at prediction.",
-            FairnessWarning,
+    gap, whose = f"{model.student_gap_:.3f}", f"The student of {owner}"
+    above = f"has a demographic disparity of {gap} on the public rows, above gamma={gamma}"
+    if model._penalised:
+        words = (
+            f"{whose} {above}, and no gate holds it there. Raise its 'penalty_weight' "
+            "(refit(student=ParityPenaltyStudent(penalty_weight=...)) is free), or use IDP3 at prediction."
         )
-    elif model.student is None and not isinstance(gate, LabelGate):
-        warn_caller(
-            f"The smallest demographic disparity the student of {owner} reaches on the public rows "
-            f"is {model.student_gap_:.3f}, above gamma={gamma}. Add public rows, or use IDP3 at prediction.",
-            FairnessWarning,
+    elif gate is None or isinstance(gate, LabelGate):
+        words = f"{whose} {above}, and no gate holds it there. Set gate='votes', or use IDP3 at prediction."
+    elif hasattr(model.student_, "predict_proba"):
+        words = (
+            f"The smallest demographic disparity the student of {owner} reaches on the public rows is {gap}, above "
+            f"gamma={gamma}. {more}, or use IDP3 at prediction."
         )
+    else:
+        words = (
+            f"{whose} {above}, and has no predict_proba by which it could be moved there. Give a 'student' that has "
+            "(refit is free), or use IDP3 at prediction."
+        )
+    warn_caller(words, FairnessWarning)
 
 
-def _warn_of_rates(student: ConstrainedStudent, owner: str) -> None:
+def _warn_of_rates(student: ConstrainedStudent, owner: str, more: str) -> None:
     if student.violation_ > NEAR:
         warn_caller(
             f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the public rows; "
-            f"less would cost too much accuracy ({student.unconstrained_violation_:.3f} without them). Ask for "
-            "larger bounds, or add public rows.",
+            f"less would cost too much accuracy ({student.unconstrained_violation_:.3f} without them). {more}, "
+            "or ask for larger bounds.",
             FairnessWarning,
         )
