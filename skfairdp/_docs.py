@@ -132,8 +132,8 @@ noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
     The discrete Gaussian is sampled exactly, in integer arithmetic.""",
     "memory": """\
 memory : str or joblib.Memory, default=None
-    Cache of trained teachers, so that a sweep trains them once. **The cache holds private models**: protect it
-    like the data.""",
+    Cache of trained teachers, so that a sweep trains them once. **The cache holds private models, and rows where
+    teachers hold them** (trees, neighbours): protect it like the data. Only its owner can enter the folder.""",
     "processes": """\
 n_jobs : int, default=None
     Processes that train scikit-learn teachers (through joblib, and so dask or ray).""",

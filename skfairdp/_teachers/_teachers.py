@@ -1,12 +1,17 @@
 """Fitting one teacher per part, with any engine, and asking all of them."""
 
+import contextlib
+import hmac
 import os
+import secrets
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from joblib import Memory
+from joblib import hash as hash_of
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
@@ -153,8 +158,9 @@ def fit_teachers(
         processes may get large arrays of private rows through joblib's temporary files.
     memory : joblib.Memory, another :class:`TeacherCache`, path or None, default=None
         Cache of trained teachers, so that a sweep over later parameters trains them once. **The cache holds private
-        teachers** and joblib's metadata about the private arguments: keep it where the private data may be, and
-        delete it with them. It finds nothing unless ``random_state`` is fixed.
+        teachers**, some of which (trees, neighbours) hold rows: keep it where the private data may be, and delete it
+        with them. A folder is named by a keyed digest of the rows and can be entered by its owner only. It finds
+        nothing unless ``random_state`` is fixed.
     verbose : int, default=0
         Above 0: a progress bar over teachers, those of constant votes included (on stderr). ``verbose`` parameters of
         a classifier count as 0.
@@ -197,12 +203,15 @@ def fit_teachers(
     if seeds is None:
         seeds = child_seeds(public_generator(random_state), n_teachers)
     store = check_memory(os.fspath(memory) if isinstance(memory, os.PathLike) else memory)
-    # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
-    cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
+    asked = teacher if engine is None else engine, X, codes, part_of, seeds, n_classes
     with silence():
-        ensemble = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])(
-            teacher if engine is None else engine, X, codes, part_of, seeds, n_classes, n_jobs=n_jobs, verbose=verbose
-        )
+        if isinstance(store, Memory) and store.location is not None:
+            ensemble = _remembered(store, asked, n_jobs, verbose)
+        else:
+            cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
+            ensemble = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])(
+                *asked, n_jobs=n_jobs, verbose=verbose
+            )
     return Teachers(ensemble, n_teachers)
 
 
@@ -225,6 +234,32 @@ def _train_private_teachers(
     if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
         return teacher._fit_parts(X, y, parts, n_jobs=n_jobs, verbose=verbose)
     return fit_classifiers(teacher, X, y, parts, n_jobs=n_jobs, verbose=verbose)
+
+
+def _remembered(store: Memory, asked: tuple[Any, ...], n_jobs: int | None, verbose: int) -> _Ensemble:
+    """Train, or find trained teachers under a keyed digest: joblib writes down the arguments that it sees.
+
+    The key lies beside them, in a folder that only its owner can enter.
+    """
+    folder = Path(str(store.store_backend.location))
+    before = os.umask(0o077)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        key = folder / "key"
+        with contextlib.suppress(FileExistsError), key.open("xb") as file:
+            file.write(secrets.token_bytes(32))
+        digest = hmac.new(key.read_bytes(), hash_of(asked).encode(), "sha256").hexdigest()
+        # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
+        train = store.cache(_train_once, ignore=["asked", "n_jobs", "verbose"], verbose=0)
+        found: _Ensemble = train(digest, asked, n_jobs, verbose)
+        return found
+    finally:
+        os.umask(before)
+
+
+def _train_once(digest: str, asked: tuple[Any, ...], n_jobs: int | None, verbose: int) -> _Ensemble:
+    return _train_private_teachers(*asked, n_jobs=n_jobs, verbose=verbose)
 
 
 def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers | None:

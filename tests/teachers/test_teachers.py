@@ -330,3 +330,17 @@ def test_private_numbers_beyond_all_units_are_silent(blobs):
     far[0] = 1e308
     votes = fit(LogisticTeachers(scale=np.full(3, 2.0**-20)), far, y).predict(X)
     assert set(np.unique(votes)) <= {0, 1, 2}
+
+
+def test_a_cache_on_the_disk_has_no_row_and_only_its_owner_enters(tmp_path):
+    import stat
+
+    X = np.random.default_rng(0).normal(size=(60, 2)) + 1234567.25
+    y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    fit(CountingClassifier(), X, y, memory=tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".gitignore"]
+    content = b"".join(path.read_bytes() for path in files)
+    assert files and b"1234567" not in content and b"12345" not in content
+    assert not any(row.tobytes() in content for row in X)
+    modes = {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in [*files, tmp_path / "joblib"]}
+    assert all(mode.endswith("00") for mode in modes.values()), modes
