@@ -36,6 +36,8 @@ class CommonValues:
         In (0, 1/2): the largest probability with which a value of one record only is shown.
     relation : NeighboringRelation, default=None
         The neighbours: of equally many records, of which one is replaced.
+    with_counts : bool, default=False
+        Whether the noisy counts of the values come along, as a dict.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class CommonValues:
     sigma: float
     failure: float
     relation: NeighboringRelation | None = field(default=None, kw_only=True)
+    with_counts: bool = field(default=False, kw_only=True)
 
     sensitivity = math.sqrt(2.0)
 
@@ -75,7 +78,7 @@ class CommonValues:
     def _counts(self) -> GaussianMechanism:
         return GaussianMechanism(self.sigma, sensitivity=self.sensitivity, relation=self.relation)
 
-    def release(self, counts: Mapping[Any, int], source: NoiseSource) -> tuple[Any, ...]:
+    def release(self, counts: Mapping[Any, int], source: NoiseSource) -> Any:
         """The common values: None first, then numbers, then texts, each in their order.
 
         Parameters
@@ -87,13 +90,12 @@ class CommonValues:
 
         Returns
         -------
-        tuple
+        tuple or dict
             Some of the keys.
         """
-        found: tuple[Any, ...] = source.release(self, counts)
-        return found
+        return source.release(self, counts)
 
-    def noisy(self, source: NoiseSource, counts: Mapping[Any, int]) -> tuple[Any, ...]:
+    def noisy(self, source: NoiseSource, counts: Mapping[Any, int]) -> Any:
         """What ``source.release`` lets out.
 
         Parameters
@@ -110,7 +112,8 @@ class CommonValues:
         """
         values = sorted(counts, key=_place)
         noisy = self._counts.noisy(source, np.array([counts[value] for value in values], dtype=np.float64))
-        return tuple(value for value, count in zip(values, noisy, strict=True) if count >= self.threshold)
+        found = {value: count for value, count in zip(values, noisy.tolist(), strict=True) if count >= self.threshold}
+        return found if self.with_counts else tuple(found)
 
 
 def _place(value: Any) -> tuple[int, Any]:

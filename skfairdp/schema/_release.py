@@ -39,12 +39,13 @@ from skfairdp.schema._columns import (
     _as_days,
     _as_numbers,
     _day_of,
+    _is_missing,
     cells_of,
     real_number,
     remembered,
 )
 from skfairdp.schema._frames import as_dataframe, column_names
-from skfairdp.utils import warn_caller
+from skfairdp.utils import private_error, warn_caller
 
 __all__ = ["ColumnRelease", "SchemaPlan", "plan_release", "released_columns"]
 
@@ -61,6 +62,7 @@ _LOST = 0.02  # of the rows may lie beyond a bound for all that noise hides; no 
 _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as if it held rows
 _N_CELLS = 128  # of the fine table, or a few more
 
+_READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
 _MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT = range(6)
 
 
@@ -82,11 +84,14 @@ class ColumnRelease:
         Of Gaussian differential privacy.
     failure : float
         The largest probability with which a value of one record only is shown.
+    is_role : bool, default=False
+        Whether it is the label or a group, of which every row needs a value.
     """
 
     kind: str | None
     mu: float
     failure: float
+    is_role: bool = False
 
     def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> Column | None:
         """Release the counts of a column; return the description that follows, None where nothing is common enough.
@@ -119,15 +124,22 @@ class ColumnRelease:
 
     def common_values(self, share: float = 1.0) -> CommonValues:
         """Which values of a column of categories are let out, for this share of its μ²."""
-        return CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION)
+        return CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION, with_counts=True)
 
     def _values(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> Column | None:
         mechanism = self.common_values(share)
         counts = Counter(_plain_values(column))
         # That a value may be missing is public: its cell is there, whether or not one is.
         found = mechanism.release({None: 0, **counts}, noise)
-        values = tuple(value for value in found if value is not None)
-        return Category(values, missing=None in found) if values else None
+        known = {value: count for value, count in found.items() if value is not None}
+        if not known or not self.is_role:
+            return Category(tuple(known), missing=None in found) if known else None
+        # Rows without one of these values: a value of their own where the counts show some, else the commonest one.
+        rest = len(column) - sum(known.values())
+        if rest <= 2 * mechanism.sigma * math.sqrt(len(known)):
+            return Category(tuple(known), others=max(known, key=lambda value: known[value]))
+        name = next(name for name in ("other", "missing or other", "none of these") if name not in known)
+        return Category((*known, name), others=name)
 
     def _bounds(self, column: "pd.Series[Any]", kind: str, share: float, noise: NoiseSource) -> Column | None:
         scale: _Magnitudes | _Blocks = _Blocks() if kind == "date" else _Magnitudes()
@@ -290,6 +302,16 @@ def _kind_of_object(cell: Any) -> int:
         return _TEXT
 
 
+def _has_no_kind(column: "pd.Series[Any]") -> bool:
+    """Whether something is in a column, and none of it a number, a day, a text or a truth."""
+    some = False
+    for cell in column:
+        if isinstance(cell, _READABLE) and not isinstance(cell, np.timedelta64 | np.complexfloating | timedelta):
+            return False
+        some = some or not _is_missing(cell)
+    return some
+
+
 def _plain_values(column: "pd.Series[Any]") -> list[Any]:
     """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type."""
     known = remembered(_plain)
@@ -371,7 +393,10 @@ def plan_release(
         if isinstance(said, Column):
             plan[name] = said
         else:
-            plan[name] = Boolean(missing=True) if said == "boolean" else ColumnRelease(said, mu[name], share)
+            found = said != "boolean"
+            plan[name] = (
+                ColumnRelease(said, mu[name], share, name in roles) if found else Boolean(missing=name not in roles)
+            )
     return SchemaPlan(plan, event, _RELATION, releases)
 
 
@@ -425,6 +450,9 @@ def released_columns(
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
     _refuse_in_vain(plan, roles, len(frame))
+    for name, column in plan.columns.items():
+        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
+            raise private_error("no kind", owner="Schema.release", name=repr(name))
     reads = PublicReads()
     reads.note_number_of_rows(len(frame))
     reads.note("names of columns", "read", names, "public")
@@ -480,7 +508,9 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str,
     if absent:
         warn_caller(
             f"Schema.release leaves out {absent}: no value or range in them is shared by enough records at this "
-            "epsilon. Free text and identifiers belong out; for others raise epsilon or use 'known'."
+            f"epsilon, of which each of {len(found)} columns gets a share too small to tell rarer ones from noise. "
+            "Free text and identifiers belong out. Of others say what is public, which costs nothing and leaves more for "
+            "the rest: known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows."
         )
     return columns
 

@@ -39,6 +39,11 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "{name} of {owner} holds a value that is not in '{parameter}'. Add it to '{parameter}', or drop those rows.",
         "A value outside the public domain has no code. Any other value in its place would be made up.",
     ),
+    "no kind": PrivateError(
+        "{name} of {owner} holds nothing that is a number, a date, a text or a truth, such as durations, intervals, "
+        "bytes or lists. Make numbers of them (series.dt.days) or leave the column out: known={{{name}: None}}.",
+        "Where no cell of a column can be read no epsilon finds a value; one row that can be read decides it alone.",
+    ),
     "unlisted": PrivateError(
         "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. Compare "
         "their spelling with the schema; Schema.misfits(table) counts such cells for your own eyes. List them, drop "

@@ -230,11 +230,37 @@ def test_a_label_or_group_of_which_one_value_is_found_is_told(role):
         pytest.warns(UserWarning, match=r"one value only in \['b'\], which is the label or"),
     ):
         found = Schema.release(rows, epsilon=0.5, **roles)
-    assert found.columns["b"] == Category(["common"])
+    assert found.columns["b"] == Category(["common"], others="common")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         known = {"b": Category(["common", "rare"])}
         assert Schema.release(rows, epsilon=0.5, known=known, **roles).columns["b"].values == ("common", "rare")
+
+
+@pytest.mark.parametrize("cell", [None, "distinct"])
+def test_groups_that_a_release_does_not_list_are_one_of_their_own(cell):
+    """Found: of six races a released schema listed four, and the rows of the others counted as the first of them."""
+    rest = [f"rare {i}" for i in range(N)] if cell == "distinct" else [cell] * N
+    groups = np.where(np.arange(N) % 5 == 0, np.array(rest, dtype=object), np.where(np.arange(N) % 2, "A", "B"))
+    rows = pd.DataFrame({"x": np.arange(N) % 7, "y": np.arange(N) % 2, "race": groups})
+    found = Schema.release(rows, label="y", groups="race", epsilon=3.0, known={"x": Number(0, 6)})
+    assert found.group_values == ("A", "B", "other") and found.misfits(rows).sum() == 0
+    counts = found.read(rows).sensitive_features["race"].value_counts()
+    assert counts.to_dict() == {"other": N // 5, "A": (groups == "A").sum(), "B": (groups == "B").sum()}
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [pd.to_timedelta(np.arange(50), unit="D"), [b"7"] * 50, [pd.Interval(0, 1)] * 50, [[1]] * 50, [1j] * 50],
+    ids=["durations", "bytes", "intervals", "lists", "complex"],
+)
+def test_columns_of_no_kind_are_named_before_anything_is_spent(cells):
+    ledger = dp.PrivacyLedger()
+    rows = pd.DataFrame({"x": np.arange(50), "odd": pd.Series(cells)})
+    with pytest.raises(ValueError, match=r"'odd' of Schema\.release holds nothing that is a number, a date, a text"):
+        Schema.release(rows, epsilon=1.0, ledger=ledger)
+    assert not ledger.entries
+    assert Schema.release(rows, epsilon=50.0, known={"odd": None}).features == ("x",)
 
 
 def test_a_template_with_nulls_is_what_is_known(tmp_path):
