@@ -302,6 +302,12 @@ def _kind_of_object(cell: Any) -> int:
         return _TEXT
 
 
+def _refuse_no_kind(plan: "SchemaPlan", frame: pd.DataFrame) -> None:
+    for name, column in plan.columns.items():
+        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
+            raise private_error("no kind", owner="Schema.release", name=repr(name))
+
+
 def _has_no_kind(column: "pd.Series[Any]") -> bool:
     """Whether something is in a column, and none of it a number, a day, a text or a truth."""
     some = False
@@ -450,9 +456,7 @@ def released_columns(
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
     _refuse_in_vain(plan, roles, len(frame))
-    for name, column in plan.columns.items():
-        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
-            raise private_error("no kind", owner="Schema.release", name=repr(name))
+    _refuse_no_kind(plan, frame)
     reads = PublicReads()
     reads.note_number_of_rows(len(frame))
     reads.note("names of columns", "read", names, "public")
@@ -509,8 +513,8 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str,
         warn_caller(
             f"Schema.release leaves out {absent}: no value or range in them is shared by enough records at this "
             f"epsilon, of which each of {len(found)} columns gets a share too small to tell rarer ones from noise. "
-            "Free text and identifiers belong out. Of others say what is public, which costs nothing and leaves more for "
-            "the rest: known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows."
+            "Free text and identifiers belong out. Of others say what is public, which costs nothing and leaves more "
+            "for the rest: known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows."
         )
     return columns
 
