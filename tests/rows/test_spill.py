@@ -204,3 +204,13 @@ def test_the_generator_shows_the_same_bar_in_each_pass(verbose, capsys):
     assert {int(n) for n in seen} <= {N * tenth // 10 for tenth in range(11)}
     assert bool(seen) == bool(verbose) and seen.count("0") == 2 * bool(verbose)
     assert "/s" not in shown and "?" not in shown
+
+
+def test_a_file_that_is_shorter_than_what_was_written_is_an_error_and_no_rows_of_chance():
+    rows = np.arange(64, dtype=np.float64)
+    with Spill(2, held=1) as spill:
+        spill.add(rows, np.arange(64) % 2)
+        spill._file.truncate(8 * 60)
+        assert spill.read(0, rows.dtype).tolist() == rows[::2].tolist()
+        with pytest.raises(RuntimeError, match="shorter than what was written"):
+            spill.read(1, rows.dtype)
