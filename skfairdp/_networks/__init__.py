@@ -21,7 +21,7 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._cnn import build_cnn
-from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, set_knots
+from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._group_clipping import (
@@ -98,6 +98,7 @@ __all__ = [
     "PrivateRows",
     "ResNet",
     "ScaledMLP",
+    "ScaledModule",
     "StackedDiscriminators",
     "StackedImageScores",
     "StackedMLP",
@@ -134,7 +135,6 @@ __all__ = [
     "resolve_device",
     "rows_read_by",
     "scale_last_layer",
-    "set_knots",
     "trace_layers",
     "train_privately",
     "train_stacked",

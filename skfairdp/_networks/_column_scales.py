@@ -1,4 +1,4 @@
-"""The first layer of a network for tables: numbers scaled by public knots, and a piecewise linear basis beside them."""
+"""The first layer of a network for tables: numbers scaled by public knots, with a piecewise linear basis or without."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from skfairdp._networks._shorthands import MLP
 
-__all__ = ["ColumnScales", "ScaledMLP", "set_knots"]
+__all__ = ["ColumnScales", "ScaledMLP", "ScaledModule"]
 
 #: Numbers are cut off at so many half ranges from the centre.
 FAR = 2.0
@@ -19,7 +19,7 @@ WEIGHT = 0.5
 
 
 class ColumnScales(nn.Module):
-    """Scale columns by the range of their knots, and add hat functions around the knots.
+    """Scale columns by the range of their knots, and add hat functions around the knots where they are asked for.
 
     Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros.
 
@@ -30,6 +30,7 @@ class ColumnScales(nn.Module):
     missing : sequence of int or None
         Where each of them is marked as missing.
     n_knots : int
+    hats : bool, default=True
 
     Examples
     --------
@@ -44,27 +45,48 @@ class ColumnScales(nn.Module):
     columns: Tensor
     missing: Tensor
     knots: Tensor
+    far: Tensor
 
-    def __init__(self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int) -> None:
+    def __init__(
+        self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int, *, hats: bool = True
+    ) -> None:
         super().__init__()
+        self.has_hats = hats
         marks = [-1 if place is None else place for place in missing]
         self.register_buffer("columns", torch.tensor(columns), persistent=False)
         self.register_buffer("missing", torch.tensor(marks), persistent=False)
         self.register_buffer("knots", torch.linspace(-1, 1, n_knots).repeat(len(columns), 1))
+        self.register_buffer("far", torch.full((len(columns),), FAR))
 
     @property
     def n_added(self) -> int:
         """How many features it adds."""
-        return self.knots.numel()
+        return self.knots.numel() if self.has_hats else 0
+
+    def set_knots(self, knots: NDArray[np.float64], far: NDArray[np.float64] | None = None) -> None:
+        """Take public or released knots.
+
+        Parameters
+        ----------
+        knots : ndarray of shape (n_columns, n_knots)
+            Strictly increasing in each row.
+        far : ndarray of shape (n_columns,) or None, default=None
+            At how many half ranges numbers are cut off. None: at ``FAR``.
+        """
+        self.knots.copy_(torch.as_tensor(knots))
+        if far is not None:
+            self.far.copy_(torch.as_tensor(far))
 
     def forward(self, X: Tensor) -> Tensor:
         numbers = X[:, self.columns]
         absent = torch.where(self.missing >= 0, X[:, self.missing.clamp(min=0)], torch.zeros_like(numbers)) > 0.5
         low, high = self.knots[:, 0], self.knots[:, -1]
-        scaled = ((numbers - (low + high) / 2) / ((high - low) / 2)).clamp(-FAR, FAR)
-        hats = WEIGHT * self._hats(numbers)
+        scaled = ((numbers - (low + high) / 2) / ((high - low) / 2)).clamp(-self.far, self.far)
         features = X.clone()
         features[:, self.columns] = scaled.masked_fill(absent, 0.0)
+        if not self.has_hats:
+            return features
+        hats = WEIGHT * self._hats(numbers)
         return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
 
     def _hats(self, numbers: Tensor) -> Tensor:
@@ -93,16 +115,24 @@ class ScaledMLP(nn.Sequential):
         super().__init__(scales, *MLP(n_features + scales.n_added, n_classes, hidden))
 
 
-def set_knots(module: nn.Module, knots: NDArray[np.float64]) -> None:
-    """Put released knots into the first layer of a :class:`ScaledMLP`.
+class ScaledModule(nn.Module):
+    """A network of the user's behind :class:`ColumnScales`.
 
     Parameters
     ----------
-    module : ScaledMLP
-    knots : ndarray of shape (n_columns, n_knots)
-        Strictly increasing in each row.
+    scales : ColumnScales
+    module : nn.Module
     """
-    assert isinstance(module, ScaledMLP)
-    scales = module[0]
-    assert isinstance(scales, ColumnScales)
-    scales.knots.copy_(torch.as_tensor(knots))
+
+    def __init__(self, scales: ColumnScales, module: nn.Module) -> None:
+        super().__init__()
+        self.scales, self.module = scales, module
+
+    @property
+    def predicts_rows_alone(self) -> bool | None:
+        """What the network says of itself."""
+        return getattr(self.module, "predicts_rows_alone", None)
+
+    def forward(self, X: Tensor) -> Tensor:
+        outputs: Tensor = self.module(self.scales(X))
+        return outputs

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from skorch import NeuralNetClassifier
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._resnet import ResNet
@@ -87,6 +88,28 @@ class Net:
         if not self.module_options.keys() <= {"hidden"}:
             MLP(1, 1, **self.module_options)  # fails, and names what it does not know
         return widths(**self.module_options)
+
+    def reads_columns(self, n_features: int, n_classes: int) -> bool:
+        """Whether it weighs all columns before anything else, so that they may be scaled for it; images are not.
+
+        Examples
+        --------
+        >>> from torch import nn
+        >>> from skfairdp._networks import as_net
+        >>> image = nn.Sequential(nn.Unflatten(1, (1, 3, 3)), nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 2))
+        >>> [as_net(net, owner="FairDPSGDClassifier").reads_columns(9, 2) for net in ("mlp", nn.Linear(9, 2), image)]
+        [True, True, False]
+        """
+        if self.hidden is not None:
+            return True
+        layers = [
+            layer
+            for layer in self.build(n_features, n_classes, 0).modules()
+            if any(True for _ in layer.parameters(recurse=False))
+        ]
+        if any(isinstance(layer, _ConvNd | nn.Embedding | nn.EmbeddingBag) for layer in layers):
+            return False
+        return bool(layers) and isinstance(layers[0], nn.Linear) and layers[0].in_features == n_features
 
     def build(self, n_features: int, n_classes: int, seed: int) -> nn.Module:
         """Return a module of its own, on the CPU, whose initial weights follow from ``seed``.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import PerSampleLoss
-from skfairdp._networks._column_scales import ColumnScales, ScaledMLP
+from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._nets import Net
@@ -240,6 +240,11 @@ class Network:
         """The precision of rows, in numpy's words."""
         return np.dtype(str(input_dtype(self.module)).removeprefix("torch."))
 
+    @property
+    def scales(self) -> ColumnScales | None:
+        """The layer that scales the columns of a table, where there is one."""
+        return next((layer for layer in self.module.children() if isinstance(layer, ColumnScales)), None)
+
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
@@ -313,14 +318,14 @@ def prepare_network(
 ) -> Network:
     """Build a network, or copy the given one, after every check that can be made before anything is spent.
 
-    With ``scales`` our own "mlp" gets them as its first layer.
+    With ``scales`` they become its first layer.
 
     Raises
     ------
     ValueError
         See :func:`check_network`, :meth:`Net.build` and :meth:`Net.check_optimizer`.
     """
-    if scales is not None:
+    if scales is not None and net.hidden is not None:
         net = replace(net, module=partial(ScaledMLP, scales))
     built = net.build(n_features, n_classes, seed)
     ours = type(built) in (MLP, CNN, ScaledMLP)
@@ -329,7 +334,10 @@ def prepare_network(
     if ours:
         return Network(built, net.device, net=net)
     hooked = not fused and hooks_agree(built, n_features, n_classes)
-    return Network(built, net.device, fused, hooked or vectorizes(built, n_features), hooked, net)
+    vectorized = hooked or vectorizes(built, n_features)
+    if scales is not None:
+        built = ScaledModule(scales.to(input_dtype(built)), built)
+    return Network(built, net.device, fused, vectorized, hooked, net)
 
 
 def _copied(values: NDArray[Any]) -> Tensor:

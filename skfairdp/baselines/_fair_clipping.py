@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training
@@ -169,6 +170,8 @@ class ClippingPlan:
         Share of a step that pays for the counts of its batch.
     look : SecondLook or None, default=None
         Whether the network is better than the most frequent class, where it may well not be.
+    scaling : Scaling or None, default=None
+        How the columns of a table are scaled.
     """
 
     net: "Net"
@@ -176,11 +179,12 @@ class ClippingPlan:
     sizes: GaussianMechanism | None
     count_share: float
     look: SecondLook | None = None
+    scaling: Scaling | None = None
 
     @property
     def event(self) -> DpEvent:
-        """Gradients, sizes and the second look together."""
-        return self.step.event_with(_beside(self.sizes, self.look))
+        """Gradients, sizes, scales of columns and the second look together."""
+        return self.step.event_with(_beside(self.sizes, self.scaling and self.scaling.tables, self.look))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -191,8 +195,9 @@ class ClippingPlan:
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
         counts = f"{self.step.steps} noisy counts of a batch" if self.sizes is None else "noisy sizes of the groups"
+        tables = () if self.scaling is None or self.scaling.tables is None else self.scaling.tables.releases
         looks = () if self.look is None else self.look.releases
-        return (counts, f"{self.step.steps} noisy clipped gradient sums", *looks)
+        return (counts, f"{self.step.steps} noisy clipped gradient sums", *tables, *looks)
 
 
 @shared_docs
@@ -204,6 +209,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     ``public_n_rows`` they differ by adding or removing one record. The sampling probability, the number of steps,
     classes, groups and all constructor parameters count as public. ``privacy_.epsilon`` is computed from the declared
     steps, and covers the counts that weights and bounds come from.
+
+    Columns of numbers are scaled by noisy tables of where they lie, as for :class:`~skfairdp.FairDPSGDClassifier`.
 
     On small tables (by public numbers: rows, features, ε) the network has to show that it is ahead of the most frequent
     class, as that of :class:`~skfairdp.FairDPSGDClassifier` has; else that class is predicted, with a UtilityWarning.
@@ -335,10 +342,13 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         plan = self._plan(data)
         method, owner = as_method(self.method, type(self).__name__), type(self).__name__
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
-        network = prepare_network(plan.net, data.X.shape[1], len(data.classes), seed=seed, owner=owner)
+        scales = None if plan.scaling is None else plan.scaling.layer()
+        network = prepare_network(plan.net, data.X.shape[1], len(data.classes), seed=seed, owner=owner, scales=scales)
         groups = np.zeros(len(data.X), dtype=np.int64) if data.groups is None else data.groups
 
         with self._spend(plan, data.reads) as noise:
+            if plan.scaling is not None:
+                plan.scaling.settle(network.scales, data.X, noise)
             rule = method.rule(plan, data, noise)
             step = FairClippingStep.of(plan.step, rule)
             module = network.trained(
@@ -374,8 +384,9 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             # a row more moves one of the sizes by one
             sizes = GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
-        share = 1.0 if sizes is None else 1.0 - self.count_share
-        asked = SecondLook(n_rows, data.X.shape[1], self.epsilon, self.delta, relation, share)
+        cost = (self.epsilon, self.delta, relation, 1.0 if sizes is None else 1.0 - self.count_share)
+        scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
+        asked = SecondLook(n_rows, data.X.shape[1], *cost)
         look = asked if asked.is_needed and len(data.classes) > 1 else None
         step = DPStep.calibrated(
             epsilon=self.epsilon,
@@ -384,17 +395,17 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             batch_size=net.batch_size,
             epochs=net.max_epochs,
             max_grad_norm=self.max_grad_norm,
-            beside=_beside(sizes, look),
+            beside=_beside(sizes, scaling and scaling.tables, look),
             relation=relation,
         )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
-        return ClippingPlan(net, step, sizes, self.count_share, look)
+        return ClippingPlan(net, step, sizes, self.count_share, look, scaling)
 
 
-def _beside(sizes: GaussianMechanism | None, look: SecondLook | None) -> DpEvent | None:
+def _beside(*parts: Any) -> DpEvent | None:
     """What is released beside the gradients."""
-    events = [part.event for part in (sizes, look) if part is not None]
+    events = [part.event for part in parts if part is not None]
     return compose(*events) if len(events) > 1 else events[0] if events else None
 
 

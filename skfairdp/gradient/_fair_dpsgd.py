@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skfairdp._column_tables import Cost, Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
@@ -15,12 +16,11 @@ from skfairdp._rows import check_free_disk
 from skfairdp._second_look import FOR_GAIN, SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.gradient._column_tables import KNOTS, ColumnTables
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside, usual_parity
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.gradient._usual_net import usual_net
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
-from skfairdp.schema import Schema, bytes_kept, number_places
+from skfairdp.schema import Schema, bytes_kept
 from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from skfairdp.gradient._signed_loss import RateLagrangian
 
 __all__ = ["FairDPSGDClassifier"]
-
-_Cost = tuple[float, float, NeighboringRelation, float]
 
 
 @shared_docs
@@ -53,8 +51,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     **What else ε pays for.** Three small releases lie within the same ε:
 
-    * *Scales.* Three noisy tables say where the numbers of a table with a ``schema`` lie. Its bounds may then be far
-      too wide, and its columns skewed. (Only with "mlp" and "additive", from which "auto" chooses.)
+    * *Scales.* Two or three noisy tables say where the numbers of each column lie, and the network scales them by that:
+      ages, incomes and days come as they are, and bounds of a ``schema`` may be far too wide. Columns that lie near
+      -1 … 1 already are left alone. With public rows and no schema those rows say it, for nothing. (Not for images,
+      codes and what else does not begin with an ``nn.Linear`` of all columns, nor with ``noise_multiplier``. Nor with
+      too few rows to see columns behind the noise: scale them then by bounds that you know.)
     * *Probabilities.* One noisy table, of how sure the network is and how often it is right, scales the logits at the
       end. No answer changes. (Not for a network of your own, nor with ``noise_multiplier``.)
     * *A check.* On small tables a noisy count says by how many rows the network is ahead of the most frequent class.
@@ -239,7 +240,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         -------
         {returns_self}
         """
-        from skfairdp._networks import fitted_net, set_knots
+        from skfairdp._networks import fitted_net
 
         data = self._read(
             X,
@@ -253,8 +254,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         network, terms = self._network(data, plan)
 
         with self._spend(plan, data.reads) as noise:
-            if plan.tables is not None:
-                set_knots(network.module, plan.tables.release(data.X, noise))
+            if plan.scaling is not None:
+                plan.scaling.settle(network.scales, data.X, noise)
             module = network.trained(
                 data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
             )
@@ -326,7 +327,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         duals = parity.plan(self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
-        net, tables, taken = self._net(data, max_grad_norm, n_rows, cost)
+        net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
+        tables = None if scaling is None else scaling.tables
         looks, temperature = self._looks(data, net, n_rows, cost)
         step = DPStep.calibrated(
             epsilon=self.epsilon,
@@ -341,7 +343,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             nothing_left=self._nothing_left(parity),
         )
         asked = None if self.lam == 0 else parity
-        plan = DPSGDPlan(net, step, duals, looks, temperature, tables, taken, asked)
+        plan = DPSGDPlan(net, step, duals, looks, temperature, scaling, taken, asked)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
@@ -371,9 +373,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         return usual_parity(data.public, n_rows, rates)
 
     def _net(
-        self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: "_Cost"
-    ) -> tuple["Net", ColumnTables | None, str | None]:
-        """The network, what scales the numbers of a table for it, and which one "auto" took."""
+        self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: Cost
+    ) -> tuple["Net", Scaling | None, str | None]:
+        """The network, what scales the columns of a table for it, and which one "auto" took."""
         from skfairdp._networks import as_net
 
         settings: dict[str, Any] = {
@@ -384,17 +386,17 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         }
         if not (isinstance(self.net, str) and self.net == "auto"):
             net = as_net(self.net, auto=True, **settings)
-            return net, self._tables(net, n_rows, cost), None
+            return net, self._scaling(net, data, n_rows, cost), None
         net = as_net("mlp", **settings)
-        tables, taken = self._tables(net, n_rows, cost), "mlp"
+        scaling, taken = self._scaling(net, data, n_rows, cost), "mlp"
         # without a schema the terms of an additive network would be straight lines
         if self.schema is not None and self.lam == 0 and self.noise_multiplier is None:
-            n_features = data.X.shape[1] + (0 if tables is None else KNOTS * len(tables.places))
+            n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
             taken = usual_net(n_rows, n_features, len(data.classes), epsilon=self.epsilon, delta=self.delta)
-        return net if taken == "mlp" else as_net(taken, **settings), tables, taken
+        return net if taken == "mlp" else as_net(taken, **settings), scaling, taken
 
     def _looks(
-        self, data: TrainingData, net: "Net", n_rows: int, cost: "_Cost"
+        self, data: TrainingData, net: "Net", n_rows: int, cost: Cost
     ) -> tuple[SecondLook | None, Temperature | None]:
         """What looks at the trained network again. Nothing does where the noise of the gradients is given."""
         if self.noise_multiplier is not None or len(data.classes) < 2:
@@ -403,12 +405,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         temperature = Temperature(*cost)
         return look if look.is_needed else None, temperature if temperature.fits(net) else None
 
-    def _tables(self, net: "Net", n_rows: int, cost: "_Cost") -> ColumnTables | None:
-        """What scales the numbers of a table that a schema describes, for our own network."""
-        if self.noise_multiplier is not None or self.schema is None or net.hidden is None:
-            return None
-        tables = ColumnTables(number_places(self.schema), n_rows, *cost)
-        return tables if tables.is_worth_it else None
+    def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:
+        """How the columns of a table are scaled: by public rows where they are read, else by what is released."""
+        scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=self.lam != 0)
+        if scaling is not None and scaling.tables is not None and self.noise_multiplier is not None:
+            return None  # nothing is released beside gradients whose noise is given
+        return scaling
 
     def _nothing_left(self, parity: PublicPenalty | SignedLoss) -> str:
         """Say what to change where no noise is enough for the gradients: the share of the rates first."""
@@ -421,13 +423,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         """The untrained network, and what is added to its private gradients."""
-        from skfairdp._networks import ColumnScales, prepare_network
+        from skfairdp._networks import prepare_network
 
         owner = type(self).__name__
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 2)]
-        places = () if plan.tables is None else plan.tables.places
-        columns = [place.column for place in places]
-        scales = ColumnScales(columns, [place.missing for place in places], KNOTS) if places else None
+        scales = None if plan.scaling is None else plan.scaling.layer()
         network = prepare_network(
             plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner, scales=scales
         )

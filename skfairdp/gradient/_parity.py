@@ -17,9 +17,9 @@ from skfairdp.privacy import DpEvent, NeighboringRelation, compose
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
+    from skfairdp._column_tables import ColumnTables, Scaling
     from skfairdp._networks import DPStep, Net, Network
     from skfairdp._second_look import SecondLook
-    from skfairdp.gradient._column_tables import ColumnTables
     from skfairdp.gradient._signed_loss import DualPlan
     from skfairdp.gradient._temperature import Temperature
 
@@ -42,8 +42,8 @@ class DPSGDPlan:
         Whether the network is better than the most frequent class, where it may well not be.
     temperature : Temperature or None
         How sure the network may be of its answers.
-    tables : ColumnTables or None
-        Where the numbers of each column lie.
+    scaling : Scaling or None
+        How the columns of a table are scaled.
     taken : str or None
         Which network ``net="auto"`` took.
     parity : PublicPenalty, SignedLoss or None
@@ -55,9 +55,14 @@ class DPSGDPlan:
     duals: "DualPlan | None" = None
     look: "SecondLook | None" = None
     temperature: "Temperature | None" = None
-    tables: "ColumnTables | None" = None
+    scaling: "Scaling | None" = None
     taken: str | None = None
     parity: "PublicPenalty | SignedLoss | None" = None
+
+    @property
+    def tables(self) -> "ColumnTables | None":
+        """What releases where the numbers of each column lie, where public rows do not say so."""
+        return None if self.scaling is None else self.scaling.tables
 
     @property
     def event(self) -> DpEvent:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from skfairdp import PrivacyLedger
+from skfairdp._column_tables import ColumnTables
 from skfairdp._networks import BoundsByGroup, FairClippingStep, GlobalScaling, WeightsByGroup, clipped_gradient_sum
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
@@ -80,6 +81,7 @@ def run(method, rows, members, value=0.0, told=None, follow=None, present=None):
         return balancing(noisy if told is None else told[1][0], max_weight)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ColumnTables, "is_worth_it", False)  # its releases have tests of their own
         patch.setattr(FairClippingStep, "release_counts", counting)
         patch.setattr(WeightsByGroup, "balancing", staticmethod(balanced))
         trace = trace_of(model, X, y, groups, source, follow=follow)

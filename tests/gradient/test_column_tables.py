@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from skfairdp import FairDPSGDClassifier
-from skfairdp._networks import ColumnScales, as_net, clipped_gradient_sum, prepare_network, set_knots
+from skfairdp._column_tables import CELLS, KNOTS, ROUNDS, ColumnTables
+from skfairdp._networks import ColumnScales, as_net, clipped_gradient_sum, prepare_network
 from skfairdp.gradient import mlp
-from skfairdp.gradient._column_tables import CELLS, KNOTS, ROUNDS, ColumnTables
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, repeat
 from skfairdp.schema import Boolean, Category, Number, NumberPlace, Schema, SchemaEncoder, number_places
 from tests._tools.sources import recording_noise
@@ -176,7 +176,7 @@ def test_no_row_moves_a_sum_of_scaled_rows_past_the_bound(hidden):
     net = as_net(mlp(hidden), owner="FairDPSGDClassifier")
     scales = ColumnScales([0, 1, 3], [None, 2, None], KNOTS)
     module = prepare_network(net, 4, 2, seed=0, owner="FairDPSGDClassifier", scales=scales).module
-    set_knots(module, np.linspace([-1e-3, -0.9, 0.2], [1e-3, 0.9, 0.3], KNOTS).T)  # numbers up to twice their range
+    module[0].set_knots(np.linspace([-1e-3, -0.9, 0.2], [1e-3, 0.9, 0.3], KNOTS).T)  # numbers up to twice their range
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
         for parameter in module.parameters():
@@ -212,14 +212,17 @@ def test_places_are_those_of_the_encoder():
     assert [None if place.missing is None else names[place.missing] for place in places] == ["age_missing", None]
 
 
-def test_without_a_schema_with_a_network_or_noise_of_your_own_and_with_few_rows_nothing_is_asked():
+def test_with_images_or_noise_of_your_own_and_with_few_rows_nothing_is_asked():
     def planned(X=None, y=None, **options):
         model = FairDPSGDClassifier(**{"lam": 0.0, "schema": schema(), **options})
         return model._plan(model._read(frame() if X is None else X, y)).tables
 
     assert planned() is not None
-    assert planned(np.ones((500, 3)), np.arange(500) % 2, schema=None, classes=[0, 1]) is None
-    assert planned(net=nn.Linear(4 + 1, 2)) is None
+    assert planned(np.ones((500, 3)), np.arange(500) % 2, schema=None, classes=[0, 1]) is not None
+    assert planned(np.ones((100, 3)), np.arange(100) % 2, schema=None, classes=[0, 1]) is None
+    assert planned(net=nn.Linear(4 + 1, 2)) is not None
+    image = nn.Sequential(nn.Unflatten(1, (1, 1, 5)), nn.Conv2d(1, 2, 1), nn.Flatten(), nn.Linear(10, 2))
+    assert planned(net=image) is None
     assert planned(noise_multiplier=50.0, epsilon=50.0) is None
     assert planned(frame(100)) is None
     only = Schema({"kind": Category(["a", "b"]), "label": Category([0, 1])}, label="label")

@@ -8,10 +8,10 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
+from skfairdp._column_tables import KNOTS
 from skfairdp._networks import additive_parts, as_net
 from skfairdp._second_look import DOUBTFUL
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.gradient._column_tables import KNOTS
 from skfairdp.gradient._usual_net import usual_net
 from skfairdp.inspection import AdditiveTerms
 from skfairdp.privacy import gdp_mu

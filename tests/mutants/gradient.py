@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skfairdp import FairDPSGDClassifier
+from skfairdp import FairDPSGDClassifier, _column_tables
+from skfairdp._column_tables import ColumnTables
 from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
@@ -20,8 +21,7 @@ from skfairdp._networks import (
 from skfairdp._networks._wide_sums import LayerRows
 from skfairdp._second_look import SecondLook
 from skfairdp.baselines import Reweighting, _fair_clipping
-from skfairdp.gradient import _column_tables, _fair_dpsgd
-from skfairdp.gradient._column_tables import ColumnTables
+from skfairdp.gradient import _fair_dpsgd
 from skfairdp.gradient._parity import DPSGDPlan, beside
 from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian
 from skfairdp.gradient._temperature import Temperature

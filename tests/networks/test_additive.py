@@ -14,7 +14,6 @@ from skfairdp._networks import (
     fitted_net,
     predict_logits,
     prepare_network,
-    set_knots,
     with_parts,
 )
 
@@ -27,7 +26,7 @@ def network(net="additive", knots=True):
     scales = ColumnScales([0, 3], [None, 4], 4) if knots else None
     module = prepare_network(net, 6, 3, seed=0, owner="FairDPSGDClassifier", scales=scales).module
     if knots:
-        set_knots(module, np.array([[-0.9, -0.2, 0.1, 0.3], [-0.5, -0.4, 0.0, 0.9]]))
+        module[0].set_knots(np.array([[-0.9, -0.2, 0.1, 0.3], [-0.5, -0.4, 0.0, 0.9]]))
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
         for parameter in module.parameters():

@@ -1,0 +1,310 @@
+"""Where the numbers of each column lie: by public rows, or by noisy counts, three times ever more closely, within ε."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from skfairdp._docs import shared_docs
+from skfairdp._inputs import TrainingData
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
+from skfairdp.schema import NumberPlace, Schema, number_places
+
+if TYPE_CHECKING:
+    from skfairdp._networks import Net
+
+__all__ = ["KNOTS", "ColumnTables", "Cost", "Scaling"]
+
+Array = NDArray[np.float64]
+#: ε and δ of a fit, its neighbours, and what rates of groups leave of its squared cost.
+Cost = tuple[float, float, NeighboringRelation, float]
+
+#: At most of the squared cost of the fit that rates of groups leave: gradients have 4 % more noise.
+SHARE = 0.08
+#: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths.
+ENOUGH = 100.0
+ROUNDS = 3
+CELLS = 32  # a power of two; each round looks up to so many times more closely
+LIGHT = 0.25  # neighbouring cells become one below this part of an equal share
+UNSEEN = 0.2  # standard deviations of rows that either half of a range gets unseen, as wide as it is
+KNOTS = 8
+#: Half of a column is counted with four standard deviations of a cell, which have to be a quarter of the rows at most.
+CLEAR = 16.0
+CLOSEST = 2.0**-17  # knots of bounds from -1 to 1: float32 tells them apart
+ROWS_AT_ONCE = 8192
+#: Without bounds cells grow by a constant factor: from 2^-12, below which numbers count as 0, up to 2^44.
+SMALLEST, OCTAVES = 2.0**-12, 56.0
+#: Three rounds there where so many standard deviations of a cell are among the rows; else two, and for as much as makes
+#: half of a column show, up to this share: a network that sees nothing of its columns learns nothing.
+SHOWN, MOST_SHARE = 25.0, 0.2
+#: A column whose numbers lie about so far, or of which nearly all are 0, is left as it is: most were scaled by hand, or
+#: are marks of a category.
+LEFT_FROM, LEFT_TO, NOUGHT = 0.03, 3.0, 2.0**-9
+#: Numbers are cut off there, in half ranges: three standard deviations of normal ones, and where a column is left, what
+#: a rare amount of thousands would be.
+SCALED_FAR, LEFT_FAR = 2.0, 8.0
+LEAST_RANGE = 1e-6  # of a centre: float32 tells knots apart
+#: Which knot from either end says where a released column lies: beyond it noise may have put rows far away.
+CLEAR_KNOT = 1
+LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quantiles
+
+
+@shared_docs
+@dataclass(frozen=True)
+class ColumnTables:
+    """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where many are.
+
+    Bounds of a schema are often far wider than what a table holds, and amounts are skewed. A network that sees numbers
+    scaled by such bounds sees next to nothing; one that sees ages and incomes as they are sees the incomes. From the
+    counts follow quantiles, by which the network scales them. A record that comes, goes or is replaced by a null record
+    moves one count of every column by one.
+
+    Parameters
+    ----------
+    places : tuple of NumberPlace
+        Columns of numbers. Public.
+    n_rows : int
+        Of the private rows, declared where a number is declared.
+    {looks_beside_a_fit}
+    has_bounds : bool, default=True
+        Whether numbers were scaled to -1 … 1 by public bounds. Else they may lie anywhere.
+
+    Examples
+    --------
+    >>> from skfairdp._column_tables import ColumnTables
+    >>> from skfairdp.privacy import NeighboringRelation
+    >>> from skfairdp.schema import NumberPlace
+    >>> tables = ColumnTables((NumberPlace(0), NumberPlace(1)), 20_000, 1.0, 1e-5, NeighboringRelation.ZERO_OUT)
+    >>> tables.is_worth_it, round(tables.counts.sigma, 1)
+    (True, 200.0)
+    """
+
+    places: tuple[NumberPlace, ...]
+    n_rows: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    share: float = 1.0
+    has_bounds: bool = True
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether there are columns of numbers, and rows enough to be seen behind the noise."""
+        return bool(self.places) and self.n_rows > CLEAR * self.counts.sigma
+
+    @property
+    def rounds(self) -> int:
+        """How often the columns are looked at, ever more closely."""
+        return ROUNDS if self.has_bounds or self.n_rows >= SHOWN * self._moved / self._mu(SHARE, ROUNDS) else 2
+
+    @property
+    def counts(self) -> GaussianMechanism:
+        """For the cells of all columns together, once."""
+        moved, mu = self._moved, self._mu(SHARE, self.rounds)
+        if self.rounds < ROUNDS:
+            mu = max(mu, min(self._mu(MOST_SHARE, self.rounds), CLEAR * moved / self.n_rows * 1.01))
+        mu = min(mu, ENOUGH * moved / self.n_rows)
+        return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
+
+    @property
+    def _moved(self) -> float:
+        return math.sqrt(len(self.places))
+
+    def _mu(self, share: float, rounds: int) -> float:
+        return math.sqrt(share * self.share / rounds) * gdp_mu(self.epsilon, self.delta)
+
+    @property
+    def event(self) -> DpEvent:
+        """All rounds."""
+        return repeat(self.counts.event, self.rounds)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return (f"{self.rounds} noisy tables of where the numbers of {len(self.places)} columns lie",)
+
+    def table(self, X: Any, edges: Array) -> Array:
+        """Count the rows in the cells between edges, column by column. Private."""
+        found = np.zeros((len(self.places), CELLS))
+        for i in range(0, len(X), ROWS_AT_ONCE):
+            rows = X[i : i + ROWS_AT_ONCE]
+            for place, ends, cells in zip(self.places, edges, found, strict=True):
+                numbers = rows[:, place.column]
+                known = np.isfinite(numbers)  # a null record counts nowhere
+                if place.missing is not None:
+                    known &= rows[:, place.missing] < 0.5
+                inside = numbers[known] if self.has_bounds else _compressed(numbers[known])
+                cells += np.bincount(np.searchsorted(ends[1:-1], inside, side="right"), minlength=CELLS)
+        return found
+
+    def release(self, X: Any, noise: NoiseSource) -> Array:
+        """Release the tables, and return the quantiles that follow from them.
+
+        Parameters
+        ----------
+        X : ndarray or KeptRows of shape (n_rows, n_features)
+            Private rows.
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_columns, KNOTS)
+            Increasing, in the units of X.
+        """
+        edges = np.tile(np.linspace(-1, 1, CELLS + 1), (len(self.places), 1))
+        for _ in range(self.rounds - 1):
+            shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
+            edges = np.stack([_finer(ends, part) for ends, part in zip(edges, shares, strict=True)])
+        shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
+        knots = np.stack([_quantiles(ends, part) for ends, part in zip(edges, shares, strict=True)])
+        return knots if self.has_bounds else _expanded(knots)
+
+    def shares(self, edges: Array, noisy: Array) -> Array:
+        """Shares of the cells by noisy counts; post-processing.
+
+        From the top: each half of a range gets what is clear of the noise of its count. Where neither half has any,
+        both get what they are wide.
+        """
+        n_columns = len(edges)
+        shares = np.ones((n_columns, 1))
+        for size in (CELLS >> level for level in range(1, CELLS.bit_length())):
+            halves = noisy.reshape(n_columns, -1, 2, size).sum(axis=3)
+            wide = np.diff(edges).reshape(n_columns, -1, 2, size).sum(axis=3)
+            error = self.counts.sigma * math.sqrt(size)
+            kept = np.maximum(halves - error, 0.0) + UNSEEN * error * wide / wide.sum(axis=2, keepdims=True)
+            shares = (shares[:, :, None] * kept / kept.sum(axis=2, keepdims=True)).reshape(n_columns, -1)
+        return shares
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How a network scales the columns of a table: by quantiles of public rows, or by released ones.
+
+    Columns with bounds are scaled by their quantiles. So are columns without bounds, but for those that lie near
+    -1 … 1 already, and those of which nearly all rows are 0.
+
+    Parameters
+    ----------
+    places : tuple of NumberPlace
+    has_bounds : bool
+        Whether numbers were scaled to -1 … 1 by public bounds.
+    has_hats : bool
+        Whether the network sees a piecewise linear basis of each column as well.
+    tables : ColumnTables or None
+        What releases the quantiles.
+    known : ndarray of shape (n_columns, KNOTS) or None
+        Those of public rows, where there are such.
+    """
+
+    places: tuple[NumberPlace, ...]
+    has_bounds: bool
+    has_hats: bool
+    tables: ColumnTables | None = None
+    known: Array | None = None
+
+    @classmethod
+    def planned(
+        cls, net: "Net", data: TrainingData, schema: Schema | None, n_rows: int, cost: Cost, *, by_public_rows: bool
+    ) -> "Scaling | None":
+        """Plan the scaling of a table, or None where there is nothing to go by, or nothing to scale."""
+        n_features = data.X.shape[1]
+        if not net.reads_columns(n_features, len(data.classes)):
+            return None
+        if schema is not None:
+            tables = ColumnTables(number_places(schema), n_rows, *cost)
+            return cls(tables.places, True, net.hidden is not None, tables) if tables.is_worth_it else None
+        places = tuple(map(NumberPlace, range(n_features)))
+        if by_public_rows and data.public is not None and len(data.public.X) >= LEAST_PUBLIC:
+            levels = (np.arange(KNOTS) + 0.5) / KNOTS
+            return cls(places, False, False, known=np.quantile(data.public.X, levels, axis=0).T)
+        tables = ColumnTables(places, n_rows, *cost, has_bounds=False)
+        return cls(places, False, False, tables) if tables.is_worth_it else None
+
+    @property
+    def n_added(self) -> int:
+        """How many features it adds."""
+        return KNOTS * len(self.places) if self.has_hats else 0
+
+    def layer(self) -> Any:
+        """Return the first layer of a network, which has no knots of its own yet."""
+        from skfairdp._networks import ColumnScales
+
+        columns, missing = [place.column for place in self.places], [place.missing for place in self.places]
+        return ColumnScales(columns, missing, KNOTS, hats=self.has_hats)
+
+    def settle(self, layer: Any, X: Any, noise: NoiseSource) -> None:
+        """Put public or released quantiles into the layer.
+
+        Parameters
+        ----------
+        layer : ColumnScales
+        X : ndarray or KeptRows of shape (n_rows, n_features)
+            Private rows.
+        noise : NoiseSource
+        """
+        outer = 0
+        if self.tables is not None:
+            knots, outer = self.tables.release(X, noise), CLEAR_KNOT
+        else:
+            assert self.known is not None
+            knots = self.known
+        if self.has_bounds:
+            layer.set_knots(knots)
+        else:
+            layer.set_knots(*_ranges(knots, outer))
+
+
+def _ranges(knots: Array, outer: int) -> tuple[Array, Array]:
+    """Where each column lies by its quantiles, the outer of which are noise, and how far from there it is cut off."""
+    low, high = knots[:, outer], knots[:, KNOTS - 1 - outer]
+    wider = norm.ppf(1 - 0.5 / KNOTS) / norm.ppf(1 - (0.5 + outer) / KNOTS)
+    center, half = (low + high) / 2, np.maximum((high - low) / 2, LEAST_RANGE * np.abs(low + high)) * wider
+    reach = np.maximum(np.abs(low), np.abs(high))
+    left = ((reach <= LEFT_TO) & (half >= LEFT_FROM)) | (reach < NOUGHT)
+    center, half = np.where(left, 0.0, center), np.where(left, 1.0, half)
+    return center[:, None] + half[:, None] * np.linspace(-1, 1, KNOTS), np.where(left, LEFT_FAR, SCALED_FAR)
+
+
+def _compressed(numbers: Array) -> Array:
+    """Numbers of any size as numbers from -1 to 1, which tell sizes apart by their ratio."""
+    sizes = np.log2(1.0 + np.abs(numbers) / SMALLEST) / OCTAVES
+    return np.copysign(np.minimum(sizes, 1.0), numbers)
+
+
+def _expanded(compressed: Array) -> Array:
+    """What :func:`_compressed` makes of numbers, turned round."""
+    return np.copysign(SMALLEST * (np.exp2(np.abs(compressed) * OCTAVES) - 1.0), compressed)
+
+
+def _finer(edges: Array, shares: Array) -> Array:
+    """Edges of as many cells, of which none is heavy: light neighbours become one, and the heaviest are halved."""
+    cells = [(shares[0], edges[0], edges[1])]
+    for share, low, high in zip(shares[1:], edges[1:-1], edges[2:], strict=True):
+        before, start, _ = cells[-1]
+        if before + share < LIGHT / CELLS:
+            cells[-1] = (before + share, start, high)
+        else:
+            cells.append((share, low, high))
+    while len(cells) < CELLS:
+        wide = [cell for cell in cells if cell[2] - cell[1] >= 2 * CLOSEST]
+        share, low, high = max(wide)
+        middle = (low + high) / 2
+        cells.remove((share, low, high))
+        cells += [(share / 2, low, middle), (share / 2, middle, high)]
+    return np.array([*sorted(low for _, low, _ in cells), edges[-1]])
+
+
+def _quantiles(edges: Array, shares: Array) -> Array:
+    """Quantiles of one column at KNOTS levels, apart from each other."""
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS
+    return _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], edges))
+
+
+def _apart(knots: Array) -> Array:
+    """Move knots apart that float32 could not tell from each other, within -1 … 1."""
+    steps = np.arange(len(knots)) * CLOSEST
+    moved = np.maximum.accumulate(np.clip(knots, -1, 1) - steps) + steps
+    return np.minimum(moved, 1 - steps[::-1])
