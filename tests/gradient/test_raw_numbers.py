@@ -16,7 +16,7 @@ from skfairdp._column_tables import CELLS, KNOTS, LEFT_FAR, ColumnTables, _compr
 from skfairdp._networks import ScaledModule, as_net, module_of
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.gradient import mlp
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, epsilon_of, repeat
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu, repeat
 from skfairdp.schema import Category, Number, NumberPlace, Schema
 from tests._tools.sources import recording_noise
 
@@ -61,7 +61,10 @@ def test_tables_and_all_else_together_cost_at_most_epsilon(make, n_rows, rounds)
     plan = model._plan(model._read(X, y))
     asked = plan.scaling.tables
     assert asked.rounds == rounds and asked.event == repeat(asked.counts.event, rounds)
-    assert 0.99 * 0.7 <= epsilon_of(plan.event, 1e-5) <= 0.7
+    beside = [asked, plan.look, getattr(plan, "temperature", None)]
+    together = compose(plan.step.event, *(part.event for part in beside if part is not None))
+    assert epsilon_of(plan.event, 1e-5) == pytest.approx(epsilon_of(together, 1e-5), rel=1e-4)
+    assert 0.99 * 0.7 <= epsilon_of(together, 1e-5) <= 0.7
     with recording_noise(entropy=0) as record:
         model.fit(X, y)
     found = record.of(GaussianMechanism)
@@ -75,8 +78,6 @@ def test_what_the_tables_cost_is_a_part_of_epsilon_and_little_of_large_tables():
     for n_rows, most in ((900, 0.2), (4000, 0.08), (60_000, 0.01)):
         one = tables(5, n_rows)
         assert one.is_worth_it
-        from skfairdp.privacy import gdp_mu
-
         assert one.rounds * (one.counts.sensitivity / one.counts.sigma) ** 2 <= most * gdp_mu(1.0, 1e-5) ** 2 * 1.001
 
 

@@ -147,7 +147,15 @@ def a_second_look_for_nothing(patch):
 @mutant
 def a_second_look_at_a_fair_clipping_for_nothing(patch):
     """The baselines look again as well, and leave out of their sum what that costs."""
-    patch.setattr(_fair_clipping, "_beside", lambda sizes, look: None if sizes is None else sizes.event)
+    honest = _fair_clipping._beside
+    patch.setattr(_fair_clipping, "_beside", lambda sizes, tables, look: honest(sizes, tables))
+
+
+@mutant
+def scales_of_a_fair_clipping_for_nothing(patch):
+    """Where its columns lie follows from private rows as well."""
+    honest = _fair_clipping._beside
+    patch.setattr(_fair_clipping, "_beside", lambda sizes, tables, look: honest(sizes, look))
 
 
 @mutant

@@ -35,6 +35,7 @@ RELEASES = tests_in("generative.test_releases")
 SYNTHETIC_USE = tests_in("generative.test_usefulness")
 COLUMN_TABLES = tests_in("gradient.test_column_tables")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
+RAW_NUMBERS = tests_in("gradient.test_raw_numbers")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
@@ -548,6 +549,15 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.the_factor_of_the_exact_table": also(
         TEMPERATURE("test_given_its_release_the_network_does_not_hang_on_the_labels")
+    ),
+    "gradient.scales_of_a_fair_clipping_for_nothing": trap(
+        5,
+        RAW_NUMBERS(
+            "test_tables_and_all_else_together_cost_at_most_epsilon",
+            make=Named("skfairdp.baselines.FairClippingClassifier"),
+            n_rows=900,
+            rounds=2,
+        ),
     ),
     "gradient.tables_of_numbers_for_nothing": trap(
         5, COLUMN_TABLES("test_the_tables_and_all_else_together_cost_at_most_epsilon", epsilon=2.0)
