@@ -270,7 +270,8 @@ def _ranges(knots: Array, outer: int) -> tuple[Array, Array]:
 
 def _compressed(numbers: Array) -> Array:
     """Numbers of any size as numbers from -1 to 1, which tell sizes apart by their ratio."""
-    sizes = np.log2(1.0 + np.abs(numbers) / SMALLEST) / OCTAVES
+    bounded = np.minimum(np.abs(numbers), SMALLEST * 2.0**OCTAVES)  # none overflows, which a warning would tell
+    sizes = np.log2(1.0 + bounded / SMALLEST) / OCTAVES
     return np.copysign(np.minimum(sizes, 1.0), numbers)
 
 

@@ -43,7 +43,7 @@ def tables(n_columns=3, n_rows=5000, epsilon=1.0, relation=ZERO_OUT):
 @pytest.mark.parametrize("relation", [ZERO_OUT, ADD_REMOVE])
 def test_any_record_moves_a_table_by_at_most_the_sensitivity_whatever_it_holds(relation):
     X, one = raw(40)[0][:, :3], tables(relation=relation)
-    X[3], X[4], X[5, 0], X[7] = 1e300, -1e300, 0.0, np.nan  # the last is a null record
+    X[3], X[4], X[5, 0], X[7] = 1.7e308, -1.7e308, 0.0, np.nan  # the last is a null record
     whole = one.table(X, np.tile(np.linspace(-1, 1, CELLS + 1), (3, 1)))
     for i in range(40):
         less = np.delete(X, i, axis=0)
