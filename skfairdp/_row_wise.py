@@ -1,42 +1,63 @@
-"""Predictions on private rows, each a function of its own row, whatever the predictor does with others in a call."""
+"""Predictions on private rows, each a function of its own row and place, whatever the predictor does with others."""
 
 import contextlib
 import copy
 import inspect
 import pickle
 import random
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skfairdp.utils import silence
+from skfairdp.utils import PlainRows, coins_of, silence
 
-__all__ = ["NO_CLASS", "check_rows_alone", "known_row_wise", "predict_with_groups", "row_wise_predictions"]
+__all__ = [
+    "BLOCK",
+    "NO_CLASS",
+    "check_rows_alone",
+    "known_row_wise",
+    "predict_codes",
+    "predict_with_groups",
+    "row_wise_predictions",
+]
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()
 
+#: Rows of every call, whatever the number of rows or the engine: public. The last bits of sums follow the shape of a
+#: call and the place of a row in it.
+BLOCK = 1024
+
 _KNOWN = ("sklearn", "skfairdp")
-_KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at; a draw of theirs is public randomness
-#: Of scikit-learn, by name: the rows of a call are factorised together, or draw from one generator one after the other.
-_TOGETHER = ("NMF", "MiniBatchNMF", "IterativeImputer")
+_KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at
+#: Of scikit-learn, by name: the rows of a call are factorised or imputed together.
+_TOGETHER = ("NMF", "MiniBatchNMF", "IterativeImputer", "KNNImputer")
 _VALUES = ("builtins", "numpy", "pandas", "scipy", "datetime", "joblib", *_KNOWN)
 _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that only fit reads
+_ONE_BY_ONE = threading.Lock()  # threads share the global generators
 
 
 def known_row_wise(estimator: Any) -> bool:
-    """Whether an estimator is known to predict each row from this row alone, so that one call may predict them all.
+    """Whether an estimator is known to predict each row from this row alone, so that calls may hold many rows.
 
-    Those of this package and of scikit-learn are, and wrappers of them: Pipeline, CalibratedClassifierCV. Not so NMF,
-    which factorises the rows of a call together, and IterativeImputer, which may draw. A class of somebody else's is
-    not unless it says ``predicts_rows_alone = True``, nor is one with a function among its parameters
+    Those of this package and of scikit-learn are, and wrappers of them: Pipeline, CalibratedClassifierCV. Not so what
+    factorises or imputes the rows of a call together, and what draws when it predicts: a DummyClassifier by its
+    strategy, an ExponentiatedGradient that no estimator of ours asks by :func:`predict_codes`. A class of somebody
+    else's is not unless it says ``predicts_rows_alone = True``, nor is one with a function among its parameters
     (``FunctionTransformer``, the weights of a KNeighborsClassifier, a torch module).
     """
-    return all(map(_is_known, _parts(estimator)))
+    parts = list(_parts(estimator))
+    ours = [part.get_params(deep=False) for part in parts if getattr(part, "_settles_coins", False)]
+    settled = {id(value) for parameters in ours for value in parameters.values()}
+    return all(_is_known(part) and (id(part) in settled or not _draws(part)) for part in parts)
 
 
 def check_rows_alone(models: Iterable[Any], owner: str) -> None:
@@ -58,10 +79,18 @@ def check_rows_alone(models: Iterable[Any], owner: str) -> None:
                 )
 
 
-def row_wise_predictions(fitted: Any, X: Any, groups: NDArray[Any] | None, *, at_once: bool) -> NDArray[np.object_]:
-    """Predict private rows; every entry is a function of its own row and the fitted state before the call.
+def row_wise_predictions(
+    fitted: Any, X: Any, groups: NDArray[Any] | None, *, places: NDArray[np.int64] | None
+) -> NDArray[np.object_]:
+    """Predict private rows; every entry is a function of its own row, its place and the fitted state before the call.
 
     Total and silent: a row that makes the predictor fail, or that it gives no single answer for, is NO_CLASS.
+
+    *Proof.* An estimator that is known to be row-wise gets calls of ``BLOCK`` rows, row p of all in seat p mod BLOCK:
+    shape, type and order in memory are public (:class:`PlainRows`), so the arithmetic of a seat is that of its row
+    alone, and a call fails if and only if one of its rows does. Other rows of the same call take the seats of those
+    that fail, whichever they are. Any other estimator gets one row a call, in a copy of its state, with generators that
+    start by the place.
 
     Parameters
     ----------
@@ -70,31 +99,34 @@ def row_wise_predictions(fitted: Any, X: Any, groups: NDArray[Any] | None, *, at
     X : rows, as the estimator takes them
     groups : ndarray of shape (n_rows,) or None
         Handed on where ``predict`` takes ``sensitive_features``.
-    at_once : bool
-        Whether an estimator that is known to be row-wise may predict all rows in one call, which is much faster. The
-        others get one row a call, each in a copy of their own, so that nothing they count passes from row to row; also
-        the global generators of numpy and Python start alike for each. (What a class keeps outside of its instances is
-        out of reach.) In one call and row by row, sums of floats may differ in their last bits, and with them answers
-        at an exact tie. So one call is for rows whose number is public: it has the same shape then for neighbours.
+    places : ndarray of int of shape (n_rows,) or None
+        The public number of each row among all rows, which no value decides. None where rows have none, as where their
+        number is secret: then every row is asked alone.
     """
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    coin_of = _reduction(fitted)
+    if coin_of is not None and places is not None and known_row_wise(coin_of):
+        chances = row_wise_predictions(coin_of, X, groups, places=places)
+        given = [c if c is NO_CLASS else int(c >= coin) for c, coin in zip(chances, _coins(places), strict=True)]
+        return _objects(given)
     known = known_row_wise(fitted)
-    with silence():
-        if at_once and known and n_rows:
-            try:
-                answers = _as_list(predict_with_groups(fitted, X, groups))
-            except Exception:  # one row can make the call fail: then each is asked alone
-                answers = []
-            if len(answers) == n_rows:
-                return _objects(answers)
-        copy_of = (lambda: fitted) if known else _copies(fitted)
-        with contextlib.nullcontext() if known else _global_generators() as restart:
-            return _objects([_alone(copy_of, X, groups, row, restart) for row in range(n_rows)])
+    rows = PlainRows(X, native=not known or any(map(_reads_types, _parts(fitted))))
+    with silence(), parallel_config(backend="sequential"):  # sums over trees come in one order
+        if known and places is not None:
+            return _in_blocks(_asks(lambda: fitted, rows, groups), rows.kinds, places)
+        if known:
+            return _objects([_alone(_asks(lambda: fitted, rows, groups), row) for row in range(len(rows))])
+        seeds = np.zeros(len(rows), np.int64) if places is None else places
+        with _ONE_BY_ONE, _global_generators() as start:
+            made = _copies(fitted)
+            return _objects([
+                _alone(_asks(lambda seed=seed: _seeded(made(), start(seed)), rows, groups), row)
+                for row, seed in enumerate(seeds.tolist())
+            ])  # fmt: skip
 
 
 def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
     """Predictions; the groups go to a ``predict`` that takes them and does not find them in the columns of X."""
-    last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
+    last = _last(fitted)
     wanted = groups is not None and "sensitive_features" in inspect.signature(last.predict).parameters
     if not wanted or getattr(last, "sensitive_columns", None) is not None or _has_groups(last, X):
         return fitted.predict(X)
@@ -103,32 +135,146 @@ def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
     return last.predict(X, sensitive_features=groups)
 
 
+def predict_codes(learner: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Codes of classes, by a learner inside of ours: where it tosses coins, each follows from the row's features."""
+    if not _draws(learner) or not hasattr(learner, "_pmf_predict"):
+        return np.asarray(learner.predict(X)).astype(np.int64)
+    return (learner._pmf_predict(X)[:, 1] >= coins_of(X, b"answer")).astype(np.int64)
+
+
+def _last(fitted: Any) -> Any:
+    return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
+
+
 def _has_groups(fitted: Any, X: Any) -> bool:
     """Whether a schema names columns of X as the group."""
     named = getattr(getattr(fitted, "schema", None), "groups", ())
     return bool(named) and set(named) <= set(map(str, getattr(X, "columns", ())))
 
 
-def _alone(copy_of: Callable[[], Any], X: Any, groups: Any, row: int, restart: Any) -> Any:
-    this = slice(row, row + 1)
+# ------------------------------------------------------------------ calls of one public shape
+
+_Ask = Callable[[NDArray[np.int64]], list[Any]]
+
+
+def _asks(model: Callable[[], Any], rows: PlainRows, groups: NDArray[Any] | None) -> _Ask:
+    """One call for the rows at these positions, an answer for each; raises where there is no such answer."""
+
+    def ask(positions: NDArray[np.int64]) -> list[Any]:
+        of_groups = None if groups is None else groups[positions]
+        answers = np.asarray(predict_with_groups(model(), rows.take(positions), of_groups)).ravel().tolist()
+        if len(answers) != len(positions):
+            raise ValueError("not one answer for each row")
+        return answers
+
+    return ask
+
+
+def _alone(ask: _Ask, row: int) -> Any:
     try:
-        if restart is not None:
-            restart()
-        own = None if groups is None else groups[this]
-        answers = _as_list(predict_with_groups(copy_of(), X.iloc[this] if hasattr(X, "iloc") else X[this], own))
+        return ask(np.array([row]))[0]
     except Exception:
         return NO_CLASS
-    return answers[0] if len(answers) == 1 else NO_CLASS
 
 
-def _as_list(predicted: Any) -> list[Any]:
-    return np.asarray(predicted).ravel().tolist()
+def _in_blocks(ask: _Ask, kinds: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Ask block by block; rows of another kind have calls of their own, since they would change the type of a table."""
+    out = _objects([NO_CLASS] * len(places))
+    spare: dict[int, int] = {}  # of each kind, a row that does not fail
+    order = np.lexsort((places, kinds, places // BLOCK))
+    cells = np.stack([places // BLOCK, kinds], axis=1)[order]
+    for rows in np.split(order, np.flatnonzero((cells[1:] != cells[:-1]).any(axis=1)) + 1):
+        if len(rows):
+            kind = int(kinds[rows[0]])
+            answers = _of_block(ask, rows, places[rows] % BLOCK, spare.get(kind))
+            for row, answer in answers.items():
+                out[row] = answer
+                spare.setdefault(kind, row)
+    return out
+
+
+def _of_block(ask: _Ask, rows: NDArray[np.int64], seats: NDArray[np.int64], spare: int | None) -> dict[int, Any]:
+    """Answers of the rows that do not make a call fail, each in its seat; another such row sits in the other seats."""
+
+    def answers(some: NDArray[np.int64]) -> list[Any] | None:
+        call = np.full(BLOCK, rows[0] if spare is None else spare)
+        call[seats[some]] = rows[some]
+        try:
+            return ask(call)
+        except Exception:
+            return None
+
+    every = np.arange(len(rows))
+    found = answers(every)
+    if found is None:
+        if spare is None:
+            spare = next((int(row) for row in rows if _takes(ask, int(row))), None)
+            if spare is None:
+                return {}
+        every = np.array(_good(lambda some: answers(some) is not None, every), dtype=np.int64)
+        found = answers(every)
+        if found is None:
+            return {}
+    return {int(rows[i]): found[seats[i]] for i in every.tolist()}
+
+
+def _takes(ask: _Ask, row: int) -> bool:
+    """Whether a call with this row in all seats is answered."""
+    try:
+        ask(np.full(BLOCK, row))
+    except Exception:
+        return False
+    return True
+
+
+def _good(is_good: Callable[[NDArray[np.int64]], bool], some: NDArray[np.int64]) -> list[int]:
+    """Those that are good, by halves: some of them together are good if and only if each is."""
+    if not len(some) or is_good(some):
+        return some.tolist()
+    if len(some) == 1:
+        return []
+    half = len(some) // 2
+    return _good(is_good, some[:half]) + _good(is_good, some[half:])
 
 
 def _objects(answers: list[Any]) -> NDArray[np.object_]:
     out = np.empty(len(answers), dtype=object)
     out[:] = answers
     return out
+
+
+# ------------------------------------------------------------------ what draws when it predicts
+
+
+class _Chance:
+    """A reduction of fairlearn, or a pipeline that ends in one: "predicts" the chance of the second class."""
+
+    def __init__(self, fitted: Any, reduction: Any) -> None:
+        self.fitted, self.reduction = fitted, reduction
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What a prediction calls: the learner inside, and the steps before."""
+        before = self.fitted[:-1] if self.fitted is not self.reduction and len(self.fitted) > 1 else None
+        inside = self.reduction.get_params(deep=deep)
+        return {**({} if before is None else before.get_params(deep=deep)), **inside}
+
+    def predict(self, X: Any) -> Any:
+        if self.fitted is not self.reduction and len(self.fitted) > 1:
+            X = self.fitted[:-1].transform(X)
+        return self.reduction._pmf_predict(X)[:, 1]
+
+
+def _reduction(fitted: Any) -> _Chance | None:
+    from_fairlearn = _draws(_last(fitted)) and hasattr(_last(fitted), "_pmf_predict")
+    return _Chance(fitted, _last(fitted)) if from_fairlearn else None
+
+
+def _coins(places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A number in [0, 1) for each place, that looks random: splitmix64 of the place."""
+    word = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
+    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53
 
 
 def _copies(fitted: Any) -> Callable[[], Any]:
@@ -142,21 +288,39 @@ def _copies(fitted: Any) -> Callable[[], Any]:
     return lambda: pickle.loads(state)
 
 
-@contextlib.contextmanager
-def _global_generators() -> Iterator[Callable[[], None]]:
-    """Gives what starts both global generators anew, and leaves them as they were."""
-    arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-    fixed = np.random.RandomState(0).get_state(), random.Random(0).getstate()
+def _seeded(fitted: Any, seed: int) -> Any:
+    """A copy, in which what draws with a seed of its own draws by this one."""
+    for part in _parts(fitted):
+        if _draws(part) and hasattr(part, "random_state"):
+            part.random_state = seed
+    return fitted
 
-    def restart() -> None:
-        np.random.set_state(fixed[0])  # noqa: NPY002
-        random.setstate(fixed[1])
+
+@contextlib.contextmanager
+def _global_generators() -> Iterator[Callable[[int], int]]:
+    """Gives what starts all global generators by a place, and leaves them as they were."""
+    torch = sys.modules.get("torch")
+    arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    tensors = None if torch is None else torch.get_rng_state()
+
+    def start(place: int) -> int:
+        seed = int(_coins(np.array([place]))[0] * 2**32)
+        np.random.set_state(np.random.RandomState(seed).get_state())  # noqa: NPY002
+        random.setstate(random.Random(seed).getstate())
+        if torch is not None:
+            torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
+        return seed
 
     try:
-        yield restart
+        yield start
     finally:
         np.random.set_state(arrays)  # noqa: NPY002
         random.setstate(plain)
+        if torch is not None:
+            torch.set_rng_state(tensors)
+
+
+# ------------------------------------------------------------------ what is known of an estimator
 
 
 def _parts(estimator: Any) -> Iterator[Any]:
@@ -185,10 +349,22 @@ def _is_net(value: Any) -> bool:
     return type(value).__module__.split(".")[0] == "skorch" and hasattr(value, "module")
 
 
+def _reads_types(part: Any) -> bool:
+    """Whether it reads cells by a schema, or wants the type that it was trained on: then rows stay as they come."""
+    return _is_net(part) or getattr(part, "schema", None) is not None
+
+
+def _draws(part: Any) -> bool:
+    """Whether a known estimator draws when it predicts."""
+    if isinstance(part, DummyClassifier):
+        return part.strategy in ("stratified", "uniform")
+    return type(part).__module__.startswith(_KNOWN_REDUCTIONS) and type(part).__name__ == "ExponentiatedGradient"
+
+
 def _is_known(part: Any) -> bool:
     said = getattr(part.module if _is_net(part) else part, "predicts_rows_alone", None)
     if said is not None:
-        return said is True
+        return said is True and not _is_short(part)
     if isinstance(part, type):
         return part.__module__ in ("builtins", "numpy")  # a dtype
     if type(part).__module__.startswith(_KNOWN_REDUCTIONS):
@@ -199,3 +375,9 @@ def _is_known(part: Any) -> bool:
     if callable(part) or hasattr(part, "predict"):
         return home in _KNOWN and not isinstance(part, FunctionTransformer)
     return home in _VALUES and not isinstance(part, FunctionTransformer)
+
+
+def _is_short(part: Any) -> bool:
+    """Whether a net has weights of less than single precision: its products follow other rows on some processors."""
+    weights = getattr(getattr(part, "module_", None), "parameters", tuple)()
+    return any(weight.element_size() < 4 for weight in weights)

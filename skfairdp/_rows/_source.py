@@ -52,6 +52,12 @@ class Chunk:
     place: tuple[Any, ...]
     rows: NDArray[np.int64] | None = None
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of each row, from the first of its file or of all; public where the source ``knows_numbers``."""
+        behind = np.arange(len(self.table)) if self.rows is None else self.rows
+        return int(self.place[-1]) + behind
+
 
 @dataclass(frozen=True)
 class PartWork(Generic[Sum]):
@@ -109,6 +115,11 @@ class RowSource(ABC):
     def knows_places(self) -> bool:
         """Whether ``map_reduce`` says where a chunk is, and that place follows no private cell."""
         return True
+
+    @property
+    def knows_numbers(self) -> bool:
+        """Whether the number of a row follows no private cell; a key does not make it so."""
+        return self.knows_places
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
@@ -182,6 +193,10 @@ class RowsOfAnother(RowSource):
     @property
     def n_rows(self) -> int:
         return self.source.n_rows
+
+    @property
+    def knows_numbers(self) -> bool:
+        return self.source.knows_numbers
 
     @property
     def verbose(self) -> int:

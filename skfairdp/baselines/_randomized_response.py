@@ -1,6 +1,5 @@
 """Model M: groups released once by randomised response, then any fair learner."""
 
-import inspect
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -17,6 +16,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
 from skfairdp._public_trial import Trial, may_give_way, seen, tried
+from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp._typing import ArrayLike
 from skfairdp.baselines._group_randomizer import RandomizedGroups
@@ -25,7 +25,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, labels_of, public_generator, silence, warn_caller
+from skfairdp.utils import RandomStateLike, labels_of, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["RandomizedResponseClassifier"]
@@ -167,7 +167,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
             learner, released = DummyClassifier(), {}
         self.fair_estimator_ = learner.fit(data.X, data.y, **released)
         if trial is None:
-            trial = seen(self._codes(data.X), data.y)
+            trial = seen(predict_codes(self.fair_estimator_, data.X), data.y)
         self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
         self.mechanism_ = plan.mechanism
         if not trial.is_passed and len(data.classes) > 1:
@@ -205,13 +205,9 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
-        return labels_of(self, self._codes(read_features(self, X)))
+        return labels_of(self, predict_codes(self.fair_estimator_, read_features(self, X)))
 
-    def _codes(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
-        options: dict[str, Any] = {}
-        if "random_state" in inspect.signature(self.fair_estimator_.predict).parameters:
-            options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
-        return np.asarray(self.fair_estimator_.predict(features, **options)).astype(np.int64)
+    _settles_coins = True
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._row_wise import row_wise_predictions
+from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, MarginalsBackend
 from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
@@ -41,6 +41,7 @@ from skfairdp.utils import (
     group_domain,
     labels_of,
     public_generator,
+    silence,
     warn_caller,
 )
 from skfairdp.utils._sklearn import HasMethods, Interval
@@ -344,9 +345,10 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def _rows_ahead(self, X: Any, codes: NDArray[np.int64]) -> int:
         """Private: by how many rows the learner is ahead of the most frequent class, each row judged by itself."""
-        predicted = row_wise_predictions(self, X, None, at_once=True)
-        position = {label: code for code, label in enumerate(self.classes_.tolist())}
-        right = np.array([position.get(label, -1) for label in predicted.tolist()]) == codes
+        with silence():
+            features = self._encoded(X)  # cell by cell
+        predicted = row_wise_predictions(self.estimator_, features, None, places=np.arange(len(features)))
+        right = np.array([answer == code for answer, code in zip(predicted, codes, strict=True)], dtype=bool)
         usual = int(self.generator_.observed_rates_.sum(axis=0).argmax())
         return int(np.count_nonzero(right)) - int(np.count_nonzero(codes == usual))
 
@@ -354,7 +356,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Answer the most frequent class where the learner is not ahead of it, and say so wherever one class is all."""
         if self._is_behind:
             self.estimator_ = self._constant
-        answered = np.unique(self._codes(self._shown))
+        answered = np.unique(predict_codes(self.estimator_, self._shown))
         if len(answered) == 1 and len(self.classes_) > 1:
             warn_caller(self._forecast.words(self.classes_[answered[0]], type(self).__name__), UtilityWarning)
         elif self._left is not None and not self._is_behind:
@@ -372,13 +374,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "estimator_")
-        return labels_of(self, self._codes(self._encoded(X)))
+        return labels_of(self, predict_codes(self.estimator_, self._encoded(X)))
 
-    def _codes(self, features: NDArray[np.float64]) -> NDArray[np.int64]:
-        options: dict[str, Any] = {}
-        if "random_state" in inspect.signature(self.estimator_.predict).parameters:  # a reduction of fairlearn
-            options["random_state"] = int(public_generator(self.random_state).integers(2**31 - 1))
-        return np.asarray(self.estimator_.predict(features, **options)).astype(np.int64)
+    _settles_coins = True
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._row_wise import known_row_wise, predict_with_groups, row_wise_predictions
+from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, other_rows
 from skfairdp.model_selection._objectives import Answers, Objective
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
@@ -121,8 +120,8 @@ class PrivateScores(PaidScores):
     def counts(self, fitted: Any, test: NDArray[np.int64]) -> NDArray[np.int64]:
         """Of the rows at these positions."""
         groups = None if self.groups is None else self.groups[test]
-        fixed_size = self.table.public_size(len(self.label_codes)) is not None
-        predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, at_once=fixed_size)
+        places = None if self.table.public_size(len(test)) is None else np.arange(len(test))
+        predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, places=places)
         codes = None if self.group_codes is None else self.group_codes[test]
         return self.table.counts(self.label_codes[test], codes, predicted)
 
@@ -133,10 +132,9 @@ class ChunkScores(PaidScores):
 
     **One record, one cell of one table.** Which fold a record is in follows its public key
     (:class:`~skfairdp._rows._folds.FoldRule`), its label, group and prediction its own cells and the fitted model, read
-    by the schema alone. So the sum over all chunks of a test part is the table of its rows in memory, entry by entry:
-    integers, whatever the order and the size of chunks. A replaced record moves one row from a cell to another in the
-    table of its own fold, and changes nothing in any other: sensitivity √2, as in memory. A chunk has as many rows for
-    neighbours, so that one call predicts it.
+    by the schema alone. So the sum over all chunks of a test part is that over its rows: integers, whatever the order
+    and the size of chunks, which may follow values. A replaced record moves one row from a cell to another in the table
+    of its own fold, and changes nothing in any other: sensitivity √2, as in memory.
 
     Parameters
     ----------
@@ -156,22 +154,17 @@ class ChunkScores(PaidScores):
 
     def counts(self, fitted: Any, test: RowSource) -> NDArray[np.int64]:
         """Of the rows of a source. A task that is tried again counts once."""
-        found = test.map_reduce(partial(self._of_chunk, fitted), _added)
+        found = test.map_reduce(partial(self._of_chunk, fitted, test.knows_numbers), _added)
         if found is None or int(found[1]) != test.n_rows:
             raise other_rows(self.owner)
         return found[0]
 
-    def _of_chunk(self, fitted: Any, chunk: Chunk) -> tuple[NDArray[np.int64], int]:
+    def _of_chunk(self, fitted: Any, numbered: bool, chunk: Chunk) -> tuple[NDArray[np.int64], int]:
         raw = RawTable.roles(self.schema, chunk.table, owner=self.owner)
         labels, codes = raw.labels(), raw.groups() if self.with_groups else None
         groups = None if codes is None else raw.domain[codes]
-        alone = contextlib.nullcontext() if known_row_wise(fitted) else _ONE_BY_ONE
-        with alone:  # other predictors move the global generators, which threads share
-            predicted = row_wise_predictions(fitted, chunk.table, groups, at_once=True)
+        predicted = row_wise_predictions(fitted, chunk.table, groups, places=chunk.numbers if numbered else None)
         return self.table.counts(labels, codes, predicted), len(labels)
-
-
-_ONE_BY_ONE = threading.Lock()
 
 
 def _added(one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.int64], int]:

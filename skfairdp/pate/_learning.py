@@ -16,6 +16,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._forecast import CLEAR
 from skfairdp._inputs import PublicRows, read_features
+from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import RateParity, largest_disparity, tally
@@ -371,7 +372,9 @@ class LearnsFromVotes(BaseEstimator):
         {predicts_labels}
         """
         check_is_fitted(self, "student_")
-        return labels_of(self, np.asarray(self.student_.predict(self._read_rows(X)), dtype=np.int64))
+        return labels_of(self, predict_codes(self.student_, self._read_rows(X)))
+
+    _settles_coins = True
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:

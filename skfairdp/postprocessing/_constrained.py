@@ -12,11 +12,11 @@ from scipy.sparse import issparse
 
 from skfairdp.fairness import RateBound, RateConstraints, RateParity
 from skfairdp.postprocessing._bins import bins_of
-from skfairdp.postprocessing._fair_answers import coins_of, fair_answers, gaps_of, predicted_counts
+from skfairdp.postprocessing._fair_answers import fair_answers, gaps_of, predicted_counts
 from skfairdp.postprocessing._fitted_models import class_codes, probabilities
 from skfairdp.postprocessing._thresholding import fit_group_estimator, group_probabilities, own_threshold
 from skfairdp.postprocessing._trade_off import CalibrationRows
-from skfairdp.utils import encode_labels, without_cells
+from skfairdp.utils import coins_of, encode_labels, without_cells
 
 __all__ = [
     "MET",

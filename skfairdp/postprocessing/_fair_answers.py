@@ -1,6 +1,5 @@
 """The most accurate randomised answers, bin by bin, that meet constraints on rates: a small linear program."""
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ from scipy.optimize import linprog
 
 from skfairdp.fairness import RateConstraints, RateParity
 
-__all__ = ["answer_counts", "coins_of", "fair_answers", "for_own_answers", "gaps_of", "predicted_counts"]
+__all__ = ["answer_counts", "fair_answers", "for_own_answers", "gaps_of", "predicted_counts"]
 
 Array = NDArray[np.float64]
 
@@ -125,31 +124,6 @@ def sizes_of(counts: Array) -> Array:
     """Rows by group and true class; noise may leave a small cell with nothing, or less."""
     sizes = counts.sum(0)
     return np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
-
-
-def coins_of(rows: Array, key: bytes) -> Array:
-    """A number in [0, 1) for every row, which looks random and follows from the row and the key alone.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-    key : bytes
-        At most 64 of them.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.postprocessing._fair_answers import coins_of
-    >>> coins_of(np.array([[1.0, 0.0], [2.0, 0.5], [1.0, -0.0]]), b"key").round(3)
-    array([0.638, 0.682, 0.638])
-    """
-    cells = np.ascontiguousarray(rows, dtype="<f8") + 0.0  # one zero, not two
-    words = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in cells]
-    return (np.frombuffer(b"".join(words), dtype="<u8") >> np.uint64(11)) / 2.0**53
 
 
 def answer_counts(constraints: RateConstraints, groups: Any, labels: Any, given: Any) -> NDArray[np.int64]:

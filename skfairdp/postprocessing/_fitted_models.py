@@ -52,13 +52,13 @@ def attribute_of(model: Any, name: str) -> Any:
     return getattr(model, name, None)
 
 
-def probabilities(model: Any, X: Any, n_classes: int, *, owner: str) -> NDArray[np.float64]:
+def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: bool = True) -> NDArray[np.float64]:
     """Return the model's own probabilities, shape (n_rows, n_classes); decision values are read as log-odds.
 
     Raises
     ------
     ValueError
-        The model gives neither, or of another shape, or not finite.
+        The model gives neither, or of another shape, or not finite where that is asked for.
     """
     if hasattr(model, "predict_proba"):
         found = np.asarray(without_cells(model.predict_proba, X, owner=owner), dtype=float)
@@ -75,7 +75,7 @@ def probabilities(model: Any, X: Any, n_classes: int, *, owner: str) -> NDArray[
             f"{owner} expects one score for each of the {n_classes} classes of {type(model).__name__}; got an array "
             f"of shape {found.shape}."
         )
-    if not np.isfinite(found).all():
+    if finite and not np.isfinite(found).all():
         raise ValueError(f"The scores of {type(model).__name__} given to {owner} are not all finite.")
     return found
 

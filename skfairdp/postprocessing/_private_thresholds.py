@@ -25,7 +25,6 @@ from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
 from skfairdp.postprocessing._fair_answers import (
     answer_counts,
-    coins_of,
     fair_answers,
     for_own_answers,
     gaps_of,
@@ -39,6 +38,7 @@ from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     RandomStateLike,
     as_groups,
+    coins_of,
     encode_labels,
     labels_of,
     public_generator,
@@ -256,7 +256,8 @@ class PrivateThresholds(PrivateClassifier):
         """
         check_is_fitted(self, "answers_")
         features = read_features(self, X)
-        bins = bins_of(scores_of(self.estimator_, self._rows_for(self.estimator_, X, features)), self.edges_)
+        table = self._rows_for(self.estimator_, X, features)
+        bins = bins_of(scores_of(self.estimator_, table, np.arange(len(features))), self.edges_)
         rules = np.zeros(len(bins), dtype=np.int64)
         if len(self.answers_) > 1:
             rules = self._groups_to_come(X, sensitive_features, len(bins))
@@ -408,15 +409,20 @@ class PrivateThresholds(PrivateClassifier):
         """Score, group, class and coin of every private row; of chunks in one pass."""
         if data.source is None:
             assert data.groups is not None
-            return scores_of(model, self._rows_for(model, X, data.X)), data.groups, data.y, coins_of(data.X, key)
+            found = scores_of(model, self._rows_for(model, X, data.X), np.arange(len(data.X)))
+            return found, data.groups, data.y, coins_of(data.X, key)
+
+        numbered = data.source.knows_numbers
 
         def read(chunk: Chunk) -> tuple[Any, ...]:
             assert self.schema is not None
             raw = RawTable.read(self.schema, chunk.table, owner=_OWNER, may_be_empty=True)
             table = self._rows_for(model, chunk.table, raw.features)
-            return table, raw.groups().astype(np.int32), raw.labels().astype(np.int8), coins_of(raw.features, key)
+            codes = raw.groups().astype(np.int32), raw.labels().astype(np.int8), coins_of(raw.features, key)
+            return table, chunk.numbers if numbered else None, *codes
 
-        found = [(scores_of(model, table), *others) for table, *others in data.source.each(read) if len(others[0])]
+        chunks = data.source.each(read)
+        found = [(scores_of(model, table, places), *rest) for table, places, *rest in chunks if len(rest[0])]
         columns = tuple(np.concatenate(column) for column in zip(*found, strict=True))
         if len(columns[0]) != data.source.n_rows:
             raise other_rows(_OWNER)
@@ -506,13 +512,13 @@ class PrivateThresholds(PrivateClassifier):
 
 
 class _Scores(BaseEstimator):
-    """A classifier's chance of the second class, as what it "predicts" for a row."""
+    """A classifier's chance of the second class, as what it "predicts" for a row; NaN where it is not finite."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        return probabilities(self.estimator, X, 2, owner=_OWNER)[:, 1]
+        return probabilities(self.estimator, X, 2, owner=_OWNER, finite=False)[:, 1]
 
 
 def _thawed(model: Any) -> Any:
@@ -522,15 +528,9 @@ def _thawed(model: Any) -> Any:
     return model
 
 
-def scores_of(model: Any, table: Any) -> NDArray[np.float64]:
-    """Scores in [0, 1], each a function of its own row; 0 for a row that the classifier has no score for.
-
-    Parameters
-    ----------
-    model : classifier
-    table : rows, as it reads them
-    """
-    found = row_wise_predictions(_Scores(_thawed(model)), table, None, at_once=True)
+def scores_of(model: Any, table: Any, places: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Scores in [0, 1], each a function of its own row and place; 0 for a row that the classifier has no score for."""
+    found = row_wise_predictions(_Scores(_thawed(model)), table, None, places=places)
     scores: NDArray[np.float64] = np.array([0.0 if score is NO_CLASS else score for score in found], dtype=np.float64)
-    # what rounding leaves does not decide between two bins
-    return np.asarray(np.round(np.clip(scores, 0.0, 1.0), 12), dtype=np.float64)
+    # A row has the same answer wherever it stands: the last bits of single precision do not decide between two bins.
+    return np.round(np.clip(np.nan_to_num(scores, nan=0.0), 0.0, 1.0), 5)

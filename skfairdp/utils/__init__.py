@@ -30,6 +30,7 @@ from skfairdp.utils._labels import (
 )
 from skfairdp.utils._messages import open_stream, progress_bar, say, silence, warn_caller
 from skfairdp.utils._named import NamedEstimator
+from skfairdp.utils._plain_rows import PlainRows
 from skfairdp.utils._private_errors import (
     PRIVATE_ERRORS,
     PrivateRowsError,
@@ -38,7 +39,7 @@ from skfairdp.utils._private_errors import (
     without_values,
 )
 from skfairdp.utils._public import PublicData
-from skfairdp.utils._random import RandomStateLike, child_seeds, public_generator
+from skfairdp.utils._random import RandomStateLike, child_seeds, coins_of, public_generator
 from skfairdp.utils._softmax_regression import fit_softmax
 from skfairdp.utils._threads import BLAS
 
@@ -46,6 +47,7 @@ __all__ = [
     "BLAS",
     "PRIVATE_ERRORS",
     "NamedEstimator",
+    "PlainRows",
     "PrivateRowsError",
     "PublicData",
     "RandomStateLike",
@@ -57,6 +59,7 @@ __all__ = [
     "as_series",
     "check_same_index",
     "child_seeds",
+    "coins_of",
     "column_names",
     "encode_groups",
     "encode_labels",

@@ -32,7 +32,7 @@ from skfairdp import (
     PrivateSearchCV,
     SFPATEClassifier,
 )
-from skfairdp._row_wise import NO_CLASS, known_row_wise, row_wise_predictions
+from skfairdp._row_wise import BLOCK, NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.gradient import mlp
 from skfairdp.model_selection._scores import ScoreTable
 from skfairdp.postprocessing import PrivateThresholds
@@ -314,13 +314,13 @@ def says_otherwise(cls, features, calls, others):
     return False
 
 
-def test_one_call_where_it_is_known_and_the_size_is_public_else_a_call_for_each_row():
+def test_calls_of_one_size_where_it_is_known_and_places_are_public_else_a_call_for_each_row():
     model = RowsAlone().fit(X, Y)
     RowsAlone.calls.clear()
-    at_once = row_wise_predictions(model, X, None, at_once=True)
-    assert RowsAlone.calls == [240]
-    one_by_one = row_wise_predictions(model, X, None, at_once=False)
-    assert RowsAlone.calls[1:] == [1] * 240 and at_once.tolist() == one_by_one.tolist() == Y.tolist()
+    in_blocks = row_wise_predictions(model, X, None, places=np.arange(240) + 900)
+    assert RowsAlone.calls == [BLOCK] * 2  # whatever falls into them: rows 900 to 1,139
+    one_by_one = row_wise_predictions(model, X, None, places=None)
+    assert RowsAlone.calls[2:] == [1] * 240 and in_blocks.tolist() == one_by_one.tolist() == Y.tolist()
 
 
 def test_where_records_come_and_go_each_row_is_asked_alone_whoever_predicts():
@@ -340,7 +340,7 @@ def test_a_known_predictor_that_one_row_makes_fail_answers_the_others_as_before(
     tree = DecisionTreeClassifier(max_depth=3).fit(X, Y)
     rows = X.copy()
     rows[5] = 1e39  # finite, and beyond what a tree can read
-    answers = row_wise_predictions(tree, rows, None, at_once=True)
+    answers = row_wise_predictions(tree, rows, None, places=np.arange(240))
     assert answers[5] is NO_CLASS
     assert np.delete(answers, 5).tolist() == np.delete(tree.predict(X), 5).tolist()
 
@@ -349,8 +349,8 @@ def test_the_predictor_and_the_global_generators_stay_as_they_were():
     model = Counts().fit(X, Y)
     np.random.seed(5)  # noqa: NPY002
     state = np.random.get_state()[1].tobytes(), random.getstate()  # noqa: NPY002
-    row_wise_predictions(model, X, None, at_once=True)
-    row_wise_predictions(DrawsGlobally().fit(X, Y), X, None, at_once=True)
+    row_wise_predictions(model, X, None, places=np.arange(240))
+    row_wise_predictions(DrawsGlobally().fit(X, Y), X, None, places=np.arange(240))
     assert model.seen_ == 0
     assert (np.random.get_state()[1].tobytes(), random.getstate()) == state  # noqa: NPY002
 

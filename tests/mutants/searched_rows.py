@@ -25,7 +25,7 @@ from tests.mutants.harness import mutant, replace_everywhere
 def private_rows_predicted_in_one_call(patch):
     """One record sold as one cell of a table, while the predictor's answers to others depend on it."""
 
-    def together(fitted, X, groups, *, at_once):
+    def together(fitted, X, groups, *, places):
         return np.asarray(_row_wise.predict_with_groups(fitted, X, groups))
 
     patch.setattr(_scores, "row_wise_predictions", together)
