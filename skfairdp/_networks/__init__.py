@@ -54,6 +54,7 @@ from skfairdp._networks._parity import (
     group_contrasts,
     rows_read_by,
 )
+from skfairdp._networks._precision import PrecisionWatch, check_precision, reduced_precision
 from skfairdp._networks._resnet import ResNet
 from skfairdp._networks._row_isolation import check_network, input_dtype
 from skfairdp._networks._shorthands import CNN, MLP, build_mlp
@@ -95,6 +96,7 @@ __all__ = [
     "Net",
     "Network",
     "ParityPenalty",
+    "PrecisionWatch",
     "PrivateRows",
     "ResNet",
     "ScaledMLP",
@@ -112,6 +114,7 @@ __all__ = [
     "build_cnn",
     "build_mlp",
     "check_network",
+    "check_precision",
     "check_rows_stay_apart",
     "clipped_gradient_sum",
     "constant_module",
@@ -132,6 +135,7 @@ __all__ = [
     "predict_stacked",
     "predict_stacked_proba",
     "prepare_network",
+    "reduced_precision",
     "resolve_device",
     "rows_read_by",
     "scale_last_layer",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from skfairdp._networks._generator import own_generator
+from skfairdp._networks._precision import check_module_precision
 
 __all__ = ["StackedModule"]
 
@@ -37,8 +38,8 @@ class StackedModule:
     Raises
     ------
     ValueError
-        The module has no parameters, mixes rows of a batch (BatchNorm), or draws from torch's global generator
-        while training (Dropout).
+        The module has no parameters or coarse ones, mixes rows of a batch (BatchNorm), or draws from torch's global
+        generator while training (Dropout).
 
     Examples
     --------
@@ -61,6 +62,7 @@ class StackedModule:
                 f"The 'module' parameter of {owner} must be a torch.nn.Module or a callable without arguments that "
                 f"returns one. The callable returned {type(module).__name__}."
             )
+        check_module_precision(module, owner)
         _refuse(module, owner)
         self.module = copy.deepcopy(module)
         self.n_classes = n_classes

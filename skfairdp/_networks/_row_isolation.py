@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._hooked_gradients import has_hooks
+from skfairdp._networks._precision import PrecisionWatch, check_module_precision
 
 __all__ = ["check_network", "hooks_agree", "vectorizes"]
 
@@ -38,8 +39,8 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
     Raises
     ------
     ValueError
-        Not a module; nothing to train; BatchNorm and its like; a forward pass that fails, gives another shape, lets
-        rows act on each other, or keeps something of the rows in a buffer or a parameter.
+        Not a module; less than single precision; nothing to train; BatchNorm and its like; a forward pass that fails,
+        gives another shape, lets rows act on each other, or keeps something of the rows in a buffer or a parameter.
 
     Examples
     --------
@@ -53,6 +54,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
             f"The 'net' parameter of {owner} must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module or a skorch "
             f"net. Got an object of type {type(module).__name__} instead."
         )
+    check_module_precision(module, owner)
     check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError(
@@ -66,10 +68,11 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
                 if p.is_floating_point():
                     p.add_(0.1 * torch.randn_like(p))
         batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
-        for X in batches:
-            _check_outputs(copy, X, n_classes, owner)
-        _check_state(copy, batches, owner)
-        _check_rows(copy, batches[0], owner)
+        with PrecisionWatch(f"The module of 'net' of {owner}"):
+            for X in batches:
+                _check_outputs(copy, X, n_classes, owner)
+            _check_state(copy, batches, owner)
+            _check_rows(copy, batches[0], owner)
         return fused_layers(copy) is not None and _agrees(copy.eval(), batches, n_classes, fused=True)
 
 

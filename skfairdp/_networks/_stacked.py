@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from skfairdp._networks._precision import check_precision
 from skfairdp.utils import progress_bar
 
 __all__ = [
@@ -52,12 +53,12 @@ class StackedNet(Protocol):
 
 
 def resolve_device(device: str, *, owner: str) -> torch.device:
-    """Return the torch device, or say before any work what is missing.
+    """Return the torch device, or say before any work what is missing, or too coarse for private rows.
 
     Raises
     ------
     ValueError
-        Not a device name, or CUDA asked for where there is none.
+        Not a device name, CUDA asked for where there is none, or less than single precision.
 
     Examples
     --------
@@ -76,6 +77,7 @@ def resolve_device(device: str, *, owner: str) -> torch.device:
         raise ValueError(
             f"The 'device' parameter of {owner} is {device!r}, but torch finds no CUDA device here. Use device='cpu'."
         )
+    check_precision(owner, resolved)
     return resolved
 
 

@@ -181,11 +181,12 @@ class ModuleTeachers(_StackedTeachers):
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedModule":
         import torch
 
-        from skfairdp._networks import StackedModule
+        from skfairdp._networks import PrecisionWatch, StackedModule
 
         net = StackedModule(self.module, n_classes, owner="ModuleTeachers")
         try:  # before any teacher is trained, on a row of zeros: the module is public
-            net.logits(net.initial([0]), torch.zeros(1, *X.shape[1:]))
+            with PrecisionWatch("The module of ModuleTeachers"):
+                net.logits(net.initial([0]), torch.zeros(1, *X.shape[1:]))
         except RuntimeError as error:
             raise ValueError(
                 f"The module of ModuleTeachers cannot read rows of shape {X.shape[1:]} ({error}); change its layers."

@@ -1,5 +1,7 @@
 """A teacher tried on public rows: what its parameters make go wrong shows here, and not as a hundred constant votes."""
 
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -139,13 +141,14 @@ def _attempts(
         key = joblib.hash((learner, X, n_rows, n_classes, parameter))
     except Exception:  # what cannot be hashed is tried again
         key = None
-    if key is not None and key in _PASSED:
+    watch, settings = _precision(f"The '{parameter}' of {owner}")
+    if key is not None and key in _PASSED and settings is None:
         return
     rows, problem = X[np.arange(n_rows) % len(X)], None
     for n_labels in dict.fromkeys((min(n_rows, n_classes), 2)):  # two where it cannot do with a few rows of each
         labels = np.arange(n_rows) % n_labels
         try:
-            with silence():
+            with silence(), watch:
                 predicted = np.asarray(attempt(rows, labels))
             if predicted.shape != (len(X),) or not np.isin(predicted, labels).all():
                 raise ValueError("predict must return one of the labels of fit for every row.")
@@ -160,3 +163,12 @@ def _attempts(
         f"teacher gets, so that all of them would vote a constant. Change its parameters, or 'n_teachers'. "
         f"{type(problem).__name__}: {problem}"
     ) from problem
+
+
+def _precision(what: str) -> "tuple[contextlib.AbstractContextManager[Any], str | None]":
+    """What notices too little precision of a network, and which setting of torch brings it; torch is not loaded."""
+    if "torch" not in sys.modules:  # whoever has a network has loaded it
+        return contextlib.nullcontext(), None
+    from skfairdp._networks import PrecisionWatch, reduced_precision
+
+    return PrecisionWatch(what), reduced_precision()

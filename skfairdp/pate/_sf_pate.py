@@ -284,8 +284,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             assert self.schema is not None
             n_bytes = bytes_on_disk(self.schema, data.n_rows, groups=True)
             check_free_disk(n_bytes, type(self).__name__, verbose=self.verbose)
-        variant = self._variant
-        variant._rehearse(data, self._fair_learner(data), count_teachers(self, data.n_rows, variant._n_values(data)))
+        variant, fair = self._variant, self._fair_learner(data)
+        if hasattr(fair, "net"):
+            from skfairdp._networks import check_precision
+
+            check_precision(type(self).__name__)
+        variant._rehearse(data, fair, count_teachers(self, data.n_rows, variant._n_values(data)))
         return data
 
     def _plan(self, data: AttributeRows) -> VotePlan:

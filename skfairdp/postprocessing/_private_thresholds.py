@@ -30,7 +30,7 @@ from skfairdp.postprocessing._fair_answers import (
     gaps_of,
     predicted_counts,
 )
-from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, probabilities
+from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, network_of, probabilities
 from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
 from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
@@ -341,6 +341,10 @@ class PrivateThresholds(PrivateClassifier):
                 "Give it the same: PrivateThresholds(model, schema=schema)."
             )
         check_rows_alone([_Scores(_thawed(model))], _OWNER)
+        if network_of(model) is not None:
+            from skfairdp._networks import check_precision
+
+            check_precision(_OWNER)
         data = read_any_training(
             self, X, y, sensitive_features=sensitive_features, by_key=False, groups="private",
             protects=self._relation(model).protects,

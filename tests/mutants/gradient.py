@@ -14,6 +14,7 @@ from skfairdp._networks import (
     WeightsByGroup,
     _clipping,
     _dp_step,
+    _precision,
     _wide_sums,
     own_generator,
     scale_last_layer,
@@ -473,3 +474,15 @@ def rows_of_chunks_sorted_by_their_cells(patch):
         return type(X)(X.compact, X.rows[order], X.n_features), y[order], None if groups is None else groups[order]
 
     replace_everywhere(patch, kept_rows, planted)
+
+
+@mutant
+def settings_of_torch_unread(patch):
+    """Found: autocast, and products in less than single precision, where a row changes how others are computed."""
+    patch.setattr(_precision, "reduced_precision", lambda device="cpu": None)
+
+
+@mutant
+def half_precision_taken(patch):
+    """Found: networks of bfloat16, where a row has moved the gradients of the others by .05 C. Right: refused."""
+    patch.setattr(_precision, "_is_narrow", lambda value: False)

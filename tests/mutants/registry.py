@@ -62,6 +62,7 @@ PRIVATE_SEARCH = tests_in("model_selection.test_private_search")
 SEARCH_ROWS = tests_in("model_selection.test_search_rows")
 TRANSFER_FRONTIER = tests_in("model_selection.test_transfer_frontier")
 MUTANTS_REPLAY = tests_in("mutants.replay")
+PRECISION = tests_in("networks.test_precision")
 WIDE_SUMS = tests_in("networks.test_wide_sums")
 CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
@@ -608,9 +609,6 @@ NOTICED: dict[str, Noticed] = {
     "gradient.sums_in_the_precision_of_the_module": trap(
         39,
         WIDE_SUMS("test_rounding_does_not_pile_up_over_many_rows"),
-        WIDE_SUMS(
-            "test_a_row_moves_the_sum_by_at_most_the_bound_whatever_it_holds", name="conv", dtype=Named("torch.float16")
-        ),
         CONSTRAINT_GRADIENT("test_rounding_does_not_take_a_sum_past_what_is_declared", kind="fused", everyone=True),
     ),
     "gradient.tables_of_rows_summed_in_sequence": trap(
@@ -621,6 +619,29 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.norms_of_what_is_left_after_cancelling": trap(
         39, WIDE_SUMS("test_positions_that_cancel_do_not_carry_their_rounding_into_the_sum", positions=40, width=30)
+    ),
+    "gradient.settings_of_torch_unread": trap(
+        39,
+        PRECISION(
+            "test_no_fit_spends_under_a_setting_that_reduces_precision", name="FairDPSGD-plain", setting="medium"
+        ),
+        PRECISION(
+            "test_no_fit_spends_under_a_setting_that_reduces_precision", name="PFGuard-gs-wgan", setting="medium"
+        ),
+        PRECISION("test_private_thresholds_do_not_ask_a_network_under_it"),
+    ),
+    "gradient.half_precision_taken": trap(
+        39,
+        PRECISION(
+            "test_a_module_of_less_than_single_precision_is_refused_before_anything_is_spent",
+            kind="pfld",
+            module="bfloat16",
+        ),
+        PRECISION(
+            "test_a_teacher_of_less_than_single_precision_is_refused_before_anything_is_spent",
+            kind="skorch",
+            module="autocast",
+        ),
     ),
     "gradient.empty_batches_skipped": also(FAIR_DPSGD("test_empty_batches_are_steps_of_pure_noise_and_count")),
     "gradient.noise_without_the_clipping_bound": trap(

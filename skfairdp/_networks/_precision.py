@@ -1,0 +1,149 @@
+"""Refuse to compute private rows in less than single precision.
+
+The proof of :mod:`._wide_sums` needs that a row is computed alike whatever the others of its batch hold. Kernels for
+narrower numbers choose their way by the whole batch: with bfloat16 weights one row has changed the gradients of others.
+"""
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["PrecisionWatch", "check_module_precision", "check_precision", "reduced_precision"]
+
+_WIDE = (torch.float32, torch.float64)
+#: Of torch.backends. Those of cuDNN are reduced unless somebody says otherwise, and matter on CUDA alone.
+_SETTINGS = ("", "cuda.matmul.", "cudnn.", "mkldnn.", "mkldnn.matmul.", "mkldnn.conv.", "mkldnn.rnn.")
+_OF_CUDNN = ("cudnn.conv.", "cudnn.rnn.")
+_OF_ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
+
+
+def reduced_precision(device: Any = "cpu") -> str | None:
+    """Name the setting by which torch computes single precision in less, and how to undo it; None where there is none.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import reduced_precision
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+    ...     print(reduced_precision())
+    torch.autocast is on. Call fit outside of it.
+    """
+    kind = torch.device(device).type
+    if any(torch.is_autocast_enabled(one) for one in {"cpu", kind}):
+        return "torch.autocast is on. Call fit outside of it."
+    if torch.get_default_dtype() not in _WIDE:
+        return f"torch's default dtype is {torch.get_default_dtype()}. Call torch.set_default_dtype(torch.float32)."
+    for name in _OF_ONEDNN:
+        if os.environ.get(name, "STRICT").upper() not in ("", "STRICT"):
+            return f"the environment variable {name} is set. Start Python without it."
+    try:
+        if torch.get_float32_matmul_precision() != "highest":
+            return "torch.set_float32_matmul_precision is not 'highest'. Set it to 'highest'."
+    except RuntimeError:  # the backends have been told different things: they are asked below
+        pass
+    for path in _SETTINGS + (_OF_CUDNN if kind == "cuda" else ()):
+        if _setting(f"{path}fp32_precision") in ("tf32", "bf16"):
+            return f"torch.backends.{path}fp32_precision is reduced. Set it to 'ieee'."
+    for path in ("cuda.matmul.", "cudnn.") if kind == "cuda" else ("cuda.matmul.",):
+        if _setting(f"{path}allow_tf32") is True:
+            return f"torch.backends.{path}allow_tf32 is on. Set it to False."
+    return None
+
+
+def check_precision(owner: str, device: Any = "cpu") -> None:
+    """Refuse settings of torch under which rows are computed in less than single precision.
+
+    Raises
+    ------
+    ValueError
+        See :func:`reduced_precision`.
+    """
+    found = reduced_precision(device)
+    if found is not None:
+        raise ValueError(
+            f"{owner} needs single precision: in less, one row changes how the others of its batch are computed, which "
+            f"no noise covers. Here {found}"
+        )
+
+
+def check_module_precision(module: nn.Module, owner: str) -> None:
+    """Refuse a module with parameters or buffers of less than single precision, complex or quantized.
+
+    Raises
+    ------
+    ValueError
+        Names the first of them.
+    """
+    for name, value in [*module.named_parameters(), *module.named_buffers()]:
+        if _is_narrow(value) or value.is_complex():
+            raise ValueError(
+                f"'{name}' of the module of {owner} is of {value.dtype}. Networks of private rows need "
+                "float32 or float64: in less, one row changes how the others of its batch are computed, which no noise "
+                "covers. Convert it with module.float()."
+            )
+
+
+class PrecisionWatch(TorchDispatchMode):
+    """Refuses, on leaving, what computed in less than single precision while it was entered, or set torch to do so.
+
+    Parameters
+    ----------
+    what : str
+        Is named in the message.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp._networks import PrecisionWatch
+    >>> try:
+    ...     with PrecisionWatch("The module"):
+    ...         _ = torch.ones(2).bfloat16() + 1
+    ... except ValueError as error:
+    ...     print(str(error)[:62])
+    The module computes in less than single precision (torch.bfloa
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        self.found: str | None = None
+        self.is_used = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result, self.is_used = func(*args, **(kwargs or {})), True
+        if self.found is None:
+            narrow = (x for x in tree_leaves((args, result)) if isinstance(x, Tensor) and _is_narrow(x))
+            is_quantized = func.namespace == "quantized"
+            self.found = str(func) if is_quantized else next((str(x.dtype) for x in narrow), None)
+        return result
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        found = self.found or (reduced_precision() if self.is_used else None)
+        if found is not None:
+            raise ValueError(
+                f"{self.what} computes in less than single precision ({found.rstrip('.')}). There one row changes how "
+                "the others of its batch are computed, which no noise covers. Take out conversions to bfloat16 or "
+                "float16, torch.autocast and quantized layers."
+            ) from None
+
+
+def _is_narrow(value: Tensor) -> bool:
+    if value.dtype == torch.complex32 or value.is_quantized:
+        return True
+    return value.dtype.is_floating_point and value.dtype not in _WIDE
+
+
+def _setting(path: str) -> Any:
+    """A setting of torch.backends; None where this torch has none, or answers by an error."""
+    value: Any = torch.backends
+    try:
+        for name in path.split("."):
+            value = getattr(value, name)
+    except (AttributeError, RuntimeError):
+        return None
+    return value
