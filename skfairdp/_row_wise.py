@@ -8,6 +8,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,10 +119,8 @@ def row_wise_predictions(
         seeds = np.zeros(len(rows), np.int64) if places is None else places
         with _ONE_BY_ONE, _global_generators() as start:
             made = _copies(fitted)
-            return _objects([
-                _alone(_asks(lambda seed=seed: _seeded(made(), start(seed)), rows, groups), row)
-                for row, seed in enumerate(seeds.tolist())
-            ])  # fmt: skip
+            drawn = [partial(lambda seed: _seeded(made(), start(seed)), seed) for seed in seeds.tolist()]
+            return _objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])
 
 
 def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
@@ -379,5 +378,6 @@ def _is_known(part: Any) -> bool:
 
 def _is_short(part: Any) -> bool:
     """Whether a net has weights of less than single precision: its products follow other rows on some processors."""
-    weights = getattr(getattr(part, "module_", None), "parameters", tuple)()
+    module: Any = getattr(part, "module_", None)
+    weights = module.parameters() if hasattr(module, "parameters") else ()
     return any(weight.element_size() < 4 for weight in weights)

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness._allowed import comparisons_of
 from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
-from skfairdp.fairness._rates import RateConstraints, read_rate_constraints
+from skfairdp.fairness._rates import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.utils import warn_caller
 
 __all__ = ["LeftOver", "last_quarter"]
@@ -200,7 +200,8 @@ class LeftOver:
             return None
         try:
             asked = read_rate_constraints(learner.constraints, type(learner).__name__)
-            asked = tuple(replace(one, method="to_overall") for one in asked)  # what fairlearn itself holds
+            parities = (one for one in asked if isinstance(one, RateParity))
+            asked = tuple(replace(one, method="to_overall") for one in parities)  # what fairlearn itself holds
         except ValueError:
             return None
         drawn = {"random_state": 0} if "random_state" in inspect.signature(learner.predict).parameters else {}

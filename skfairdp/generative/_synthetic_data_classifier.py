@@ -419,7 +419,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         n_classes, n_groups = data.layout.n_classes, data.layout.n_groups if with_groups else 1
         if self.estimator is None or n_classes < 2:
             return
-        encoder, rng = data.encoder, np.random.default_rng(0)
+        encoder: Any = data.encoder
+        rng = np.random.default_rng(0)
 
         def made_up(each: int) -> tuple[Any, ...]:
             labels, groups = made_up_cells(n_classes, n_groups, each)

@@ -406,8 +406,9 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
         if self.student is not None and not isinstance(self.student, SoftLabelStudent):
             student = fit_student(self.student, lessons, labels, self.random_state)
-            held = gate is not None and not answered_only
-            return held_student(student, lessons, self.gamma, self.disparity) if held else student
+            if gate is None or answered_only or self.gamma is None:
+                return student
+            return held_student(student, lessons, self.gamma, self.disparity)
         if lessons.denoiser is None or answered_only or self.student is not None:
             alpha = None if self.student is None else self.student.alpha
             soft = SoftLabelStudent(disparity=self.disparity, alpha=alpha)

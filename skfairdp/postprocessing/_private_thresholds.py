@@ -426,8 +426,8 @@ class PrivateThresholds(PrivateClassifier):
             return table, chunk.numbers if numbered else None, *codes
 
         chunks = data.source.each(read)
-        found = [(scores_of(model, table, places), *rest) for table, places, *rest in chunks if len(rest[0])]
-        columns = tuple(np.concatenate(column) for column in zip(*found, strict=True))
+        scored = [(scores_of(model, table, places), *rest) for table, places, *rest in chunks if len(rest[0])]
+        columns = tuple(np.concatenate(column) for column in zip(*scored, strict=True))
         if len(columns[0]) != data.source.n_rows:
             raise other_rows(_OWNER)
         return columns
@@ -537,4 +537,4 @@ def scores_of(model: Any, table: Any, places: NDArray[np.int64] | None) -> NDArr
     found = row_wise_predictions(_Scores(_thawed(model)), table, None, places=places)
     scores: NDArray[np.float64] = np.array([0.0 if score is NO_CLASS else score for score in found], dtype=np.float64)
     # A row has the same answer wherever it stands: the last bits of single precision do not decide between two bins.
-    return np.round(np.clip(np.nan_to_num(scores, nan=0.0), 0.0, 1.0), 5)
+    return np.clip(np.nan_to_num(scores, nan=0.0), 0.0, 1.0).round(5)

@@ -95,8 +95,9 @@ class PlainRows:
             of_rows = np.stack(kinds, axis=1)
             self.kinds = np.unique(of_rows, axis=0, return_inverse=True)[1].ravel().astype(np.int64) + 1
             self.kinds[(of_rows == _NUMBER).all(axis=1)] = 0
-        if all(column.numbers is not None for column in columns):
-            self._numbers = np.column_stack([np.empty((len(self), 0)), *(column.numbers for column in columns)])
+        numbers = [column.numbers for column in columns if column.numbers is not None]
+        if len(numbers) == len(columns):
+            self._numbers = np.column_stack([np.empty((len(self), 0)), *numbers])
 
 
 class _Column:
