@@ -14,7 +14,7 @@ __all__ = ["LogisticTeachers"]
 
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
-_SCORES = 2**24
+_SCORES = 2**21  # of teachers on rows asked about, worked out together
 _LARGEST = 1e300  # that an entry may be in its own units
 
 
@@ -112,20 +112,29 @@ class LogisticEnsemble:
         self.coef = coef
         self.intercept = intercept
         self.scored = scored
+        # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
+        self._seen = np.isfinite(intercept)
+        of_two = (self._seen.sum(axis=1) == 2) & (scored.sum(axis=1) == 1)
+        self._single, self._others = np.flatnonzero(of_two), np.flatnonzero(~of_two)
+        self._first, self._second = (known[self._single].argmax(axis=1) for known in (self._seen, scored))
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: Any) -> NDArray[np.signedinteger]:
         """Votes (n_teachers, n_rows); the largest score, ties to the smaller code."""
         n_teachers, n_classes, n_features = self.coef.shape
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
-        out = np.empty((n_teachers, X.shape[0]), dtype=np.int32)
-        weights = self.coef.reshape(-1, n_features)
+        out = np.empty((n_teachers, X.shape[0]), dtype=np.int8 if n_classes < 128 else np.int32)
+        single, others = self._single, self._others
+        coef, intercept = self.coef[single, self._second], self.intercept[single, self._second][:, None]
+        codes = np.stack([self._first, self._second])[:, :, None].astype(out.dtype)
+        weights, offsets = self.coef[others].reshape(-1, n_features), self.intercept[others][:, :, None]
         chunk = max(1, _SCORES // (n_teachers * n_classes))
-        for start in range(0, X.shape[0], chunk):
+        for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = weights @ X[start : start + chunk].T
-                scores = scores.reshape(n_teachers, n_classes, -1) + self.intercept[:, :, None]
-            out[:, start : start + chunk] = scores.argmax(axis=1)
+                out[single, some] = np.where(coef @ X[some].T > -intercept, codes[1], codes[0])
+                if len(others):
+                    scores = (weights @ X[some].T).reshape(len(others), n_classes, -1)
+                    out[others, some] = (scores + offsets).argmax(axis=1)
         return out
 
     def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
@@ -133,13 +142,8 @@ class LogisticEnsemble:
         n_features = self.coef.shape[2]
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
         out = np.empty((X.shape[0], n_classes))
-        seen = np.isfinite(self.intercept)
-        # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
-        of_two = (seen.sum(axis=1) == 2) & (self.scored.sum(axis=1) == 1)
-        single = np.flatnonzero(of_two)
-        first, second = seen[single].argmax(axis=1), self.scored[single].argmax(axis=1)
-        coef, intercept = self.coef[single, second], self.intercept[single, second]
-        others = np.flatnonzero(~of_two)
+        first, second, others = self._first, self._second, self._others
+        coef, intercept = self.coef[self._single, second], self.intercept[self._single, second]
         chunk = max(1, _SCORES // (len(self.coef) * n_classes))
         for start in range(0, X.shape[0], chunk):
             rows = X[start : start + chunk]
@@ -148,7 +152,7 @@ class LogisticEnsemble:
             with np.errstate(over="ignore", invalid="ignore"):
                 proba = rounded_down(_finite_expit(coef @ rows.T + intercept[:, None]), step)
                 if len(others):
-                    total += self._one_against_rest(others, rows, seen, step)
+                    total += self._one_against_rest(others, rows, self._seen, step)
             for k in range(n_classes):
                 mine = first == k
                 total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import RandomStateLike, progress_bar, public_generator, silence
+from skfairdp.utils import RandomStateLike, progress_bar, public_generator, row_blocks, silence
 
 __all__ = [
     "Parts",
@@ -262,7 +262,7 @@ def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd:
         )
     if problem is not None:
         raise problem  # outside the block: no context that quotes a value
-    if not np.isfinite(X).all():
+    if not all(np.isfinite(X[some]).all() for some in row_blocks(len(X))):
         raise ValueError(f"X of {owner} contains NaN or infinity. Impute those entries, or drop the rows.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X of {owner} has {X.shape[1]} features, but the teachers were trained on {n_features}.")

@@ -268,8 +268,7 @@ def _release_questions(
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
     assert public is not None
     if plan.sums is not None:
-        bends = Bends.of(public.X)
-        told, variance = plan.sums.release(bends(data.X), data.y, bends(public.X), noise)
+        told, variance = plan.sums.release(data.X, data.y, public.X, noise, terms=Bends.of(public.X))
         trust = plan.trust_in(variance, *data.X.shape[::-1])
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
     return Questions(public, queries, sampled, told, trust, owner._votes_by_group)

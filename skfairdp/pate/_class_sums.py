@@ -1,5 +1,6 @@
 """Noisy sums of the features of each class: what the private rows themselves say of the labels of public rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
-from skfairdp.utils import BLAS, fit_softmax
+from skfairdp.utils import BLAS, fit_softmax, row_blocks
 
 __all__ = ["ClassSums", "PublicScale"]
 
@@ -46,19 +47,21 @@ class PublicScale:
         low, high = X_public.min(axis=0), X_public.max(axis=0)
         is_flag = ((X_public == low) | (X_public == high)).all(axis=0)
         scale = np.where(is_flag, high - low, spread)
-        scaled = cls(center, np.where(scale > 0, scale, np.inf), 1.0)
-        radius = float(np.median(np.linalg.norm(scaled._units(X_public), axis=1)))
-        return cls(center, scaled.scale, radius if radius > 0 else 1.0)
-
-    def _units(self, X: Array) -> Array:
-        with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
-            return np.clip((np.asarray(X, dtype=np.float64) - self.center) / self.scale, -FARTHEST, FARTHEST)
+        scale = np.where(scale > 0, scale, np.inf)
+        units = np.clip((X_public - center) / scale, -FARTHEST, FARTHEST)
+        radius = float(np.median(np.linalg.norm(units, axis=1)))
+        return cls(center, scale, radius if radius > 0 else 1.0)
 
     def __call__(self, X: Array) -> Array:
         """Rows of at most unit length, on the grid, each by itself."""
-        units = self._units(X) / self.radius
-        lengths = np.sqrt(np.square(units).sum(axis=1, keepdims=True))
-        return np.trunc(units * (JUST_WITHIN / np.maximum(lengths, 1.0)) / GRID) * GRID
+        with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
+            units = np.subtract(X, self.center, order="C")
+            units /= self.scale
+        np.clip(units, -FARTHEST, FARTHEST, out=units)
+        units /= self.radius
+        lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
+        units *= (JUST_WITHIN / GRID / np.maximum(lengths, 1.0))[:, None]
+        return np.multiply(np.trunc(units, out=units), GRID, out=units)
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,14 @@ class ClassSums:
         """One release."""
         return self.mechanism.event
 
-    def release(self, X: Array, y: NDArray[np.int64], X_public: Array, noise: NoiseSource) -> tuple[Array, float]:
+    def release(
+        self,
+        X: Array,
+        y: NDArray[np.int64],
+        X_public: Array,
+        noise: NoiseSource,
+        terms: Callable[[Array], Array] = np.asarray,
+    ) -> tuple[Array, float]:
         """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
 
         Parameters
@@ -108,6 +118,8 @@ class ClassSums:
             Private rows and their codes of classes.
         X_public : ndarray of shape (n_public, n_features)
         noise : NoiseSource
+        terms : callable of rows
+            The features that are summed, of each row by itself. Left out: its columns.
 
         Returns
         -------
@@ -115,12 +127,16 @@ class ClassSums:
         variance : float
             Of a share, on average over public rows: what the noise and the sampling of private rows leave unknown.
         """
-        scale = PublicScale.of(X_public)
-        of_class = np.equal.outer(np.arange(self.n_classes), y).astype(np.float64)
-        sums = of_class @ np.column_stack([np.ones(len(y)), scale(X)])
+        public = terms(X_public)
+        scale = PublicScale.of(public)
+        sums = np.zeros((self.n_classes, 1 + public.shape[1]))
+        for some in row_blocks(len(y)):  # sums of multiples of the grid are exact, in whatever order
+            of_class = np.equal.outer(np.arange(self.n_classes), y[some]).astype(np.float64)
+            sums[:, 0] += of_class.sum(axis=1)
+            sums[:, 1:] += of_class @ scale(terms(X[some]))
         noisy = self.mechanism.release(sums.ravel(), noise).reshape(sums.shape)
         # Released values only from here on.
-        return self.regression(noisy, scale(X_public))
+        return self.regression(noisy, scale(public))
 
     @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:

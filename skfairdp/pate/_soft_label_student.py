@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
+from skfairdp.utils import BLAS, NamedEstimator, fit_softmax, row_blocks
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["Bends", "ShareProblem", "SoftLabelStudent"]
@@ -88,9 +88,20 @@ class Bends:
 
     def __call__(self, X: Array) -> Array:
         """The columns of X and, after them, the bends."""
-        with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
-            units = np.clip((X[:, self.columns] - self.center) / self.scale, -FARTHEST, FARTHEST)
-        return np.column_stack([X, np.maximum(self.signs * (units - self.knots), 0.0)])
+        if not len(self.columns):
+            return X
+        n_columns = X.shape[1]
+        terms = np.empty((len(X), n_columns + len(self.columns)))
+        for some in row_blocks(len(X)):
+            here = terms[some]
+            here[:, :n_columns] = X[some]
+            with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
+                units = (here[:, self.columns] - self.center) / self.scale
+            np.clip(units, -FARTHEST, FARTHEST, out=units)
+            units -= self.knots
+            units *= self.signs
+            np.maximum(units, 0.0, out=here[:, n_columns:])
+        return terms
 
 
 #: No bends.
@@ -147,18 +158,22 @@ class ShareProblem:
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
         candidates = []
         for bent, doubt in ((STRAIGHT, 0.0), (Bends.of(public), DOUBT))[: 1 + bends]:
-            terms, of_public = bent(X), bent(public)
+            of_public = bent(public)
             center, std = of_public.mean(axis=0), of_public.std(axis=0)
+            del of_public
             std = np.where(std > 0, std, 1.0)
-            common = float(np.exp(np.log(std).mean()))
+            common, terms = float(np.exp(np.log(std).mean())), bent(X) - center
+            squares, products = terms.T @ terms, terms.T @ (scored - scored.mean(axis=0))
+            del terms
             for power in (0.0, 0.5, 1.0):
                 scale = common * (std / common) ** power
-                evidence, likeliest = _evidence((terms - center) / scale, scored, noise_std)
+                sums = squares / np.outer(scale, scale), products / scale[:, None]
+                evidence, likeliest = _evidence(*sums, scored, noise_std)
                 candidates.append((evidence - doubt, likeliest, bent, center, scale))
         _, likeliest, bent, center, scale = max(candidates, key=lambda candidate: candidate[0])
-        X, public = bent(X), bent(public)
+        rows, public = (np.divide(bent(some) - center, scale) for some in (X, public))
         penalty = likeliest if alpha is None else float(alpha)
-        return cls((X - center) / scale, (public - center) / scale, targets, scored, bent, center, scale, penalty)
+        return cls(rows, public, targets, scored, bent, center, scale, penalty)
 
 
 @shared_docs
@@ -307,7 +322,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
         return other._select()
 
-    def answers_at_levels(self, X: Array) -> list[NDArray[np.int64]]:
+    def answers_at_levels(self, X: Array) -> NDArray[np.unsignedinteger]:
         """Class codes of the rows at every parity level that was fitted, whichever is taken.
 
         Parameters
@@ -316,13 +331,18 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
         Returns
         -------
-        list of ndarray of int of shape (n_rows,)
-            In the order of the levels.
+        ndarray of int of shape (n_levels, n_rows)
         """
         check_is_fitted(self, "coef_")
+        X = np.asarray(X)
+        weights = np.stack([weights for _, weights, _ in self._path], axis=1)
+        answers = np.empty((len(self._path), len(X)), dtype=np.min_scalar_type(len(self.classes_)))
         with np.errstate(all="ignore"):  # of private rows no warning may say that their numbers are too large
-            scaled = (self._bends(np.asarray(X, dtype=float)) - self._center) / self._scale
-            return [_decide(scaled @ weights[:-1] + weights[-1]) for _, weights, _ in self._path]
+            for some in row_blocks(len(X)):
+                scaled = (self._bends(np.asarray(X[some], dtype=float)) - self._center) / self._scale
+                scores = scaled @ weights[:-1].reshape(scaled.shape[1], -1) + weights[-1].ravel()
+                answers[:, some] = _decide(scores.reshape(len(scaled), *weights.shape[1:])).T
+        return answers
 
     def with_gaps(self, gaps: Sequence[float]) -> "SoftLabelStudent":
         """Return the same student with other gaps of its levels, from rows that say more than those it was fitted on.
@@ -376,7 +396,10 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
-        return self._bends(np.asarray(X, dtype=float)) @ self.coef_ + self.intercept_
+        X = np.asarray(X)
+        blocks = (np.asarray(X[some], dtype=float) for some in row_blocks(len(X)))
+        scores = [self._bends(rows) @ self.coef_ + self.intercept_ for rows in blocks]
+        return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,).
@@ -399,7 +422,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
 
 def _decide(scores: Array) -> NDArray[np.int64]:
-    return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    """Class codes by scores, whose last axis is over the classes; of two the second has one."""
+    return (scores[..., 0] > 0).astype(np.int64) if scores.shape[-1] == 1 else scores.argmax(axis=-1)
 
 
 # ---- parity ----------------------------------------------------------------------------------------------------
@@ -464,8 +488,10 @@ def _held(M: Array, target: Array, penalty: Array, rates: SmoothRates, wanted: A
     They end where no row is near the threshold: a nearly constant student, which no step mends.
     """
     p, most = expit(M @ w), M.shape[1] - 2
-    hessian = (M * (p * (1 - p))[:, None]).T @ M
-    hessian[np.diag_indices_from(hessian)] += penalty
+    hessian = np.diag(penalty)
+    for some in row_blocks(len(M)):
+        rows = M[some] * np.sqrt(p[some] * (1 - p[some]))[:, None]
+        hessian += rows.T @ rows
     factor = cho_factor(hessian)
     steepest = float(np.linalg.norm(rates.rows, axis=1).mean()) / (np.sqrt(2 * np.pi) * rates.width)
     for _ in range(_STEPS):
@@ -499,21 +525,22 @@ def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[A
 # ---- fitting ---------------------------------------------------------------------------------------------------
 
 
-def _evidence(A: Array, targets: Array, noise_std: float) -> tuple[float, float]:
+def _evidence(squares: Array, products: Array, targets: Array, noise_std: float) -> tuple[float, float]:
     """Largest log marginal likelihood of the shares in a linear model with known noise, and its penalty.
 
     Beside the noise, shares scatter around any linear function; that variance is chosen on the same grid. The linear
-    penalty is carried to the logistic loss through the slope v = t(1 - t) of the link at the mean share.
+    penalty is carried to the logistic loss through the slope v = t(1 - t) of the link at the mean share. All it needs
+    of the rows are the products of terms with each other and with the centred targets.
     """
-    n, d = A.shape
+    n, d = len(targets), len(squares)
     if n < 2 or d == 0:
         return 0.0, 1.0
-    values, vectors = np.linalg.eigh(A.T @ A)
+    values, vectors = np.linalg.eigh(squares)
     squared = np.maximum(values, 0.0)
     keep = squared > 1e-9 * max(float(squared[-1]), 1e-300)
     squared = squared[keep]
     centred = targets - targets.mean(axis=0)
-    moments = ((vectors[:, keep].T @ (A.T @ centred)) ** 2).sum(axis=1) / squared
+    moments = ((vectors[:, keep].T @ products) ** 2).sum(axis=1) / squared
     rest = max(float((centred**2).sum() - moments.sum()), 1e-12)
     outputs, spare = targets.shape[1], max((n - 1 - len(squared)) * targets.shape[1], 0)
     mean = np.clip(targets.mean(axis=0), 0.05, 0.95)

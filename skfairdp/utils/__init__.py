@@ -9,6 +9,7 @@ from skfairdp.utils._containers import (
     refuse_group_among_features,
     refuse_masked,
     refuse_private_as_public,
+    row_blocks,
 )
 from skfairdp.utils._csv import write_csv
 from skfairdp.utils._labels import (
@@ -79,6 +80,7 @@ __all__ = [
     "refuse_group_among_features",
     "refuse_masked",
     "refuse_private_as_public",
+    "row_blocks",
     "say",
     "silence",
     "split_sensitive_columns",

@@ -1,6 +1,7 @@
 """What a container of rows can get wrong before a value is read: other indexes, a mask, sparse storage."""
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 from traceback import walk_stack
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "refuse_masked",
     "refuse_private_as_public",
     "refuse_same_names",
+    "row_blocks",
 ]
 
 #: Sparse tables are written out up to this size: a fit holds a few copies of its rows beside each other.
@@ -31,7 +33,13 @@ LARGEST_DENSE = 2**31
 #: What of scikit-learn gives each row the label of another one on purpose.
 _MIXING = {("sklearn.model_selection._validation", "_permutation_test_score")}
 
+ROWS_AT_ONCE = 2048  # see row_blocks
 _MOST_WORK: Any = 10_000  # steps of a comparison of two views; numpy's own types know its two special values only
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Runs of rows that stay in the cache, of a size that nothing private decides."""
+    return (slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE))
 
 
 def check_same_index(owner: str, **arguments: Any) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from skfairdp.pate._asking import PATEPlan
-from skfairdp.pate._class_sums import ClassSums, PublicScale
+from skfairdp.pate._class_sums import FARTHEST, ClassSums, PublicScale
 from tests.mutants.harness import mutant
 
 
@@ -16,7 +16,11 @@ def sums_are_not_charged(patch):
 @mutant
 def rows_are_as_long_as_they_come(patch):
     """Planted: a row longer than half of the public rows keeps its length. Right: it is shortened."""
-    patch.setattr(PublicScale, "__call__", lambda self, X: self._units(X) / self.radius)
+
+    def long(self, X):
+        return np.clip((X - self.center) / self.scale, -FARTHEST, FARTHEST) / self.radius
+
+    patch.setattr(PublicScale, "__call__", long)
 
 
 @mutant
@@ -24,10 +28,10 @@ def scaled_by_the_private_rows(patch):
     """Planted: centre, scale and length of the private rows. Right: of the public ones."""
     honest, scale_of = ClassSums.release, PublicScale.of
 
-    def told(self, X, y, X_public, noise):
+    def told(self, X, y, X_public, noise, terms=np.asarray):
         with patch.context() as meanwhile:  # teachers have a scale as well
-            meanwhile.setattr(PublicScale, "of", classmethod(lambda cls, public: scale_of(X)))
-            return honest(self, X, y, X_public, noise)
+            meanwhile.setattr(PublicScale, "of", classmethod(lambda cls, public: scale_of(terms(X))))
+            return honest(self, X, y, X_public, noise, terms)
 
     patch.setattr(ClassSums, "release", told)
 
@@ -38,9 +42,9 @@ def rates_of_classes_from_the_private_labels(patch):
     honest, kept = ClassSums._apart, []
     told = ClassSums.release
 
-    def listening(self, X, y, X_public, noise):
+    def listening(self, X, y, *others, **terms):
         kept.append(np.bincount(y, minlength=self.n_classes) / len(y))
-        return told(self, X, y, X_public, noise)
+        return told(self, X, y, *others, **terms)
 
     def apart(self, noisy):
         _, differences, variance = honest(self, noisy)
